@@ -1,0 +1,50 @@
+"""The errors of this package. Each message says what is wrong, the value, what is allowed, and what to do next."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+
+class CondvizError(Exception):
+    """Base of every error that a user can cause and mend. The command line prints it in one line, the page as a notice."""
+
+
+class ConfigError(CondvizError):
+    """A setting has a value that is not allowed, or asks a model for something that it cannot do."""
+
+
+class CheckpointError(CondvizError):
+    """A checkpoint folder is incomplete, damaged, unsafe, or was made for something else. Names file and key."""
+
+
+class DataError(CondvizError):
+    """Text or a table given by the user cannot be used. Names the field or the row."""
+
+
+class UnknownModelError(CondvizError):
+    """No model has this name. Lists the names that exist."""
+
+
+class MissingExtraError(CondvizError):
+    """An optional package is not installed. Names the extra that brings it."""
+
+
+class TruncationWarning(UserWarning):
+    """A text was longer than the encoder can read, and its end was cut off."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import an optional module.
+
+    Args:
+        module: Dotted name, for instance "umap".
+        extra: The extra of this package that installs it.
+
+    Raises:
+        MissingExtraError: If the module is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(f"{module} is not installed. Install it with: pip install 'condviz[{extra}]'") from error
