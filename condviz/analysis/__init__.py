@@ -1,0 +1,1 @@
+"""What scores and embeddings show: comparison, attribution, routers, geometry, maps; as frozen results."""

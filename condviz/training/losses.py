@@ -1,0 +1,373 @@
+"""Losses of the papers: pure functions of scores or vectors, and two modules that keep state.
+
+C-STS batches: where a loss speaks of pairs, the rows come as b / 2 highs followed by their b / 2 lows. Row i and row
+i + b / 2 are the same two sentences, under the condition that people rated more and less similar.
+Ratings from 1 to 5 become targets y = (rating - 1) / 4 in [0, 1]; a cosine in [-1, 1] is regressed on them as it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.ranking import TrueAnswers
+
+MASKED_LOGIT = -1e4
+"""Logit of a column that must not count as a negative; SimKGC's value, small enough to vanish and safe in fp16."""
+
+
+def mean_squared_error(scores: Tensor, targets: Tensor) -> Tensor:
+    """Give the mean of (score - target)^2.
+
+    Args:
+        scores: Shape (b,): cosines, or the cross-encoder's numbers.
+        targets: Shape (b,), in [0, 1].
+
+    Returns:
+        Shape (), in the precision of the scores.
+
+    Raises:
+        DataError: If the batch is empty or the shapes differ.
+
+    Source:
+        C-STS (Deshpande et al. 2023); CSR uses it alone.
+    """
+    if scores.shape != targets.shape or scores.numel() == 0:
+        raise DataError(
+            f"Scores {tuple(scores.shape)} and targets {tuple(targets.shape)} must have one shape, not empty."
+        )
+    return F.mse_loss(scores, targets.to(scores.dtype))
+
+
+def high_low_halves(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Split a batch of pairs into highs and lows.
+
+    Args:
+        scores: Shape (b,): b / 2 highs, then their b / 2 lows in the same order.
+
+    Returns:
+        Two arrays of shape (b / 2,).
+
+    Raises:
+        DataError: If b is odd or 0.
+    """
+    if scores.ndim != 1 or len(scores) == 0 or len(scores) % 2:
+        raise DataError(
+            f"A batch of pairs holds b / 2 highs and then b / 2 lows; a batch of shape {tuple(scores.shape)} cannot be "
+            "halved. Group the rows by sentence pair and drop those without a partner."
+        )
+    high, low = scores.chunk(2)
+    return high, low
+
+
+def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
+    """Give the mean of max(0, margin + d_high - d_low) with the distance d = 1 - score.
+
+    Args:
+        scores: Cosines, shape (b,): highs, then lows.
+        margin: By how much the high one should be closer.
+
+    Returns:
+        Shape (), in [0, margin + 2].
+
+    Raises:
+        DataError: If b is odd or 0.
+        ConfigError: If the margin is not a positive number.
+
+    Source:
+        C-STS (Deshpande et al. 2023), objective "triplet" of princeton-nlp/c-sts; "triplet_mse" adds the squared error.
+    """
+    if not (math.isfinite(margin) and margin > 0):
+        raise ConfigError(f"margin must be a positive number, got {margin}.")
+    high, low = high_low_halves(scores)
+    return F.relu(margin - high + low).mean()
+
+
+def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
+    """Give the mean of -log(e^(p / t) / (e^(p / t) + e^(n / t))): one positive, one negative, of the same sentences.
+
+    Args:
+        scores: Cosines, shape (b,): p are the highs, n the lows. There are no negatives from other pairs.
+        temperature: t; Hyper-CL uses 1.5 to 1.9.
+
+    Returns:
+        Shape (), positive; log 2 where highs and lows are alike.
+
+    Raises:
+        DataError: If b is odd or 0.
+        ConfigError: If the temperature is not a positive number.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 4; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
+    """
+    _check_temperature(temperature)
+    high, low = high_low_halves(scores)
+    # -log sigmoid((p - n) / t), in the form that does not overflow.
+    return F.softplus((low - high) / temperature).mean()
+
+
+def quadruplet_with_mse(scores: Tensor, targets: Tensor, *, margin: float = 1.0) -> Tensor:
+    """Give `quadruplet` plus `mean_squared_error` over all rows; arguments and errors as there."""
+    return quadruplet(scores, margin=margin) + mean_squared_error(scores, targets)
+
+
+def hyper_cl(scores: Tensor, targets: Tensor, *, temperature: float) -> Tensor:
+    """Give the loss of Hyper-CL: `info_nce` plus `mean_squared_error` over all rows; arguments and errors as there."""
+    return info_nce(scores, temperature=temperature) + mean_squared_error(scores, targets)
+
+
+def _check_temperature(temperature: float) -> None:
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ConfigError(f"temperature must be a positive number, got {temperature}.")
+
+
+def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor | None = None) -> Tensor:
+    """Say which tails may serve as negatives of which (head, relation).
+
+    Args:
+        triples: Rows of the batch, shape (b, 3), int64; relations in [0, 2N), N and above are inverses.
+        known: The train triples.
+        columns: Triples that the tails of the columns come from, shape (c, 3); None for those of the batch itself,
+            whose diagonal holds the positives and always counts.
+
+    Returns:
+        Shape (b, b) or (b, c), bool: False where the column's tail is the row's own, or is known to be right for it.
+
+    Source:
+        SimKGC, triplet_mask.py. Differs: that looks no further where it knows a single tail of a query, which matters
+        only for triples outside the train set.
+    """
+    heads, relations, tails = triples.unsqueeze(1).unbind(-1)
+    others = (triples if columns is None else columns)[:, 2].unsqueeze(0)
+    keep = (tails != others) & ~known.contains(heads, relations, others)
+    return keep | torch.eye(len(keep), dtype=torch.bool, device=keep.device) if columns is None else keep
+
+
+def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
+    """Say which heads may serve as a negative tail of their own query.
+
+    Args:
+        triples: Shape (b, 3), int64.
+        known: The train triples.
+
+    Returns:
+        Shape (b,), bool: False where (head, relation, head) is known, or is the row's own triple.
+    """
+    heads, relations, tails = triples.unbind(-1)
+    return ~(known.contains(heads, relations, heads) | (heads == tails))
+
+
+def in_batch_logits(
+    queries: Tensor, tails: Tensor, *, temperature: float | Tensor, margin: float = 0.0, keep: Tensor | None = None
+) -> Tensor:
+    """Score every (head, relation) of a batch against every tail.
+
+    Args:
+        queries: (head, relation) vectors, shape (b, d).
+        tails: Vectors of the right tails, shape (b, d); row i belongs to query i.
+        temperature: What the dot products are divided by, a positive number or shape ().
+        margin: Taken off the positives (the diagonal) before the division; for training only.
+        keep: Shape (b, b), bool, see `false_negative_mask`; the other columns get `MASKED_LOGIT`. None keeps all.
+
+    Returns:
+        Shape (b, b).
+
+    Raises:
+        DataError: If the shapes do not fit.
+        ConfigError: If a temperature given as a number is not positive.
+
+    Source:
+        SimKGC (Wang et al. 2022), equation 4, and models.py, compute_logits.
+    """
+    if queries.ndim != 2 or queries.shape != tails.shape or (keep is not None and keep.shape != (len(queries),) * 2):
+        raise DataError(
+            f"Queries and tails must both be (b, d) and keep (b, b), got {tuple(queries.shape)}, {tuple(tails.shape)} "
+            f"and {None if keep is None else tuple(keep.shape)}."
+        )
+    if not isinstance(temperature, Tensor):
+        _check_temperature(temperature)
+    logits = queries @ tails.T
+    if margin:
+        logits = logits - margin * torch.eye(len(logits), dtype=logits.dtype, device=logits.device)
+    return _masked(logits / temperature, keep)
+
+
+def self_negative_logits(
+    queries: Tensor, heads: Tensor, *, temperature: float | Tensor, keep: Tensor | None = None
+) -> Tensor:
+    """Score every (head, relation) against its own head, which is hardly ever the tail.
+
+    Args:
+        queries: Shape (b, d).
+        heads: Vectors of the heads as the encoder of tails gives them, shape (b, d).
+        temperature: As in `in_batch_logits`.
+        keep: Shape (b,), bool, see `self_negative_mask`. None keeps all.
+
+    Returns:
+        One more column, shape (b, 1).
+    """
+    logits = (queries * heads).sum(1) / temperature
+    return _masked(logits, keep).unsqueeze(1)
+
+
+def pre_batch_logits(
+    queries: Tensor,
+    vectors: Tensor,
+    *,
+    temperature: float | Tensor,
+    weight: float = 0.5,
+    keep: Tensor | None = None,
+) -> Tensor:
+    """Score every (head, relation) against the tails of earlier batches.
+
+    Args:
+        queries: Shape (b, d).
+        vectors: Tails of earlier batches, shape (c, d); no gradient flows into them.
+        temperature: As in `in_batch_logits`.
+        weight: These logits are multiplied by it: old vectors count less. SimKGC uses 0.5.
+        keep: Shape (b, c), bool. None keeps all.
+
+    Returns:
+        More columns, shape (b, c).
+    """
+    return _masked(queries @ vectors.detach().to(queries.dtype).T / temperature * weight, keep)
+
+
+def _masked(logits: Tensor, keep: Tensor | None) -> Tensor:
+    return logits if keep is None else logits.masked_fill(~keep.bool(), MASKED_LOGIT)
+
+
+def symmetric_cross_entropy(logits: Tensor) -> Tensor:
+    """Give the cross-entropy of the rows over all columns plus that of the columns of the first b x b block.
+
+    Args:
+        logits: Shape (b, b + extra); the positives are on the diagonal.
+
+    Returns:
+        Shape ().
+
+    Raises:
+        DataError: If there are fewer columns than rows, or none.
+
+    Source:
+        SimKGC, trainer.py. The papers print the first term only; all released code trains with both.
+    """
+    if logits.ndim != 2 or not 0 < len(logits) <= logits.shape[1]:
+        raise DataError(f"Logits must be (b, b + extra columns) with b >= 1, got {tuple(logits.shape)}.")
+    targets = torch.arange(len(logits), device=logits.device)
+    return F.cross_entropy(logits, targets) + F.cross_entropy(logits[:, : len(logits)].T, targets)
+
+
+class TailQueue(nn.Module):
+    """The tails of the last batches, to serve as more negatives: a ring that starts with random unit vectors.
+
+    Args:
+        capacity: How many tails are kept, c; SimKGC keeps 2 batches for FB15k-237.
+        dimension: d.
+        seed: Decides the vectors at the start.
+
+    Source:
+        SimKGC (Wang et al. 2022), section 3.3, pre-batch negatives; models.py, pre_batch_vectors.
+    """
+
+    vectors: Tensor
+    triples: Tensor
+
+    def __init__(self, capacity: int, dimension: int, *, seed: int = 0) -> None:
+        super().__init__()
+        if capacity < 1 or dimension < 1:
+            raise ConfigError(f"capacity and dimension must be at least 1, got {capacity} and {dimension}.")
+        start = torch.randn(capacity, dimension, generator=torch.Generator().manual_seed(seed))
+        self.register_buffer("vectors", F.normalize(start, dim=1))
+        self.register_buffer("triples", torch.full((capacity, 3), -1))
+        self._next = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether every random vector has been replaced; only then can columns be masked."""
+        return bool((self.triples[-1] >= 0).all())
+
+    def add(self, tails: Tensor, triples: Tensor) -> None:
+        """Replace the oldest entries by the tails of a batch, shape (b, d), and their triples, shape (b, 3); b <= c."""
+        if len(tails) != len(triples) or len(tails) > len(self.vectors):
+            raise DataError(
+                f"Got {len(tails)} tails with {len(triples)} triples; the queue holds {len(self.vectors)}. "
+                "Give one triple per tail, and a queue at least as long as a batch."
+            )
+        places = (self._next + torch.arange(len(tails), device=self.vectors.device)) % len(self.vectors)
+        self.vectors[places] = tails.detach().to(self.vectors.dtype)
+        self.triples[places] = triples.to(self.triples.device)
+        self._next = (self._next + len(tails)) % len(self.vectors)
+
+
+class LinkContrast(nn.Module):
+    """The loss of knowledge-graph completion: every other tail of the batch is a negative, with a learnt temperature.
+
+    Args:
+        known: The train triples, which are never used as negatives.
+        temperature: Where the temperature starts; it is learnt as log(1 / temperature).
+        margin: Taken off the positives in training mode.
+        queue: Tails of earlier batches as more negatives in training mode; None for none.
+        queue_weight: What their logits are multiplied by.
+
+    Source:
+        SimKGC (Wang et al. 2022), section 3.3. The temperature, margin and weight are its defaults. Whether a query's
+        own head is a negative is decided by giving `heads`: SimKGC and, by its text, Hyper-CL do; see spec D8.
+    """
+
+    def __init__(
+        self,
+        known: TrueAnswers,
+        *,
+        temperature: float = 0.05,
+        margin: float = 0.02,
+        queue: TailQueue | None = None,
+        queue_weight: float = 0.5,
+    ) -> None:
+        super().__init__()
+        _check_temperature(temperature)
+        if not (math.isfinite(margin) and margin >= 0):
+            raise ConfigError(f"margin must be a number from 0 up, got {margin}.")
+        self.known = known
+        self.margin = margin
+        self.queue = queue
+        self.queue_weight = queue_weight
+        self.log_inverse_temperature = nn.Parameter(torch.tensor(-math.log(temperature)))
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature as it stands, shape (), with gradient."""
+        return torch.exp(-self.log_inverse_temperature)
+
+    def forward(self, queries: Tensor, tails: Tensor, *, triples: Tensor, heads: Tensor | None = None) -> Tensor:
+        """Give the loss of one batch; in training mode the tails then join the queue.
+
+        Args:
+            queries: (head, relation) vectors, shape (b, d).
+            tails: Shape (b, d).
+            triples: What they stand for, shape (b, 3), int64, on the CPU; relations in [0, 2N).
+            heads: Heads alone, shape (b, d), as self-negatives in training mode; None for none.
+
+        Returns:
+            Shape ().
+        """
+        device, temperature = queries.device, self.temperature
+        keep = false_negative_mask(triples, self.known).to(device)
+        margin = self.margin if self.training else 0.0
+        columns = [in_batch_logits(queries, tails, temperature=temperature, margin=margin, keep=keep)]
+        if self.training and self.queue is not None:
+            earlier = self.queue.triples.cpu()
+            keep = false_negative_mask(triples, self.known, columns=earlier).to(device) if self.queue.full else None
+            vectors = self.queue.vectors.clone()  # The queue changes before the backward pass reads them.
+            columns.append(
+                pre_batch_logits(queries, vectors, temperature=temperature, weight=self.queue_weight, keep=keep)
+            )
+            self.queue.add(tails, triples)
+        if self.training and heads is not None:
+            keep = self_negative_mask(triples, self.known).to(device)
+            columns.append(self_negative_logits(queries, heads, temperature=temperature, keep=keep))
+        return symmetric_cross_entropy(torch.cat(columns, dim=1))
