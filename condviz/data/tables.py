@@ -1,0 +1,290 @@
+"""Read tables of sentence pairs that people bring, and write them back with scores."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from condviz.data.files import write_text
+from condviz.data.texts import check_condition, check_sentence
+from condviz.errors import DataError
+from condviz.types import Pair
+
+TEXT_COLUMNS = ("sentence1", "sentence2", "condition")
+LABEL_COLUMN = "label"
+LABEL_RANGE = (1.0, 5.0)
+HIDDEN_LABEL = -1.0
+"""C-STS: the label of test rows whose rating is kept secret."""
+MAX_TABLE_BYTES = 50 * 1024 * 1024
+"""The largest C-STS split has about 3 MB."""
+
+_DELIMITERS = ",;\t|"
+_MISSING = {"", "nan", "NaN", "<NA>"}
+# Longest first: the mark of UTF-32 begins with that of UTF-16.
+_MARKS = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_KNOWN_BINARY = {
+    b"PK\x03\x04": "an Excel or zip file",
+    b"\xd0\xcf\x11\xe0": "an old Excel file",
+    b"PAR1": "a Parquet file",
+    b"\x1f\x8b": "a gzip file",
+    b"%PDF": "a PDF file",
+    b"\x89PNG": "a PNG image",
+}
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """A table as it was read.
+
+    Attributes:
+        pairs: One per row, in the order of the file; the label is None where it is blank or hidden.
+        columns: All column names, as in the file.
+        rows: All cells as text, one tuple per pair.
+        notes: What the reader should know, for instance about the character encoding.
+    """
+
+    pairs: tuple[Pair, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> PairTable:
+    """Read a CSV or TSV file with the columns sentence1, sentence2, condition and, optionally, label.
+
+    Commas, semicolons, tabs and upright bars separate; UTF-8, UTF-16, UTF-32 and, with a note, Windows-1252 (Latin-1)
+    are understood. Other columns are kept. Rows are counted from 1, without the header.
+
+    Args:
+        source: A path, "-" for standard input, or an open file.
+        max_bytes: Larger files are refused before they are parsed.
+
+    Raises:
+        DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control
+            characters, a label that is no number from 1 to 5 (-1 stands for a hidden label). Names row and column.
+    """
+    name, content = _read_bytes(source, max_bytes)
+    text, notes = _decode(name, content)
+    delimiter = _find_delimiter(text)
+    records = _records(name, text, delimiter)
+    header = next(records, None)
+    if header is None:
+        raise DataError(f"{name} is empty. It needs the columns {_wanted()}.")
+    columns = tuple(cell.strip() for cell in header[1])
+    positions = _find_columns(name, columns)
+    pairs, rows, blank = [], [], 0
+    for line, cells in records:
+        if not any(cell.strip() for cell in cells):
+            blank += 1
+            continue
+        place = f"row {len(pairs) + 1} (line {line})"
+        if len(cells) != len(columns):
+            raise DataError(
+                f"{name}: {place} has {len(cells)} cells, but the header has {len(columns)}. "
+                f"Put texts that contain {_spell(delimiter)} in double quotes."
+            )
+        try:
+            pairs.append(_pair(place, cells, positions, comma_decimals=delimiter != ","))
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from error
+        rows.append(tuple(cells))
+    if not pairs:
+        raise DataError(f"{name} has a header but no rows. Add at least one row below {', '.join(columns)}.")
+    if blank:
+        notes.append(f"{blank} blank {'row was' if blank == 1 else 'rows were'} left out.")
+    return PairTable(tuple(pairs), columns, tuple(rows), tuple(notes))
+
+
+def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> str:
+    """Give the table as CSV with one more column `score_<model>` per model.
+
+    Columns of that name that the table already has, from an earlier run, are replaced.
+
+    Args:
+        table: What was scored.
+        scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
+    """
+    added = [f"score_{name}" for name in scores]
+    kept = [index for index, column in enumerate(table.columns) if column not in added]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([table.columns[index] for index in kept] + added)
+    for row, *values in zip(table.rows, *scores.values(), strict=True):
+        # Nine digits bring every float32 back exactly.
+        numbers = [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
+        writer.writerow([row[index] for index in kept] + numbers)
+    return buffer.getvalue()
+
+
+def write_predictions(path: str | Path, table: PairTable, scores: Mapping[str, np.ndarray]) -> None:
+    """Write `format_predictions` to a UTF-8 file, whole or not at all.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    write_text(path, format_predictions(table, scores))
+
+
+def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tuple[str, bytes]:
+    if source == "-":
+        name, content = "Standard input", sys.stdin.buffer.read(max_bytes + 1)
+    elif isinstance(source, str | Path):
+        name = Path(source).name or str(source)
+        try:
+            with open(source, "rb") as file:
+                content = file.read(max_bytes + 1)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"{str(source)!r} cannot be read: {reason}. Give the path of a CSV file.") from error
+    else:
+        name = Path(str(getattr(source, "name", "The table"))).name
+        read = source.read(max_bytes + 1)
+        content = read.encode("utf-8", "surrogatepass") if isinstance(read, str) else read
+    if len(content) > max_bytes:
+        raise DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
+    return name, content
+
+
+def _decode(name: str, content: bytes) -> tuple[str, list[str]]:
+    advice = "Save it as CSV (UTF-8) and give that file."
+    for start, kind in _KNOWN_BINARY.items():
+        if content.startswith(start):
+            raise DataError(f"{name} is {kind}, not a table of text. {advice}")
+    encoding = next((encoding for mark, encoding in _MARKS if content.startswith(mark)), None) or _without_mark(content)
+    sample = content[:65_536]
+    strange = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in sample)
+    if encoding in ("utf-8", "utf-8-sig") and strange > max(2, len(sample) // 200):
+        raise DataError(f"{name} has binary content, not text. {advice}")
+    try:
+        return content.decode(encoding), []
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8":
+            raise DataError(f"{name} looks like {encoding} but breaks off at byte {error.start:,}. {advice}") from error
+    try:
+        text = content.decode("cp1252")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return text, [f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents."]
+
+
+def _without_mark(content: bytes) -> str:
+    """Tell UTF-16 without a mark by its pattern: in Western text every second byte is zero."""
+    even, odd = content[0:2000:2], content[1:2000:2]
+    if len(odd) > 10 and odd.count(0) > 0.7 * len(odd) and not even.count(0):
+        return "utf-16-le"
+    if len(even) > 10 and even.count(0) > 0.7 * len(even) and not odd.count(0):
+        return "utf-16-be"
+    return "utf-8"
+
+
+def _find_delimiter(text: str) -> str:
+    """Choose what splits the first line into most of the wanted columns, then into most columns."""
+    first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
+
+    def fit(delimiter: str) -> tuple[int, int]:
+        cells = {cell.strip(' \n"').casefold() for cell in first.split(delimiter)}
+        return len(cells.intersection((*TEXT_COLUMNS, LABEL_COLUMN))), len(cells)
+
+    return max(_DELIMITERS, key=fit)
+
+
+def _records(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line on which the record starts, cells); skip empty lines before the header."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header_seen = False
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataError(
+                f"{name}: the row that starts on line {line} cannot be read ({error}). "
+                "Look for a double quote that is not closed, or not doubled inside a quoted text."
+            ) from error
+        if header_seen or any(cell.strip() for cell in cells):
+            header_seen = True
+            yield line, cells
+
+
+def _find_columns(name: str, columns: Sequence[str]) -> dict[str, int]:
+    """Give the position of each wanted column; upper and lower case do not matter."""
+    folded = [column.casefold() for column in columns]
+    positions: dict[str, int] = {}
+    for wanted in (*TEXT_COLUMNS, LABEL_COLUMN):
+        count = folded.count(wanted)
+        if count > 1:
+            raise DataError(f"{name} has {count} columns called {wanted}. Rename or remove all but one.")
+        if count:
+            positions[wanted] = folded.index(wanted)
+    missing = [wanted for wanted in TEXT_COLUMNS if wanted not in positions]
+    if missing:
+        hints = [f"{near[0]} -> {wanted}" for wanted in missing if (near := _near(wanted, columns))]
+        hint = f" Did you mean {', '.join(hints)}? Rename it." if hints else " Rename the columns that hold them."
+        raise DataError(
+            f"{name} has no column {', '.join(missing)}. Found: {_list(columns)}; wanted: {_wanted()}.{hint}"
+        )
+    return positions
+
+
+def _near(wanted: str, columns: Sequence[str]) -> list[str]:
+    plain = {"".join(filter(str.isalnum, column.casefold())): column for column in columns}
+    return [plain[match] for match in get_close_matches(wanted, plain, n=1, cutoff=0.75)]
+
+
+def _pair(place: str, cells: Sequence[str], positions: Mapping[str, int], *, comma_decimals: bool) -> Pair:
+    checks = {"sentence1": check_sentence, "sentence2": check_sentence, "condition": check_condition}
+    texts = {}
+    for column, check in checks.items():
+        cell = cells[positions[column]]
+        texts[column] = check("" if cell.strip() in _MISSING else cell, f"{place}, column {column}")
+    label = _label(place, cells[positions[LABEL_COLUMN]], comma_decimals) if LABEL_COLUMN in positions else None
+    return Pair(**texts, label=label)
+
+
+def _label(place: str, cell: str, comma_decimals: bool) -> float | None:
+    cell = cell.strip()
+    if cell in _MISSING:
+        return None
+    try:
+        value = float(cell.replace(",", ".") if comma_decimals else cell)
+    except ValueError:
+        value = math.nan
+    if value == HIDDEN_LABEL:
+        return None
+    low, high = LABEL_RANGE
+    if not low <= value <= high:
+        raise DataError(
+            f"{place.capitalize()}, column {LABEL_COLUMN} must be a number from {low:g} to {high:g}, got {cell[:40]!r}."
+            f" Leave it blank, or write {HIDDEN_LABEL:g}, where no rating is known."
+        )
+    return value
+
+
+def _spell(delimiter: str) -> str:
+    return {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}[delimiter]
+
+
+def _list(columns: Sequence[str]) -> str:
+    shown = ", ".join(column[:40] or "(no name)" for column in columns[:10])
+    return shown + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
+
+
+def _wanted() -> str:
+    return f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}"
