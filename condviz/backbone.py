@@ -1,0 +1,303 @@
+"""Backbone: a tokenizer and a pretrained transformer that turn texts into vectors, with batching, pooling and a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from threading import RLock
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from condviz.cache import EmbeddingCache
+from condviz.errors import ConfigError, TruncationWarning
+from condviz.layers import LayerAccess
+from condviz.tokens import Encoded, Tokens, batches_by_length, collate
+
+Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
+"""How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
+layer; mean of the last two layers; last token. Means leave out padding (C-STS official code, modeling_encoders.py)."""
+
+Item = tuple[str, ...]
+"""One text, or two texts that share a sequence."""
+Progress = Callable[[int, int], None]
+"""Called with (done, total); may raise to stop the work."""
+
+MAX_LENGTH = 512
+"""Most tokens per sequence; C-STS official scripts pass the same limit."""
+BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
+"""Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
+
+
+def check_pooling(pooling: str) -> None:
+    """Raise ConfigError unless `pooling` is one of the five."""
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
+
+
+class Backbone(nn.Module):
+    """A pretrained encoder with its tokenizer, shared by every method that does not change its weights.
+
+    Args:
+        model: Encoder or decoder of `transformers`, without a task head.
+        tokenizer: Its fast tokenizer; None if only tensors will be given.
+        name: Hub id or folder the weights came from.
+        revision: Commit on the hub, or "".
+        digest: SHA-256 of the weight file, or "" to hash the weights when it is needed.
+        instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
+        cache: Store for vectors; a new one by default.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        *,
+        name: str = "in memory",
+        revision: str = "",
+        digest: str = "",
+        instruction: str | None = None,
+        cache: EmbeddingCache | None = None,
+    ) -> None:
+        super().__init__()
+        if tokenizer is not None and not tokenizer.is_fast:
+            raise ConfigError(f"{name} has a slow tokenizer without offsets. Choose an encoder with a tokenizer.json.")
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name, self.revision, self.digest, self.instruction = name, revision, digest, instruction
+        self.cache = EmbeddingCache() if cache is None else cache
+        self.lock = RLock()  # one thread encodes at a time: the second finds the result in the cache
+        self._fingerprint: str | None = None
+        self._layers: LayerAccess | None = None
+        model.config.use_cache = False
+        self.eval()
+
+    # What it is
+
+    @property
+    def hidden_size(self) -> int:
+        """Length d of the vectors."""
+        return self.model.config.hidden_size
+
+    @property
+    def num_layers(self) -> int:
+        """Number T of transformer layers."""
+        return self.model.config.num_hidden_layers
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Number type of the weights."""
+        return next(self.model.parameters()).dtype
+
+    @property
+    def layers(self) -> LayerAccess:
+        """The encoder layer by layer.
+
+        Raises:
+            ConfigError: If this type of model cannot be run that way.
+        """
+        if self._layers is None:
+            self._layers = LayerAccess(self.model)
+        return self._layers
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of weights and precision, 64 hex digits. Changes when the weights are trained."""
+        if self._fingerprint is None:
+            digest = self.digest or hash_tensors(self.model.state_dict().items())
+            self._fingerprint = hashlib.sha256(f"{digest} {self.dtype}".encode()).hexdigest()
+        return self._fingerprint
+
+    def train(self, mode: bool = True) -> Backbone:
+        """Switch between training and inference; after training the cache no longer answers for the old weights."""
+        if mode:
+            self.digest, self._fingerprint = "", None
+        return super().train(mode)
+
+    def describe(self) -> str:
+        """Say in one line what it is, how large, and where and in which precision it runs."""
+        millions = sum(parameter.numel() for parameter in self.parameters()) / 1e6
+        return f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
+
+    # Texts to tokens
+
+    def tokenize(self, items: Sequence[Item], *, pool_text: int | None = None) -> list[Encoded]:
+        """Turn texts into token ids with the special tokens of the encoder, at most `MAX_LENGTH` each.
+
+        Args:
+            items: Tuples of one text, or of two texts that share a sequence (the longer one is cut first).
+            pool_text: Pool only over the tokens of this text (0 or 1) of each tuple.
+        """
+        if self.tokenizer is None:
+            raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
+        with self.lock:  # setting truncation changes the tokenizer
+            batch = self.tokenizer(
+                [item[0] for item in items],
+                [item[1] for item in items] if items and len(items[0]) == 2 else None,
+                truncation="longest_first",
+                max_length=self.max_length,
+            )
+        rows = []
+        for encoding in batch.encodings:
+            pooled = None
+            if pool_text is not None:
+                pooled = tuple(sequence == pool_text for sequence in encoding.sequence_ids)
+            rows.append(Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing)))
+        return rows
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of one sequence."""
+        positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
+        if self.model.config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
+            positions -= self.model.config.pad_token_id + 1
+        return min(MAX_LENGTH, positions, getattr(self.tokenizer, "model_max_length", MAX_LENGTH))
+
+    def collate(self, rows: Sequence[Encoded]) -> Tokens:
+        """Pad token ids to a batch on the device of the model."""
+        pad = self.model.config.pad_token_id
+        return collate(rows, pad if pad is not None else 0).to(self.device)
+
+    def truncated(self, items: Iterable[Item]) -> list[Item]:
+        """Give those texts that are too long for the encoder and lose their end."""
+        unique = list(dict.fromkeys(items))
+        return [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
+
+    # Tokens to vectors
+
+    def forward(self, tokens: Tokens, pooling: Pooling) -> Tensor:
+        """Encode a batch: (b, d), float32 or better, with gradient where it is switched on."""
+        return pool(self.states(tokens, all_layers=pooling in ("first-last", "top-2")), tokens, pooling)
+
+    def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
+        """Give hidden states (b, L, d): the embedding layer and each layer, or only the last."""
+        try:
+            layers = self.layers
+        except ConfigError:
+            return self._library_states(tokens, all_layers)
+        states = layers.run(layers.embed(tokens), tokens.mask)
+        return states if all_layers else states[-1:]
+
+    def _library_states(self, tokens: Tokens, all_layers: bool) -> list[Tensor]:
+        arguments = {"token_type_ids": tokens.types} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
+        output = self.model(
+            input_ids=tokens.ids, attention_mask=tokens.mask.long(), output_hidden_states=all_layers, **arguments
+        )
+        return [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
+
+    # Texts to vectors
+
+    def encode(
+        self, items: Sequence[Item], *, pooling: Pooling, pool_text: int | None = None, progress: Progress | None = None
+    ) -> Tensor:
+        """Encode texts, each different one once: (n, d) float32 on the CPU, no gradient.
+
+        Args:
+            items: n tuples of one or two texts.
+            pooling: How token states become a vector.
+            pool_text: As in `tokenize`.
+            progress: Told how many texts are done.
+        """
+        role = pooling if pool_text is None else f"{pooling} of text {pool_text}"
+        vectors = self.map_texts(
+            items,
+            role=role,
+            tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text),
+            embed=lambda rows: self(self.collate(rows), pooling),
+            progress=progress,
+        )
+        return torch.stack(vectors) if vectors else torch.zeros(0, self.hidden_size)
+
+    def map_texts(
+        self,
+        items: Sequence[Item],
+        *,
+        role: str,
+        tokenize: Callable[[list[Item]], list[Encoded]],
+        embed: Callable[[list[Encoded]], Iterable[Tensor]],
+        owner: str = "",
+        progress: Progress | None = None,
+    ) -> list[Tensor]:
+        """Compute one tensor per text: each different text once, in batches of similar length, through the cache.
+
+        Args:
+            items: n texts or tuples of texts, repeats allowed.
+            role: What the tensor is; part of the cache key.
+            tokenize: Turns those texts that the cache lacks into token ids.
+            embed: Turns a batch of records into one tensor per record.
+            owner: Fingerprint that decides the result; that of the backbone if empty.
+            progress: Told how many of the missing texts are done.
+
+        Returns:
+            n tensors on the CPU without gradient; equal texts share one.
+        """
+        owner = owner or self.fingerprint
+        unique = list(dict.fromkeys(items))
+        with self.lock, torch.no_grad():
+            known = dict(zip(unique, self.cache.get_many([(owner, role, *item) for item in unique]), strict=True))
+            missing = [item for item, value in known.items() if value is None]
+            rows = tokenize(missing) if missing else []
+            _warn_truncated(missing, rows, self.max_length)
+            done = 0
+            for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS.get(self.device.type, 1024)):
+                for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
+                    known[missing[i]] = value.detach().cpu().clone()
+                done += len(batch)
+                if progress:
+                    progress(done, len(missing))
+            self.cache.put_many(((owner, role, *item), known[item]) for item in missing)
+        return [known[item] for item in items]
+
+
+def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
+    """Turn token states into one vector per row.
+
+    Args:
+        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough.
+        tokens: The batch, for its masks.
+        pooling: See `Pooling`.
+
+    Returns:
+        (b, d), float32 or better.
+    """
+    check_pooling(pooling)
+    last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
+    if pooling == "cls":
+        return last[:, 0]
+    if pooling == "last":
+        return last[torch.arange(len(tokens), device=last.device), tokens.mask.sum(dim=1) - 1]
+    if pooling == "first-last":
+        last = (states[0].to(last.dtype) + last) / 2
+    elif pooling == "top-2":
+        last = (states[-2].to(last.dtype) + last) / 2
+    keep = tokens.mask if tokens.pooled is None else tokens.pooled & tokens.mask
+    weight = keep.to(last.dtype)
+    return (last * weight[..., None]).sum(dim=1) / weight.sum(dim=1, keepdim=True).clamp_min(1)
+
+
+def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Give the SHA-256 of names, shapes and values."""
+    digest = hashlib.sha256()
+    for name, value in sorted(tensors, key=lambda item: item[0]):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _warn_truncated(items: Sequence[Item], rows: Sequence[Encoded], max_length: int) -> None:
+    cut = [item for item, row in zip(items, rows, strict=True) if row.truncated]
+    if cut:
+        first = " | ".join(cut[0])
+        message = (
+            f"{len(cut)} of {len(items)} texts are longer than {max_length} tokens and lose their end; "
+            f"the first is {first[:40]!r}..."
+        )
+        warnings.warn(TruncationWarning(message), stacklevel=4)

@@ -1,0 +1,99 @@
+"""Cross-encoder: both sentences and the condition in one sequence, one number out.
+
+Paper: Deshpande et al. 2023, "C-STS: Conditional Semantic Textual Similarity", arXiv:2305.15093.
+Code followed: princeton-nlp/c-sts, CrossEncoderForClassification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from condviz.backbone import Backbone, Pooling, Progress, check_pooling
+from condviz.errors import ConfigError
+from condviz.methods.base import ConditionalScorer, check_lengths
+from condviz.methods.heads import SentenceTransform, dropout_rate
+from condviz.tokens import Tokens
+
+Inputs = Literal["all", "sentences", "condition"]
+
+
+@dataclass(frozen=True)
+class CrossEncoderConfig:
+    """Settings of the cross-encoder.
+
+    Attributes:
+        pooling: How token states become one vector.
+        transform: Put Dropout, Linear(d, d) and the activation between pooling and classifier.
+        inputs: "all", or an ablation of C-STS that leaves out the condition ("sentences") or the sentences.
+    """
+
+    pooling: Pooling = "cls"
+    transform: bool = False
+    inputs: Inputs = "all"
+
+    def __post_init__(self) -> None:
+        check_pooling(self.pooling)
+        if self.inputs not in get_args(Inputs):
+            raise ConfigError(f"inputs must be one of {', '.join(get_args(Inputs))}, got {self.inputs!r}.")
+
+
+class CrossEncoder(ConditionalScorer):
+    """Reads sentence 1, sentence 2 and the condition together and predicts the similarity directly."""
+
+    name = "cross-encoder"
+    title = "Cross-encoder"
+    kind = "cross"
+    summary = "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings."
+    reference = "Deshpande et al. 2023, C-STS, arXiv:2305.15093"
+    config_cls = CrossEncoderConfig
+    score_range = (float("-inf"), float("inf"))
+
+    def __init__(self, backbone: Backbone, method_config: CrossEncoderConfig) -> None:
+        super().__init__(backbone, method_config)
+        self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
+        self.dropout = nn.Dropout(dropout_rate(backbone))
+        self.classifier = nn.Linear(backbone.hidden_size, 1)
+
+    def predict(self, tokens: Tokens) -> Tensor:
+        """Score a batch of joint sequences: (b,), unbounded, with gradient where it is switched on."""
+        return self.classify(self.backbone(tokens, self.method_config.pooling))
+
+    def classify(self, pooled: Tensor) -> Tensor:
+        """Turn pooled vectors into scores: (b, d) -> (b,)."""
+        return self.classifier(self.dropout(self.transform(pooled))).squeeze(-1)
+
+    def join(self, sentence1: str, sentence2: str, condition: str | None) -> str:
+        """Write the texts into one string, parted by the separator token and blanks, as the official code does."""
+        both = [sentence1, sentence2]
+        parts = {"sentences": both, "condition": [condition or ""]}.get(self.method_config.inputs)
+        if parts is None:
+            parts = both if condition is None else [*both, condition]
+        return f" {self.backbone.tokenizer.sep_token} ".join(parts)
+
+    def score(
+        self,
+        sentences1: Sequence[str],
+        sentences2: Sequence[str],
+        conditions: Sequence[str],
+        *,
+        progress: Progress | None = None,
+    ) -> np.ndarray:
+        """Score p pairs: (p,) float32; trained towards [0, 1], but not bounded. See `ConditionalScorer.score`."""
+        check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
+        return self._score([self.join(*row) for row in zip(sentences1, sentences2, conditions, strict=True)], progress)
+
+    def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+        """Score p pairs from a sequence without the condition: (p,) float32."""
+        check_lengths(sentences1=sentences1, sentences2=sentences2)
+        return self._score([self.join(one, two, None) for one, two in zip(sentences1, sentences2, strict=True)], None)
+
+    @torch.no_grad()
+    def _score(self, texts: list[str], progress: Progress | None) -> np.ndarray:
+        pooled = self.backbone.encode([(t,) for t in texts], pooling=self.method_config.pooling, progress=progress)
+        return self.classify(pooled.to(self.backbone.device)).float().cpu().numpy()

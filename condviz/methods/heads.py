@@ -1,0 +1,47 @@
+"""Small parts that several methods put on top of the encoder."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from transformers.activations import ACT2FN
+
+from condviz.backbone import Backbone
+
+
+def dropout_rate(backbone: Backbone) -> float:
+    """Give the dropout of classification heads: classifier_dropout, else hidden_dropout_prob, else none."""
+    config = backbone.model.config
+    rate = getattr(config, "classifier_dropout", None)
+    return float(getattr(config, "hidden_dropout_prob", 0.0) if rate is None else rate)
+
+
+def activation(backbone: Backbone) -> nn.Module:
+    """Give the activation function of the encoder."""
+    config = backbone.model.config
+    return ACT2FN[getattr(config, "hidden_act", None) or getattr(config, "hidden_activation", "gelu")]
+
+
+class SentenceTransform(nn.Sequential):
+    """Dropout, linear layer and activation on sentence vectors, never on conditions: (b, d) -> (b, d).
+
+    Source: princeton-nlp/c-sts, option `transform`.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        size = backbone.hidden_size
+        super().__init__(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone))
+
+
+class ConditionLayer(nn.Sequential):
+    """h_c' = Linear(Dropout(h_c)), no activation: (m, d) -> (m, d).
+
+    Source: princeton-nlp/c-sts TriEncoderForClassification, for every head; Hyper-CL's code keeps it, its paper omits it.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        size = backbone.hidden_size
+        super().__init__(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size))
+
+    def forward(self, pooled: Tensor) -> Tensor:
+        """Project pooled conditions."""
+        return super().forward(pooled)

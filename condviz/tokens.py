@@ -1,0 +1,117 @@
+"""Token ids of texts: unpadded records, and padded batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The token ids of one text, or of two texts in one sequence, without padding.
+
+    Attributes:
+        ids: Token ids.
+        types: Segment of each token: 0 for the first text, 1 for the second.
+        pooled: Positions that the pooler may use, or None for all of them.
+        truncated: True if the text was longer than the encoder can read and lost its end.
+    """
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    pooled: tuple[bool, ...] | None = None
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A right-padded batch.
+
+    Attributes:
+        ids: (b, L) int64.
+        mask: (b, L) bool, True for real tokens.
+        types: (b, L) int64 segments, or None for all 0.
+        positions: (b, L) int64 counted from 0, or None for 0, 1, 2, ...
+        pooled: (b, L) bool: tokens that the pooler may use, or None for all real tokens.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    types: Tensor | None = None
+    positions: Tensor | None = None
+    pooled: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self.ids.shape[0]
+
+    def to(self, device: torch.device | str) -> Tokens:
+        """Move every array to a device."""
+        fields = {name: value.to(device) for name, value in vars(self).items() if value is not None}
+        return replace(self, **fields)
+
+    def counted_positions(self) -> Tensor:
+        """Give the positions, counted from 0 over the real tokens of each row: (b, L) int64."""
+        if self.positions is not None:
+            return self.positions
+        return (self.mask.long().cumsum(dim=1) - 1).clamp_min(0)
+
+
+def collate(rows: Sequence[Encoded], pad_id: int) -> Tokens:
+    """Pad records to one length.
+
+    Args:
+        rows: b records.
+        pad_id: Id written after the end of the shorter rows.
+    """
+    length = max(map(len, rows))
+    ids = torch.tensor([(*row.ids, *([pad_id] * (length - len(row)))) for row in rows])
+    lengths = torch.tensor([len(row) for row in rows])
+    types = None
+    if any(any(row.types) for row in rows):
+        types = torch.tensor([(*row.types, *([0] * (length - len(row)))) for row in rows])
+    mask = torch.arange(length) < lengths[:, None]
+    pooled = None
+    if any(row.pooled is not None for row in rows):
+        pooled = torch.tensor(
+            [(*(row.pooled or [True] * len(row)), *([False] * (length - len(row)))) for row in rows], dtype=torch.bool
+        )
+    return Tokens(ids, mask, types=types, pooled=pooled)
+
+
+def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Group positions so that each batch holds texts of similar length and at most `max_tokens` tokens with padding.
+
+    Args:
+        lengths: Tokens of each text.
+        max_tokens: Limit of a batch; a single longer text is a batch of its own.
+
+    Yields:
+        Positions in `lengths`, longest texts first, each exactly once.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    start = 0
+    while start < len(order):
+        size = max(1, max_tokens // max(1, lengths[order[start]]))
+        yield order[start : start + size]
+        start += size
+
+
+class Joined(tuple[Encoded, ...]):
+    """The sequences of one item that a method encodes together, for instance a sentence and its condition."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        """Tokens of all sequences: what batches are sorted by."""
+        return sum(map(len, self))
+
+    @property
+    def truncated(self) -> bool:
+        """True if any of the sequences lost its end."""
+        return any(part.truncated for part in self)
