@@ -10,13 +10,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import rankdata
 
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import ConditionalScorer
 from condviz.types import Pair
+
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
 
 LEVEL = 0.95
 
@@ -334,4 +337,4 @@ def _parallel(first: Sequence[float], second: Sequence[float]) -> tuple[np.ndarr
 def _signs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Give 1, 0 or -1 per row, and NaN where one of the values is not finite."""
     usable = np.isfinite(first) & np.isfinite(second)
-    return np.where(usable, np.sign(np.where(usable, first - second, 0.0)), np.nan)
+    return np.where(usable, 1.0 * (first > second) - (first < second), np.nan)

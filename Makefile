@@ -1,0 +1,50 @@
+# make run: start the app.  make test: run every test.  Both install what they need, once.
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || command -v python)
+VENV := .venv
+BIN := $(VENV)/bin
+# A stamp is newer than the list it stands for as long as that list is installed.
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
+
+.PHONY: run test lint format benchmark clean
+
+run: $(STAMPS)/app
+	$(BIN)/python app.py
+
+test: $(STAMPS)/dev $(STAMPS)/browser
+	$(BIN)/python -m pytest
+
+lint: $(STAMPS)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMPS)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: $(STAMPS)/dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis
+
+$(STAMPS)/venv:
+	$(PYTHON) -m venv $(VENV)
+	mkdir -p $(STAMPS)
+	touch $@
+
+$(STAMPS)/app: requirements.txt $(STAMPS)/venv
+	$(PIP) requirements.txt
+	touch $@
+
+$(STAMPS)/dev: requirements-dev.txt $(STAMPS)/app
+	$(PIP) requirements-dev.txt
+	touch $@
+
+# The tests drive a real browser: one that is there, else Debian's (as root), else playwright's own.
+$(STAMPS)/browser: $(STAMPS)/dev
+	if command -v chromium chromium-browser google-chrome >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update && apt-get install --yes --no-install-recommends chromium; \
+	else $(BIN)/python -m playwright install chromium; fi
+	touch $@

@@ -1,0 +1,9 @@
+"""Run the command line: python -m condviz."""
+
+from __future__ import annotations
+
+import sys
+
+from condviz.cli import main
+
+sys.exit(main())
