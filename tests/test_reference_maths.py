@@ -9,9 +9,21 @@ import numpy as np
 import pytest
 import torch
 
+from condviz.analysis.geometry import cosines_to_mean, log_partition, partition_isotropy
+from condviz.analysis.impurity import impurity
+from condviz.evaluation.csts import pair_accuracy, pearson, spearman
 from condviz.evaluation.ranking import Neighbourhoods, RankingReport, TrueAnswers, filtered_ranks, rerank
 from condviz.training import losses
-from tests.golden import Case, Precision, case_names, each_precision, load_case, load_evaluation, requires_golden
+from tests.golden import (
+    GOLDEN,
+    Case,
+    Precision,
+    case_names,
+    each_precision,
+    load_case,
+    load_evaluation,
+    requires_golden,
+)
 
 pytestmark = requires_golden
 
@@ -196,3 +208,47 @@ def test_ranks_with_the_bonus_of_close_entities() -> None:
         assert members.tolist() == query[task.hops_key]
     ranks = filtered_ranks(rerank(task.scores, task.neighbours), task.targets, task.known)
     task.check(ranks, key="rank_with_bonus", expected="expected_with_bonus")
+
+
+def test_accuracy_on_condition_pairs() -> None:
+    stored = load_evaluation()["condition_pair_accuracy"]
+    found = pair_accuracy(*(stored[key] for key in ("rating_a", "rating_b", "similarity_a", "similarity_b")))
+    for name, value in stored["expected"].items():
+        assert getattr(found, name) == (value if isinstance(value, int) else pytest.approx(value, abs=EXACT)), name
+
+
+def test_correlations() -> None:
+    stored = load_evaluation()["correlation"]
+    rating, prediction, expected = stored["rating"], stored["prediction"], stored["expected"]
+    assert spearman(rating, prediction) == pytest.approx(expected["spearman"], abs=EXACT)
+    assert pearson(rating, prediction) == pytest.approx(expected["pearson"], abs=EXACT)
+    constant = stored["constant_prediction"]
+    assert spearman(rating, constant["prediction"]) is constant["expected"]
+    assert pearson(rating, constant["prediction"]) is constant["expected"]
+
+
+@pytest.mark.parametrize("which", load_evaluation()["impurity"]["examples"] if GOLDEN.is_dir() else [])
+def test_impurity(which: str) -> None:
+    example = load_evaluation()["impurity"]["examples"][which]
+    expected = dict(example["expected"])
+    divided = next(key for key in expected if key.startswith("divided_by_log_"))
+    found = impurity(example["group"], example["cluster"], num_clusters=int(divided.rsplit("_", 1)[1]))
+    assert found.nats == pytest.approx(expected["natural_log"], abs=EXACT)
+    assert found.bits == pytest.approx(expected["base_2"], abs=EXACT)
+    assert found.normalised == pytest.approx(expected[divided], abs=EXACT)
+
+
+def test_isotropy() -> None:
+    stored = load_evaluation()["isotropy"]
+    vectors, directions, expected = np.array(stored["vectors"]), np.array(stored["directions"]), stored["expected"]
+    cosines = cosines_to_mean(vectors)
+    np.testing.assert_allclose(cosines, expected["cosine_to_mean"], rtol=0, atol=EXACT)
+    assert cosines.mean() == pytest.approx(expected["mean"], abs=EXACT)
+    assert cosines.std() == pytest.approx(expected["std"], abs=EXACT)
+    assert cosines.std(ddof=1) == pytest.approx(expected["std_sample"], abs=EXACT)
+
+    scaled = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.exp(log_partition(scaled, directions)), expected["F"], rtol=0, atol=EXACT)
+    assert partition_isotropy(vectors, directions) == pytest.approx(expected["ipc"], abs=EXACT)
+    unscaled = log_partition(vectors, directions)
+    assert np.exp(unscaled.min() - unscaled.max()) == pytest.approx(expected["ipc_unscaled"], abs=EXACT)

@@ -1,0 +1,237 @@
+"""Do the embeddings made under one condition lie together: K-means clusters against conditions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import entr
+from scipy.stats.contingency import crosstab
+
+from condviz.errors import ConfigError, DataError, require
+
+
+@dataclass(frozen=True)
+class Table:
+    """Counts of members by group and cluster.
+
+    Attributes:
+        groups: Labels of the G rows, sorted.
+        clusters: Labels of the K columns, sorted.
+        counts: (G, K) int64.
+    """
+
+    groups: tuple[str, ...]
+    clusters: tuple[str, ...]
+    counts: np.ndarray
+
+    def to_dict(self) -> dict:
+        """Give plain JSON."""
+        return {"groups": list(self.groups), "clusters": list(self.clusters), "counts": self.counts.tolist()}
+
+
+@dataclass(frozen=True)
+class Impurity:
+    """How far the members of a group are spread over clusters: 0 if each group lies in one cluster.
+
+    Attributes:
+        nats: Natural logarithm, in [0, log of the number of clusters]; the paper's figure.
+        bits: The same with base 2.
+        normalised: The same divided by its largest value, in [0, 1].
+    """
+
+    nats: float
+    bits: float
+    normalised: float
+
+
+@dataclass(frozen=True)
+class KMeansImpurity:
+    """Impurity of K-means clusters over several seeds, beside what chance gives.
+
+    Attributes:
+        mean: Mean over the seeds, nats.
+        std: Standard deviation over the seeds (divided by their number), nats.
+        per_seed: One value per seed, nats.
+        chance: Mean with group labels shuffled, same clusters and group sizes, nats.
+        p_value: Share of the shuffles (the real labels counted as one) that are as pure as the real labels or purer.
+        num_clusters: K.
+        bits: The mean with base 2.
+        normalised: The mean divided by log K.
+        table: Groups by clusters, of the first seed.
+    """
+
+    mean: float
+    std: float
+    per_seed: tuple[float, ...]
+    chance: float
+    p_value: float
+    num_clusters: int
+    bits: float
+    normalised: float
+    table: Table
+
+    def to_dict(self) -> dict:
+        """Give plain JSON."""
+        return {
+            "mean": self.mean,
+            "std": self.std,
+            "per_seed": list(self.per_seed),
+            "chance": self.chance,
+            "p_value": self.p_value,
+            "clusters": self.num_clusters,
+            "bits": self.bits,
+            "normalised": self.normalised,
+            "table": self.table.to_dict(),
+        }
+
+
+def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | int]) -> Table:
+    """Count members by group and cluster.
+
+    Args:
+        groups: Group (condition) of each of n members.
+        clusters: Cluster of each member.
+
+    Raises:
+        DataError: If there is no member, or the lengths differ.
+    """
+    rows, columns = _labels(groups, "groups"), _labels(clusters, "clusters")
+    if len(rows) != len(columns):
+        raise DataError(f"Every member needs a group and a cluster; got {len(rows)} and {len(columns)}.")
+    found = crosstab(rows, columns)
+    names = [tuple(str(name) for name in element) for element in found.elements]
+    return Table(names[0], names[1], np.asarray(found.count))
+
+
+def impurity(
+    groups: Sequence[str | int], clusters: Sequence[str | int], *, num_clusters: int | None = None
+) -> Impurity:
+    """Measure how far the members of each group are spread over the clusters.
+
+    I = - sum over groups i of |C_i| / |S| times the sum over clusters j of p_ij log p_ij, where p_ij is the share of
+    group i that lies in cluster j, and 0 log 0 = 0.
+
+    Args:
+        groups: Group (condition) of each of n members.
+        clusters: Cluster of each member.
+        num_clusters: K that `normalised` refers to; None takes the clusters that have members.
+
+    Raises:
+        DataError: If there is no member, or the lengths differ.
+        ConfigError: If more clusters have members than `num_clusters` says.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 6. The base of the logarithm is not given there; natural is our choice.
+    """
+    counts = group_cluster_table(groups, clusters).counts
+    used = counts.shape[1]
+    if num_clusters is not None and num_clusters < used:
+        raise ConfigError(f"num_clusters is {num_clusters}, but {used} clusters have members.")
+    return _in_all_units(float(_impurity_of_counts(counts)), num_clusters or used)
+
+
+def kmeans_impurity(
+    embeddings: np.ndarray,
+    groups: Sequence[str | int],
+    *,
+    num_clusters: int | None = None,
+    seeds: Sequence[int] = tuple(range(10)),
+    num_shuffles: int = 200,
+) -> KMeansImpurity:
+    """Cluster embeddings by K-means and measure the impurity, over several seeds and beside shuffled labels.
+
+    Args:
+        embeddings: Shape (n, d), finite. Clustered as they are: scale them to length 1 first to cluster by direction.
+        groups: Group (condition) of each row.
+        num_clusters: K; None takes the number of groups.
+        seeds: Seeds of K-means (n_init 10 each), and of the shuffles.
+        num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
+
+    Raises:
+        DataError: If embeddings and groups do not fit each other, or the embeddings hold a NaN.
+        ConfigError: If K is not in [1, n], there is no seed, or no shuffle.
+        MissingExtraError: If scikit-learn is not installed.
+
+    Source:
+        Hyper-CL (Yoo et al. 2024), section 6: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the base
+        of the logarithm are not given there; these are ours.
+    """
+    vectors, (names, codes) = check_vectors(embeddings), np.unique(_labels(groups, "groups"), return_inverse=True)
+    if len(vectors) != len(codes):
+        raise DataError(f"Every embedding needs one group; got {len(vectors)} embeddings and {len(codes)} groups.")
+    clusters = len(names) if num_clusters is None else num_clusters
+    if not 1 <= clusters <= len(vectors):
+        raise ConfigError(f"num_clusters must be from 1 to the number of embeddings, {len(vectors)}; got {clusters}.")
+    if not len(seeds) or num_shuffles < 1:
+        raise ConfigError(f"Needs at least one seed and one shuffle, got {len(seeds)} and {num_shuffles}.")
+    kmeans = require("sklearn.cluster", "app").KMeans
+    labels = [kmeans(clusters, n_init=10, random_state=seed).fit(vectors).labels_ for seed in seeds]
+    values = np.array([_impurity_of_codes(codes, label, clusters) for label in labels])
+    chance, p_value = _against_chance(codes, labels, values, num_shuffles=num_shuffles, seeds=seeds)
+    units = _in_all_units(float(values.mean()), clusters)
+    return KMeansImpurity(
+        mean=units.nats,
+        std=float(values.std()),
+        per_seed=tuple(values.tolist()),
+        chance=chance,
+        p_value=p_value,
+        num_clusters=clusters,
+        bits=units.bits,
+        normalised=units.normalised,
+        table=group_cluster_table(names[codes], labels[0]),
+    )
+
+
+def _against_chance(
+    codes: np.ndarray, labels: Sequence[np.ndarray], values: np.ndarray, *, num_shuffles: int, seeds: Sequence[int]
+) -> tuple[float, float]:
+    generator = np.random.default_rng(list(seeds))
+    which = np.arange(num_shuffles) % len(labels)
+    clusters = int(max(label.max() for label in labels)) + 1
+    shuffled = [_impurity_of_codes(generator.permutation(codes), labels[index], clusters) for index in which]
+    # Rounding must not decide between equal tables.
+    as_pure = int(np.sum(np.array(shuffled) <= values[which] + 1e-12))
+    return float(np.mean(shuffled)), (1 + as_pure) / (1 + num_shuffles)
+
+
+def _impurity_of_codes(groups: np.ndarray, clusters: np.ndarray, num_clusters: int) -> float:
+    counts = np.bincount(groups * num_clusters + clusters, minlength=(int(groups.max()) + 1) * num_clusters)
+    return _impurity_of_counts(counts.reshape(-1, num_clusters))
+
+
+def _impurity_of_counts(counts: np.ndarray) -> float:
+    sizes = counts.sum(axis=1)
+    return float(np.sum(sizes / sizes.sum() * entr(counts / sizes[:, None]).sum(axis=1)))
+
+
+def _in_all_units(nats: float, num_clusters: int) -> Impurity:
+    return Impurity(nats, nats / math.log(2), nats / math.log(num_clusters) if num_clusters > 1 else 0.0)
+
+
+def _labels(labels: Sequence[str | int], field: str) -> np.ndarray:
+    array = np.asarray(labels)
+    if array.dtype == object and all(isinstance(label, str) for label in array.flat):
+        array = array.astype(np.str_)  # A column of a table of pandas.
+    if array.ndim != 1 or not len(array) or array.dtype.kind not in "USiub":
+        raise DataError(
+            f"{field} must be one label (text or integer) per member, at least one; got {array.shape}, {array.dtype}."
+        )
+    return array
+
+
+def check_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Give vectors, shape (n, d), in float64.
+
+    Raises:
+        DataError: If the shape is another one, there is no row, or a row holds a NaN or an infinity.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
+        raise DataError(f"Needs numbers of shape (n, d), at least one row; got {array.shape}, {array.dtype}.")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise DataError(f"Row {bad[0]} of the vectors holds a NaN or an infinity.")
+    return array.astype(np.float64)
