@@ -1,0 +1,1 @@
+"""The page: a Gradio app over the inference core. Nothing outside this package imports gradio."""

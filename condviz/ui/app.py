@@ -1,0 +1,164 @@
+"""The page as a whole: header, tabs, footer, and how it is served."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+import condviz
+from condviz.ui.api import add_api
+from condviz.ui.assets import ASSETS, load_examples, load_first_screen
+from condviz.ui.compare_tab import PRIVATE, CompareView, build_compare_tab
+from condviz.ui.engine import Engine
+from condviz.ui.html import esc, tag
+from condviz.ui.model_pool import ModelPool
+from condviz.ui.models_tab import build_models_tab, render_models, render_runtime
+from condviz.ui.service import Service
+from condviz.ui.state import FormState
+from condviz.ui.status_view import render_status
+from condviz.ui.theme import build_theme, page_head
+
+MAX_UPLOAD = "5mb"
+SHOWN_AT_START = 6
+"""Models chosen when there is no first screen: as many as fit a laptop's height."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the page is built.
+
+    Attributes:
+        engine: The calls into the core.
+        models: Names to offer; None offers all.
+        preload: True loads all models in the background once the server answers.
+        first_screen: False starts with an empty result.
+    """
+
+    engine: Engine = field(default_factory=Engine)
+    models: tuple[str, ...] | None = None
+    preload: bool = True
+    first_screen: bool = True
+
+
+def build_app(settings: Settings | None = None) -> gr.Blocks:
+    """Build the page; loads no model and not torch.
+
+    Args:
+        settings: How; the default serves everything.
+    """
+    settings = settings or Settings()
+    gr.set_static_paths([ASSETS / "css", ASSETS / "js", ASSETS / "fonts"])
+    names = settings.models if settings.models is not None else tuple(settings.engine.list_models())
+    pool = ModelPool(names, settings.engine.load)
+    service = Service(settings.engine, pool)
+    screen = load_first_screen() if settings.first_screen else None
+    default = _default_form(screen, names)
+    with gr.Blocks(title="CondViz", analytics_enabled=False, fill_width=True) as demo:
+        gr.HTML(_header(), elem_id="cv-header", js_on_load="condviz.header(element);")
+        with gr.Tabs(elem_id="cv-tabs"):
+            with gr.Tab("Compare", id="compare"):
+                compare = build_compare_tab(service, first_screen=screen, default=default)
+            with gr.Tab("Models", id="models") as models_tab:
+                table, runtime = build_models_tab(service)
+        status = gr.HTML(render_status(pool), elem_id="cv-status", js_on_load="condviz.status(element, watch);")
+        gr.HTML(_footer(), elem_id="cv-footer", js_on_load=None)
+        _keep_current(service, compare, status=status, tab=models_tab, outputs=(table, runtime))
+        add_api(service)
+    demo.queue(api_open=False, default_concurrency_limit=8)
+    demo.condviz_pool = pool
+    if settings.preload:
+        # After the server answers: loading torch before would hold the interpreter while the page is being asked for.
+        demo.extra_startup_events.append(_preloader(pool, screen))
+    return demo
+
+
+def launch_options() -> dict[str, Any]:
+    """Give the keyword arguments for `demo.launch`.
+
+    The address is 127.0.0.1:7860; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT change it.
+    """
+    return {
+        "server_name": os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
+        "server_port": int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
+        "theme": build_theme(),
+        "head": page_head(),
+        "ssr_mode": False,
+        "show_error": False,
+        "enable_monitoring": False,
+        "run_history": False,
+        "max_file_size": MAX_UPLOAD,
+        "footer_links": [],
+        "share": False,
+    }
+
+
+def _preloader(pool: ModelPool, screen: dict[str, Any] | None) -> Any:  # noqa: ANN401 - a coroutine function
+    first = screen["shown"]["form"]["models"] if screen else ()
+
+    async def start() -> None:
+        pool.preload(first)
+
+    return start
+
+
+def _default_form(screen: dict[str, Any] | None, names: Sequence[str]) -> FormState:
+    if screen:
+        form = FormState.from_dict(screen["shown"]["form"])
+        return form.with_models(names)
+    examples = load_examples()
+    chosen = tuple(names[:SHOWN_AT_START])
+    if examples:
+        return FormState(examples[0].sentence1, examples[0].sentence2, examples[0].conditions, chosen)
+    return FormState(models=chosen)
+
+
+def _keep_current(
+    service: Service, compare: CompareView, *, status: gr.HTML, tab: gr.Tab, outputs: tuple[gr.HTML, gr.HTML]
+) -> None:
+    """Poll the pool while models load, and refresh the Models tab whenever it is opened."""
+    timer = gr.Timer(0.7)
+
+    def tick() -> tuple[Any, Any, Any]:
+        done = service.pool.settled
+        return render_status(service.pool), gr.Timer(active=not done), render_models(service)
+
+    timer.tick(tick, None, [status, timer, outputs[0]], queue=False, **PRIVATE)
+    tab.select(
+        lambda: (render_models(service), render_runtime(service)), None, list(outputs), queue=False, **PRIVATE
+    )
+
+
+def _header() -> str:
+    mark = (
+        '<svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true"><path d="M16 3v26" stroke="currentColor" '
+        'stroke-width="1.5"/><circle cx="8" cy="11" r="4" class="cv-mark-pos"/><circle cx="24" cy="21" r="4" '
+        'class="cv-mark-neg"/><path d="M8 15v10M24 17V7" stroke="currentColor" stroke-width="1.5" fill="none"/></svg>'
+    )
+    title = tag("h1", mark, "CondViz", class_="cv-brand")
+    line = tag("p", "How alike are two sentences? It depends on what you ask about.", class_="cv-tagline")
+    toggle = tag(
+        "button", "Dark", type="button", class_="cv-button", data_theme_toggle=True, aria_pressed="false",
+        data_testid="theme-toggle",
+    )  # fmt: skip
+    return tag("header", tag("div", title, line, class_="cv-brand-box"), toggle, class_="cv-header")
+
+
+def _footer() -> str:
+    limits = (
+        "A score is a model\N{RIGHT SINGLE QUOTATION MARK}s output, not a fact about the sentences. Raw cosines of two models cannot be compared; "
+        "the percentile says where a score stands among reference pairs of the same model. Leaving out a word also "
+        "makes the sentence ungrammatical, so word effects mix meaning with surprise. Models marked "
+        "\N{LEFT DOUBLE QUOTATION MARK}not trained\N{RIGHT DOUBLE QUOTATION MARK} were never taught to follow a condition. Texts are scored on the machine that runs this "
+        "page and are not stored."
+    )
+    version = f"CondViz {condviz.__version__}, Apache-2.0"
+    return tag(
+        "footer",
+        tag("div", tag("h2", "What this does not show"), tag("p", esc(limits)), class_="cv-limits"),
+        tag("p", esc(version), class_="cv-muted"),
+        class_="cv-footer",
+    )

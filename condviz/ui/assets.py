@@ -1,0 +1,64 @@
+"""Files that the page ships with: styles, scripts, fonts, examples, the library of conditions, the first screen."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or Path(__file__).resolve().parents[2] / "assets")
+"""Folder of the assets: beside the package in a checkout; CONDVIZ_ASSETS moves it."""
+GRADES = {"simple": "Simplest", "realistic": "Realistic", "data": "From data"}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One card of the gallery.
+
+    Attributes:
+        id: Short unique name.
+        grade: "simple", "realistic" or "data".
+        domain: For instance "captions".
+        title: A few words.
+        sentence1, sentence2, conditions: What fills the form.
+        note: What to look at.
+    """
+
+    id: str
+    grade: str
+    domain: str
+    title: str
+    sentence1: str
+    sentence2: str
+    conditions: tuple[str, ...]
+    note: str = ""
+
+
+def _read(name: str) -> Any:  # noqa: ANN401 - any JSON
+    path = ASSETS / name
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+def load_examples() -> list[Example]:
+    """Read the gallery; an absent file gives an empty one."""
+    fields = Example.__dataclass_fields__
+    rows = _read("examples.json") or []
+    return [Example(**{k: tuple(v) if k == "conditions" else v for k, v in row.items() if k in fields}) for row in rows]
+
+
+def load_conditions() -> list[tuple[str, str]]:
+    """Read the library of the condition finder as (condition, group)."""
+    return [(row["condition"], row["group"]) for row in _read("conditions.json") or []]
+
+
+def load_first_screen() -> dict[str, Any] | None:
+    """Read the result that is shown before any model has loaded, as `condviz.ui.first_screen` wrote it."""
+    return _read("first_screen.json")
+
+
+def static_url(path: str) -> str:
+    """Give the address of an asset relative to the page, so that it holds behind any proxy prefix."""
+    file = ASSETS / path
+    return f"gradio_api/file={file.as_posix()}?v={int(file.stat().st_mtime)}"

@@ -1,0 +1,55 @@
+"""Checkboxes for the models, with badges; a value of plain names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradio as gr
+
+from condviz.types import ModelInfo
+from condviz.ui.html import esc, model_badges, tag, text
+
+# `html` and `attr` are escaped in Python; `raw` never enters the markup. No user text may come into a gr.HTML template.
+_TEMPLATE = """<fieldset class="cv-picker"><legend>Models</legend>
+<span class="cv-picker-tools"><button type="button" class="cv-link" data-all="1">all</button>
+<button type="button" class="cv-link" data-all="0">none</button></span>
+<div class="cv-picker-list">${choices.map((c, i) => `<label data-model="${c.attr}" title="${c.help}">
+<input type="checkbox" data-index="${i}" data-testid="model-${c.attr}" ${(value || []).includes(c.raw) ? "checked" : ""}>
+<span class="cv-dot" aria-hidden="true"></span>${c.html}</label>`).join("")}</div></fieldset>"""
+
+_SCRIPT = "condviz.picker(element, props, watch, () => trigger('input'));"
+
+
+class ModelPicker(gr.HTML):
+    """A group of checkboxes whose value is the list of chosen model names."""
+
+    def __init__(self, infos: Sequence[ModelInfo], value: Sequence[str], **kwargs: Any) -> None:  # noqa: ANN401
+        """Lay out one checkbox per model.
+
+        Args:
+            infos: The models, in order.
+            value: Names chosen at the start.
+            kwargs: As gr.HTML.
+        """
+        super().__init__(
+            value=list(value), html_template=_TEMPLATE, js_on_load=_SCRIPT, choices=[_choice(i) for i in infos], **kwargs
+        )
+
+    def get_block_name(self) -> str:
+        """Give the name of the component in the browser: that of the parent."""
+        return "html"
+
+    def preprocess(self, payload: Any) -> list[str]:  # noqa: ANN401 - whatever the browser sends
+        """Give the chosen names; anything that is not a list of texts counts as none."""
+        return [name for name in payload if isinstance(name, str)] if isinstance(payload, list) else []
+
+
+def _choice(info: ModelInfo) -> dict[str, str]:
+    name = text("span", info.title, class_="cv-model-title")
+    return {
+        "raw": info.name,
+        "attr": esc(info.name),
+        "help": esc(info.summary),
+        "html": name + tag("span", model_badges(info), class_="cv-badges"),
+    }

@@ -1,0 +1,108 @@
+"""The look of the page. Colours and sizes live in assets/css/condviz.css as custom properties; gradio's follow them."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from condviz.ui.assets import static_url
+
+PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
+SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
+MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
+
+_COLOURS = {
+    "background_fill_primary": "var(--cv-panel)",
+    "background_fill_secondary": "var(--cv-paper)",
+    "border_color_primary": "var(--cv-rule)",
+    "border_color_accent": "var(--cv-ink)",
+    "body_text_color_subdued": "var(--cv-muted)",
+    "color_accent_soft": "var(--cv-wash)",
+    "link_text_color": "var(--cv-link)",
+    "link_text_color_hover": "var(--cv-ink)",
+    "link_text_color_active": "var(--cv-ink)",
+    "link_text_color_visited": "var(--cv-link)",
+    "code_background_fill": "var(--cv-wash)",
+    "block_background_fill": "transparent",
+    "block_border_color": "var(--cv-rule)",
+    "block_label_background_fill": "transparent",
+    "block_label_text_color": "var(--cv-muted)",
+    "block_title_text_color": "var(--cv-muted)",
+    "block_info_text_color": "var(--cv-muted)",
+    "panel_background_fill": "transparent",
+    "input_background_fill": "var(--cv-panel)",
+    "input_background_fill_focus": "var(--cv-panel)",
+    "input_border_color": "var(--cv-rule-strong)",
+    "input_border_color_focus": "var(--cv-ink)",
+    "input_placeholder_color": "var(--cv-muted)",
+    "button_primary_background_fill": "var(--cv-ink)",
+    "button_primary_background_fill_hover": "var(--cv-ink-soft)",
+    "button_primary_border_color": "var(--cv-ink)",
+    "button_primary_text_color": "var(--cv-panel)",
+    "button_secondary_background_fill": "transparent",
+    "button_secondary_background_fill_hover": "var(--cv-wash)",
+    "button_secondary_border_color": "var(--cv-rule-strong)",
+    "button_secondary_text_color": "var(--cv-ink)",
+}
+
+
+def build_theme() -> gr.themes.Base:
+    """Give the gradio theme; light and dark take the same custom properties, which change with the mode."""
+    theme = gr.themes.Base(
+        primary_hue=gr.themes.colors.stone,
+        secondary_hue=gr.themes.colors.stone,
+        neutral_hue=gr.themes.colors.stone,
+        radius_size=gr.themes.sizes.radius_none,
+        font=SANS,
+        font_mono=MONO,
+    )
+    both = {key: value for name, value in _COLOURS.items() for key in (name, f"{name}_dark")}
+    return theme.set(
+        body_background_fill=PAPER,
+        body_background_fill_dark=PAPER_DARK,
+        body_text_color=INK,
+        body_text_color_dark=INK_DARK,
+        color_accent="var(--cv-ink)",
+        block_border_width="0px",
+        block_border_width_dark="0px",
+        block_shadow="none",
+        block_shadow_dark="none",
+        block_padding="0px",
+        block_title_text_size="var(--cv-small)",
+        block_title_text_weight="600",
+        block_label_border_width="0px",
+        block_label_border_width_dark="0px",
+        input_shadow="none",
+        input_shadow_dark="none",
+        input_shadow_focus="none",
+        input_shadow_focus_dark="none",
+        input_radius="var(--cv-radius)",
+        button_large_radius="var(--cv-radius)",
+        button_medium_radius="var(--cv-radius)",
+        button_small_radius="var(--cv-radius)",
+        button_primary_shadow="none",
+        button_primary_shadow_hover="none",
+        button_secondary_shadow="none",
+        button_secondary_shadow_hover="none",
+        button_transition="background-color 150ms, border-color 150ms",
+        layout_gap="var(--cv-gap)",
+        **both,
+    )
+
+
+def page_head() -> str:
+    """Give what goes into <head>: fonts, styles and the script, all served by this app; nothing from other hosts."""
+    faces = [
+        ("CondViz Sans", "fonts/ibm-plex-sans-latin-wght-normal.woff2", "100 700"),
+        ("CondViz Serif", "fonts/source-serif-4-latin-wght-normal.woff2", "200 900"),
+    ]
+    fonts = "".join(
+        f'@font-face{{font-family:"{name}";src:url("{static_url(path)}") format("woff2");'
+        f"font-weight:{weights};font-display:swap}}"
+        for name, path, weights in faces
+    )
+    return (
+        f"<style>{fonts}</style>"
+        f'<link rel="stylesheet" href="{static_url("css/condviz.css")}">'
+        f'<script src="{static_url("js/condviz.js")}"></script>'
+        '<meta name="color-scheme" content="light dark">'
+    )
