@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from condviz.errors import CondvizError, DataError
+from condviz.errors import CondvizError, ConfigError, DataError, require
 
 if TYPE_CHECKING:
     from condviz.data.tables import PairTable
@@ -109,9 +109,17 @@ def _add_model_options(parser: argparse.ArgumentParser, *, help_suffix: str, req
 
 
 def _serve(options: argparse.Namespace) -> None:
-    from condviz.ui.app import serve
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    require("gradio", "app")
+    from condviz.ui.app import build_app, launch_options
 
-    serve(host=options.host, port=options.port)
+    asked = {"server_name": options.host, "server_port": options.port}
+    launch = launch_options() | {name: value for name, value in asked.items() if value is not None}
+    try:
+        build_app().launch(**launch)
+    except OSError as error:
+        place = f"{launch['server_name']}:{launch['server_port']}"
+        raise ConfigError(f"The page cannot be served at {place}: {error}. Choose another --port or --host.") from error
 
 
 def _models(options: argparse.Namespace) -> None:

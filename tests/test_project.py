@@ -1,0 +1,91 @@
+"""What stands in the project's own files is true."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import condviz
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PINS = dict(re.findall(r"^([\w-]+)==([\w.]+)$", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def front_matter() -> dict:
+    return yaml.safe_load(README.split("---\n")[1])
+
+
+def method_rows() -> list[list[str]]:
+    section = README.split("## Methods\n")[1].split("\n## ")[0]
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "| `" in f"| {line}"
+    ]
+
+
+def test_readme_lists_every_method_with_its_kind() -> None:
+    listed = {row[0].strip("`"): row[1] for row in method_rows()}
+    assert listed == {name: method.kind for name, method in condviz.METHODS.items()}
+
+
+def test_readme_lists_every_model_that_needs_no_training() -> None:
+    listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[3])}
+    infos = [condviz.registry.describe(name) for name in condviz.list_models()]
+    assert listed == {info.name for info in infos if info.source == "zero-shot"}
+
+
+def test_readme_begins_with_the_two_commands() -> None:
+    begin = README.split("---\n", 2)[2][:200]
+    assert begin.index("make run") < begin.index("make test")
+
+
+def test_front_matter_describes_this_space() -> None:
+    space = front_matter()
+    assert space["sdk"] == "gradio"
+    assert space["sdk_version"] == PINS["gradio"]
+    assert (ROOT / space["app_file"]).is_file()
+    assert len(space["short_description"]) <= 60
+    assert isinstance(space["python_version"], str)
+    assert space["license"] == PROJECT["license"].lower()
+
+
+def test_every_dependency_of_the_app_is_pinned_above_its_lower_bound() -> None:
+    extras = PROJECT["optional-dependencies"]
+    for requirement in [*PROJECT["dependencies"], *extras["app"], *extras["offline"]]:
+        name, bound = requirement.split(">=")
+        assert name in PINS, f"{name} has no pin in requirements.txt"
+        assert version(PINS[name]) >= version(bound), requirement
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split("."))
+
+
+def test_readme_names_the_pinned_torch() -> None:
+    assert f"torch=={PINS['torch']}" in README
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    for document in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text(encoding="utf-8")):
+            assert (ROOT / target).exists(), f"{document} links to {target}"
+
+
+def test_ci_script_can_be_run() -> None:
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize("forbidden", ["pypi.org", "pythonhosted", "registry.npmjs", "deb.debian", "download.pytorch"])
+def test_no_registry_is_named(forbidden: str) -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    own = Path(__file__).relative_to(ROOT).as_posix()
+    small = [ROOT / name for name in tracked if name != own and not name.startswith("assets/")]
+    for path in small:
+        if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".yml", ".json", ""}:
+            assert forbidden not in path.read_text(encoding="utf-8", errors="replace"), f"{path.name} names {forbidden}"
