@@ -1,0 +1,154 @@
+"""Isotropy and Frobenius variance by hand, their ranges and invariances, and the whole report."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from condviz.analysis.geometry import (
+    cosines_to_mean,
+    frobenius_variance,
+    frobenius_variance_low_rank,
+    geometry_report,
+    isotropy,
+    log_partition,
+    partition_isotropy,
+    random_directions,
+)
+from condviz.errors import ConfigError, DataError
+
+vectors = arrays(
+    np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(0.1, 10), fill=st.nothing()
+)
+
+
+def test_cosines_by_hand() -> None:
+    # (3, 0) and (0, 5) scale to the axes; both are 45 degrees from their mean.
+    np.testing.assert_allclose(cosines_to_mean([[3.0, 0.0], [0.0, 5.0]]), np.sqrt([0.5, 0.5]))
+
+
+def test_partition_by_hand() -> None:
+    found = log_partition([[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [0.0, -1.0]])
+    np.testing.assert_allclose(np.exp(found), [np.e + 1, 1 + np.exp(-2)])
+
+
+def test_partition_does_not_overflow() -> None:
+    np.testing.assert_allclose(log_partition([[5000.0], [5000.0]], [[1.0]]), 5000 + np.log(2))
+
+
+def test_opposite_directions_of_one_vector() -> None:
+    assert partition_isotropy([[0.0, 7.0]], [[0.0, 1.0], [0.0, -1.0]]) == pytest.approx(np.exp(-2))
+
+
+@given(vectors)
+def test_isotropy_ranges(found: np.ndarray) -> None:
+    report = isotropy(found, num_directions=20)
+    cosines = cosines_to_mean(found)
+    assert ((cosines >= -1) & (cosines <= 1)).all()
+    assert 0 <= report.mean_cosine <= 1
+    assert report.std_cosine >= 0
+    assert 0 < report.ipc <= 1
+    # Vectors of length 1 differ from direction to direction by exp(2) at most.
+    assert report.ipc >= np.exp(-2) - 1e-12
+
+
+@given(vectors, st.floats(1e-6, 1e6), st.randoms())
+def test_length_and_order_do_not_matter(found: np.ndarray, factor: float, random: object) -> None:
+    order = random.sample(range(len(found)), len(found))
+    before, after = isotropy(found, num_directions=20), isotropy(found[order] * factor, num_directions=20)
+    assert after.mean_cosine == pytest.approx(before.mean_cosine, abs=1e-12)
+    assert after.std_cosine == pytest.approx(before.std_cosine, abs=1e-7)
+    assert after.ipc == pytest.approx(before.ipc, abs=1e-12)
+
+
+def test_vectors_of_any_length_can_be_scaled() -> None:
+    for length in (1e-200, 1e200):
+        np.testing.assert_allclose(cosines_to_mean(np.array([[3.0, 4.0]]) * length), [1.0])
+
+
+def test_a_shift_makes_vectors_less_isotropic() -> None:
+    drawn = np.random.default_rng(0).standard_normal((200, 16))
+    even, shifted = isotropy(drawn), isotropy(drawn + 3)
+    assert shifted.mean_cosine > 0.9 > even.mean_cosine
+    assert shifted.ipc < even.ipc
+    assert even.num_directions == 1000
+
+
+def test_directions_are_seeded_unit_vectors() -> None:
+    found = random_directions(50, 8, seed=3)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+    np.testing.assert_array_equal(found, random_directions(50, 8, seed=3))
+    assert not np.array_equal(found, random_directions(50, 8, seed=4))
+    with pytest.raises(ConfigError, match="at least 1"):
+        random_directions(0, 8)
+
+
+def test_frobenius_by_hand() -> None:
+    # Norms 2 and 6 of 2 x 2 matrices: 1 and 3 after division by d, variance 1.
+    assert frobenius_variance(np.array([np.ones((2, 2)), np.full((2, 2), 3.0)])) == pytest.approx(1.0)
+    # Norms 2 and 4 of 4 numbers: 1 and 2 after division by the root of d, variance 1/4.
+    assert frobenius_variance(np.array([np.ones(4), np.full(4, 2.0)])) == pytest.approx(0.25)
+    assert frobenius_variance(np.ones((1, 3, 3))) == 0.0
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
+def test_low_rank_is_the_same_without_the_product(conditions: int, d: int, k: int) -> None:
+    generator = np.random.default_rng(conditions * 100 + d * 10 + k)
+    left, right = generator.standard_normal((conditions, d, k)), generator.standard_normal((conditions, k, d))
+    expected = frobenius_variance(left @ right)
+    assert frobenius_variance_low_rank(left, right) == pytest.approx(expected, abs=1e-12)
+    assert frobenius_variance((left @ right).transpose(0, 2, 1)) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "matrices", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 2, 3)), np.full((1, 2, 2), np.nan), np.zeros((1, 1, 1, 1))]
+)
+def test_matrices_that_cannot_be_measured(matrices: np.ndarray) -> None:
+    with pytest.raises(DataError, match="finite matrices"):
+        frobenius_variance(matrices)
+
+
+def test_factors_that_do_not_fit() -> None:
+    with pytest.raises(DataError, match="factors must be"):
+        frobenius_variance_low_rank(np.zeros((2, 3, 1)), np.zeros((2, 2, 3)))
+    with pytest.raises(DataError, match="NaN"):
+        frobenius_variance_low_rank(np.full((1, 1, 1), np.nan), np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (np.zeros((2, 3)), "Row 0 of the vectors is all 0"),
+        (np.array([[1.0], [np.nan]]), "Row 1 of the vectors holds a NaN"),
+        (np.zeros(3), r"shape \(n, d\)"),
+        (np.zeros((0, 3)), r"shape \(n, d\)"),
+        (np.array([["a"]]), r"shape \(n, d\)"),
+        (np.array([[1.0], [-1.0]]), "cancel each other out"),
+    ],
+)
+def test_vectors_without_a_direction(found: np.ndarray, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        isotropy(found)
+
+
+def test_directions_of_another_dimension() -> None:
+    with pytest.raises(DataError, match="They must agree"):
+        partition_isotropy(np.ones((2, 3)), np.ones((1, 2)))
+
+
+def test_report_is_plain_json() -> None:
+    generator = np.random.default_rng(0)
+    groups = ["sport", "mood", "place"] * 8
+    centres = np.eye(3)[np.arange(24) % 3] * 20
+    report = geometry_report(centres + generator.standard_normal((24, 3)), groups, seeds=(0, 1), num_shuffles=20)
+    shown = json.loads(json.dumps(report.to_dict()))
+    assert shown.keys() == {"embeddings", "dimension", "impurity", "isotropy"}
+    assert (shown["embeddings"], shown["dimension"]) == (24, 3)
+    assert shown["impurity"]["mean"] == 0.0
+    assert shown["impurity"]["table"]["groups"] == ["mood", "place", "sport"]
+    assert np.sum(shown["impurity"]["table"]["counts"]) == 24
