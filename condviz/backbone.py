@@ -129,29 +129,49 @@ class Backbone(nn.Module):
 
     # Texts to tokens
 
-    def tokenize(self, items: Sequence[Item], *, pool_text: int | None = None) -> list[Encoded]:
+    def tokenize(
+        self, items: Sequence[Item], *, pool_text: int | None = None, pool_from: Sequence[int] | None = None
+    ) -> list[Encoded]:
         """Turn texts into token ids with the special tokens of the encoder, at most `MAX_LENGTH` each.
 
         Args:
             items: Tuples of one text, or of two texts that share a sequence (the longer one is cut first).
             pool_text: Pool only over the tokens of this text (0 or 1) of each tuple.
+            pool_from: Pool only over tokens that end behind this character, one number for each item.
         """
+        if not items:
+            return []
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
         with self.lock:  # setting truncation changes the tokenizer
             batch = self.tokenizer(
                 [item[0] for item in items],
-                [item[1] for item in items] if items and len(items[0]) == 2 else None,
+                [item[1] for item in items] if len(items[0]) == 2 else None,
                 truncation="longest_first",
                 max_length=self.max_length,
             )
         rows = []
-        for encoding in batch.encodings:
+        for i, encoding in enumerate(batch.encodings):
             pooled = None
             if pool_text is not None:
                 pooled = tuple(sequence == pool_text for sequence in encoding.sequence_ids)
+            elif pool_from is not None:
+                pooled = tuple(end > pool_from[i] for _, end in encoding.offsets)
             rows.append(Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing)))
         return rows
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Give the characters of each token of one text, half open; empty for special tokens."""
+        with self.lock:
+            batch = self.tokenizer([text], truncation=True, max_length=self.max_length, return_special_tokens_mask=True)
+        encoding = batch.encodings[0]
+        special = encoding.special_tokens_mask
+        return [(0, 0) if mark else span for span, mark in zip(encoding.offsets, special, strict=True)]
+
+    @property
+    def separator(self) -> int:
+        """Id of the separator token."""
+        return self.tokenizer.sep_token_id
 
     @property
     def max_length(self) -> int:

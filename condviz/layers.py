@@ -124,20 +124,24 @@ class LayerAccess:
             states.append(self.finish(layer, attended, states[-1]))
         return states
 
-    def attention(self, layer: int, hidden: Tensor, mask: Tensor, *, rows: slice = slice(None)) -> Tensor:
+    def attention(
+        self, layer: int, hidden: Tensor, mask: Tensor, *, rows: slice = slice(None), prefix: Tensor | None = None
+    ) -> Tensor:
         """Give attention probabilities of one layer in float32 or better.
 
         Args:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
-            mask: True where a key may be seen, (b, L) or (b, L, L).
+            mask: As in `attend`.
             rows: Queries to read, all by default.
+            prefix: As in `attend`.
 
         Returns:
-            (b, heads, queries, L); each row sums to 1.
+            (b, heads, queries, m + L); each row sums to 1.
         """
+        memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
         query = self._split(self.query(layer, hidden[:, rows]))
-        key = self._split(self.key(layer, hidden))
+        key = self._split(self.key(layer, memory))
         visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None, rows]
         return attention_probabilities(query, key, visible)
 

@@ -1,0 +1,236 @@
+"""CASE: encode condition and sentence together, subtract the condition alone, and project what is left.
+
+Paper: Zhang et al. 2025, "CASE: Condition-Aware Sentence Embeddings for Conditional Semantic Textual Similarity", arXiv:2503.17279.
+Where the paper does not say, our choice: raw vectors are subtracted, dropout acts on the input, no bias in the linear
+projection, ReLU in the non-linear one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from condviz.backbone import Backbone, Item, Pooling, Progress, check_pooling
+from condviz.errors import ConfigError, DataError
+from condviz.methods.base import ConditionalEncoder, check_lengths
+from condviz.tokens import Encoded, Tokens
+
+Prompt = Literal["cond", "sent"]
+Order = Literal["sentence-first", "condition-first"]
+PoolOver = Literal["text", "all"]
+ProjectionName = Literal["linear", "mlp", "pca", "ica"]
+Tokenize = Callable[[Sequence[Item]], list[Encoded]]
+
+INSTRUCTIONS = {
+    "cond": "Retrieve semantically similar texts to the Condition, given the Sentence: {other}",
+    "sent": "Retrieve semantically similar texts to the Sentence, given the Condition: {other}",
+}
+UNCONDITIONAL = "Retrieve semantically similar texts to a given Sentence"
+"""Prompts of the paper for instruction-tuned encoders; "sent" is the mirror image of the printed one."""
+
+
+@dataclass(frozen=True)
+class CASEConfig:
+    """Settings of CASE.
+
+    Attributes:
+        prompt: Which text is encoded in the light of the other: the condition ("cond", paper's best) or the sentence.
+        subtract: Subtract the vector of the condition alone: x = e(c|s) - e(c).
+        order: Which text comes first in the sequence of an encoder without instructions.
+        pool_over: Pool over the tokens of the encoded text only, or over all.
+        pooling: How token states become one vector.
+        projection: Trained on x ("linear", "mlp") or fitted to it without labels ("pca", "ica"), or none.
+        projection_dim: Numbers in the projected vector; paper: 512.
+        hidden_dim: Width of the hidden layer of "mlp".
+        dropout: On the input of "linear" and behind the hidden layer of "mlp".
+    """
+
+    prompt: Prompt = "cond"
+    subtract: bool = True
+    order: Order = "sentence-first"
+    pool_over: PoolOver = "text"
+    pooling: Pooling = "mean"
+    projection: ProjectionName | None = None
+    projection_dim: int = 512
+    hidden_dim: int = 512
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        check_pooling(self.pooling)
+        allowed = {"prompt": Prompt, "order": Order, "pool_over": PoolOver}
+        for field, values in allowed.items():
+            if getattr(self, field) not in get_args(values):
+                raise ConfigError(f"{field} must be one of {', '.join(get_args(values))}, got {getattr(self, field)!r}.")
+        if self.projection not in (None, *get_args(ProjectionName)):
+            names = ", ".join(get_args(ProjectionName))
+            raise ConfigError(f"projection must be None or one of {names}, got {self.projection!r}.")
+        if self.projection_dim < 1 or self.hidden_dim < 1 or not 0 <= self.dropout < 1:
+            raise ConfigError(
+                "projection_dim and hidden_dim must be positive and dropout in [0, 1), got "
+                f"{self.projection_dim}, {self.hidden_dim} and {self.dropout}."
+            )
+
+
+class CASE(ConditionalEncoder):
+    """Takes from the joint encoding of sentence and condition what the condition alone says."""
+
+    name = "case"
+    title = "CASE"
+    kind = "bi"
+    summary = "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the rest."
+    reference = "Zhang et al. 2025, CASE, arXiv:2503.17279"
+    config_cls = CASEConfig
+
+    def __init__(self, backbone: Backbone, method_config: CASEConfig) -> None:
+        super().__init__(backbone, method_config)
+        self.projection = make_projection(method_config, backbone.hidden_size)
+
+    def embed(self, joint: Tokens, condition: Tokens) -> Tensor:
+        """Encode joint sequences, minus the conditions, projected: (b, d), or (b, projection_dim)."""
+        pooling = self.method_config.pooling
+        offset = self.backbone(joint, pooling)
+        if self.method_config.subtract:
+            offset = offset - self.backbone(condition, pooling)
+        return self.projection(offset)
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Give the joint sequence and the condition alone."""
+        conditions = self._tokenize_alone([(condition,) for _, condition in items])
+        return list(zip(self._tokenize_joint(items), conditions, strict=True))
+
+    @torch.no_grad()
+    def encode_offsets(
+        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
+    ) -> Tensor:
+        """Give x before the projection, what projections are trained on: (n, d) float32 on the CPU."""
+        check_lengths(sentences=sentences, conditions=conditions)
+        items = list(zip(sentences, conditions, strict=True))
+        offsets = self._pooled(items, "joint", self._tokenize_joint, progress)
+        if self.method_config.subtract:
+            offsets = offsets - self._pooled([(text,) for text in conditions], "alone", self._tokenize_alone, progress)
+        return offsets
+
+    def fit_projection(self, sentences: Sequence[str], conditions: Sequence[str], *, seed: int = 0) -> None:
+        """Fit "pca" or "ica" to the offsets of training texts.
+
+        Raises:
+            ConfigError: If the projection is not one that is fitted.
+            DataError: If there are fewer offsets than dimensions asked for.
+        """
+        if not isinstance(self.projection, FittedProjection):
+            raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
+        self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
+        self._fingerprint = None
+
+    @torch.no_grad()
+    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
+        offsets = self.encode_offsets([item[0] for item in items], [item[1] for item in items], progress=progress)
+        return self.projection(offsets.to(self.backbone.device)).float().cpu()
+
+    def _encode_plain(self, sentences: list[str], progress: Progress | None) -> Tensor:
+        return self._pooled([(sentence,) for sentence in sentences], "alone", self._tokenize_alone, progress)
+
+    def _pooled(self, items: list[Item], role: str, tokenize: Tokenize, progress: Progress | None) -> Tensor:
+        config = self.method_config
+        if self.backbone.instruction is None:
+            if role == "alone":
+                return self.backbone.encode(items, pooling=config.pooling, progress=progress)
+            return self.backbone.encode(
+                [self._ordered(item) for item in items],
+                pooling=config.pooling,
+                pool_text=self._encoded_place() if config.pool_over == "text" else None,
+                progress=progress,
+            )
+        vectors = self.backbone.map_texts(
+            items,
+            role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
+            tokenize=tokenize,
+            embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
+            progress=progress,
+        )
+        return self._stack(vectors)
+
+    def _ordered(self, item: Item) -> Item:
+        return item if self.method_config.order == "sentence-first" else item[::-1]
+
+    def _encoded_place(self) -> int:
+        """Tell which of the two texts in the sequence is the encoded one."""
+        return int((self.method_config.prompt == "cond") == (self.method_config.order == "sentence-first"))
+
+    def _tokenize_joint(self, items: Sequence[Item]) -> list[Encoded]:
+        config = self.method_config
+        if self.backbone.instruction is None:
+            place = self._encoded_place() if config.pool_over == "text" else None
+            return self.backbone.tokenize([self._ordered(item) for item in items], pool_text=place)
+        texts = [item if config.prompt == "sent" else item[::-1] for item in items]
+        return self._instructed([(INSTRUCTIONS[config.prompt].format(other=other), text) for text, other in texts])
+
+    def _tokenize_alone(self, items: Sequence[Item]) -> list[Encoded]:
+        if self.backbone.instruction is None:
+            return self.backbone.tokenize(items)
+        return self._instructed([(UNCONDITIONAL, text) for (text,) in items])
+
+    def _instructed(self, prompts: Sequence[tuple[str, str]]) -> list[Encoded]:
+        """Write instruction and text into the encoder's template, and remember where the text begins."""
+        template = self.backbone.instruction
+        heads = [template.partition("{text}")[0].replace("{instruction}", instruction) for instruction, _ in prompts]
+        texts = [(head + text,) for head, (_, text) in zip(heads, prompts, strict=True)]
+        starts = [len(head) for head in heads] if self.method_config.pool_over == "text" else None
+        return self.backbone.tokenize(texts, pool_from=starts)
+
+
+class FittedProjection(nn.Module):
+    """An affine map found without labels, by PCA or FastICA: z = (x - mean) W^T.
+
+    Args:
+        size: d.
+        dim: Numbers in the result.
+    """
+
+    def __init__(self, size: int, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("weight", torch.full((dim, size), float("nan")))
+
+    def forward(self, offsets: Tensor) -> Tensor:
+        """Project offsets: (b, d) -> (b, dim)."""
+        if bool(self.weight.isnan().any()):
+            raise ConfigError("This projection is not fitted yet. Call fit_projection(sentences, conditions) first.")
+        return (offsets - self.mean) @ self.weight.T
+
+    def fit(self, offsets: Tensor, name: ProjectionName, seed: int) -> None:
+        """Fit to (n, d) offsets."""
+        from sklearn.decomposition import PCA, FastICA
+
+        dim = self.weight.shape[0]
+        if len(offsets) < dim:
+            raise DataError(f"{len(offsets)} texts are too few to fit {dim} dimensions. Give at least {dim}.")
+        fitted = (PCA if name == "pca" else FastICA)(n_components=dim, random_state=seed).fit(offsets.numpy())
+        self.mean.copy_(torch.from_numpy(fitted.mean_))
+        self.weight.copy_(torch.from_numpy(fitted.components_))
+
+
+def make_projection(config: CASEConfig, size: int) -> nn.Module:
+    """Build g of z = g(x) for vectors of length d = `size`.
+
+    Raises:
+        ConfigError: If PCA or ICA shall give more dimensions than there are.
+    """
+    if config.projection is None:
+        return nn.Identity()
+    if config.projection == "linear":
+        return nn.Sequential(nn.Dropout(config.dropout), nn.Linear(size, config.projection_dim, bias=False))
+    if config.projection == "mlp":
+        return nn.Sequential(
+            nn.Linear(size, config.hidden_dim),
+            nn.ReLU(),
+            nn.Dropout(config.dropout),
+            nn.Linear(config.hidden_dim, config.projection_dim),
+        )
+    if config.projection_dim > size:
+        raise ConfigError(f"{config.projection} gives at most {size} dimensions here, got {config.projection_dim}.")
+    return FittedProjection(size, config.projection_dim)

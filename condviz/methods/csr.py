@@ -1,0 +1,212 @@
+"""CSR: the condition routes attention in the last layers of the sentence encoder.
+
+Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024.
+Differs from the released code (bigai-nlco/CSR), which computes something else (see csr_prefix.py): here the paper's
+formula, average pooling, no sentence transform. (1 + w) multiplies the joined attention heads before W_O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from condviz.backbone import BATCH_TOKENS, Backbone, Item, Pooling, Progress, check_pooling, pool
+from condviz.errors import ConfigError
+from condviz.methods.routing import (
+    ROUTERS,
+    QueryKeyRouter,
+    RoutedEncoder,
+    RouterName,
+    SentenceState,
+    Weighting,
+    check_depth,
+    check_routing,
+    factor,
+)
+from condviz.tokens import Encoded, Tokens, batches_by_length
+
+
+@dataclass(frozen=True)
+class CSRConfig:
+    """Settings of CSR.
+
+    Attributes:
+        num_routed_layers: R, how many of the last layers are routed; 0 is the plain encoder. Paper: 1 recommended.
+        router: How weights are made: "query_key" (paper), "multihead" (released code family), or the variants "hidden",
+            "heavy" and "random".
+        query_layer: Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same".
+        weighting: "one-plus" for (1 + w), "only" for the ablation Only Weight.
+        pooling: "mean" (paper). With "cls" and one routed layer the condition could hardly reach the embedding.
+    """
+
+    num_routed_layers: int = 1
+    router: RouterName = "query_key"
+    query_layer: Literal["last", "same"] = "last"
+    weighting: Weighting = "one-plus"
+    pooling: Pooling = "mean"
+
+    def __post_init__(self) -> None:
+        check_routing(self.num_routed_layers, self.weighting)
+        check_pooling(self.pooling)
+        if self.router not in ROUTERS:
+            raise ConfigError(f"router must be one of {', '.join(ROUTERS)}, got {self.router!r}.")
+        if self.query_layer not in ("last", "same"):
+            raise ConfigError(f"query_layer must be last or same, got {self.query_layer!r}.")
+        if self.pooling in ("cls", "last") and self.num_routed_layers == 1:
+            raise ConfigError(
+                f"pooling {self.pooling!r} with one routed layer is all but blind to the condition: one number could reach "
+                "the embedding. Use pooling 'mean' (as the paper does), or route more layers."
+            )
+
+
+class CSR(RoutedEncoder):
+    """Routes attention with (1 + w), where w compares the condition's query with the sentence's keys."""
+
+    name = "csr"
+    title = "CSR"
+    kind = "tri"
+    summary = "The condition's query weighs the words of the sentence inside the last layers; adds no parameters."
+    reference = "Lin et al. 2024, CSR, EMNLP 2024"
+    config_cls = CSRConfig
+
+    def __init__(self, backbone: Backbone, method_config: CSRConfig) -> None:
+        super().__init__(backbone, method_config)
+        check_depth(method_config.num_routed_layers, backbone)
+        _ = backbone.layers  # fails now, with a clear message, for encoders that cannot be run layer by layer
+        make = ROUTERS[method_config.router]
+        arguments = {"query_layer": method_config.query_layer} if make is QueryKeyRouter else {}
+        self.router = make(backbone, self.routed_layers, **arguments)
+
+    # Tensors
+
+    def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
+        """Encode sentences under conditions, row by row: (b, d)."""
+        return self.route(self.enter(sentence), sentence, self.read(condition))
+
+    def enter(self, sentence: Tokens) -> Tensor:
+        """Run sentences up to the first routed layer, without any condition: (b, L, d)."""
+        layers = self.backbone.layers
+        return layers.run(layers.embed(sentence), sentence.mask, stop=self.routed_layers.start)[-1]
+
+    def read(self, condition: Tokens) -> Tensor:
+        """Run conditions up to the last layer and keep what the router needs: (m, R, e)."""
+        layers = self.backbone.layers
+        if not self.routed_layers:
+            return torch.zeros(len(condition), 0, 0, device=condition.ids.device)
+        states = layers.run(layers.embed(condition), condition.mask, stop=layers.num_layers - 1)
+        return self.router.read(layers, states[self.routed_layers.start :], condition)
+
+    def route(
+        self,
+        hidden: Tensor,
+        sentence: Tokens,
+        condition: Tensor,
+        *,
+        rows: Tensor | None = None,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Run the routed layers and pool.
+
+        Args:
+            hidden: State of the sentences that enters the first routed layer, (u, L, d).
+            sentence: The sentences, for ids and masks.
+            condition: From `read`, (b, R, e).
+            rows: (b,) sentence of each row; None where u = b. The first attention is computed once per sentence.
+            weights: A list that gets the weights (b, L) of each routed layer.
+
+        Returns:
+            (b, d).
+        """
+        layers, ids, mask = self.backbone.layers, sentence.ids, sentence.mask
+        for layer in self.routed_layers:
+            attended, keys = layers.attend(layer, hidden, mask)
+            if rows is not None and layer == self.routed_layers.start:
+                attended, keys, hidden, ids, mask = (part[rows] for part in (attended, keys, hidden, ids, mask))
+            weight = self.router.weigh(layers, layer, SentenceState(ids, mask, hidden, keys), condition)
+            if weights is not None:
+                weights.append(weight)
+            scale = factor(weight, self.method_config.weighting)[..., None]
+            hidden = layers.finish(layer, attended * scale.to(attended.dtype), hidden)
+        return pool([hidden], Tokens(ids, mask), self.method_config.pooling)
+
+    # Texts
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Give sentence and condition as two sequences."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        return list(zip(sentences, conditions, strict=True))
+
+    @torch.no_grad()
+    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
+        """Go on from the cached states below the first routed layer; one attention per sentence, one pass per row."""
+        if not self.routed_layers:
+            return self._encode_plain([sentence for sentence, _ in items], progress)
+        unique = {item: place for place, item in enumerate(dict.fromkeys(items))}
+        of_sentence: dict[str, list[str]] = {}
+        for sentence, condition in unique:
+            of_sentence.setdefault(sentence, []).append(condition)
+        sentences, states = list(of_sentence), self._states(list(of_sentence), progress)
+        conditions = {condition: i for i, condition in enumerate(dict.fromkeys(condition for _, condition in unique))}
+        readings = torch.stack(self._readings(list(conditions), progress)).to(self.backbone.device)
+        result = torch.zeros(len(unique), self.backbone.hidden_size)
+        budget = BATCH_TOKENS.get(self.backbone.device.type, 1024)
+        for batch in batches_by_length([len(state) for state in states], budget):
+            rows = [(k, condition) for k, i in enumerate(batch) for condition in of_sentence[sentences[i]]]
+            tokens, hidden = self._pad([sentences[i] for i in batch], [states[i] for i in batch])
+            step = max(1, budget // hidden.shape[1])
+            for part in (rows[start : start + step] for start in range(0, len(rows), step)):
+                index = torch.tensor([k for k, _ in part], device=hidden.device)
+                reading = readings[torch.tensor([conditions[condition] for _, condition in part])]
+                vectors = self.route(hidden, tokens, reading, rows=index)
+                result[[unique[sentences[batch[k]], condition] for k, condition in part]] = vectors.float().cpu()
+        return result[[unique[item] for item in items]]
+
+    def _states(self, sentences: list[str], progress: Progress | None) -> list[Tensor]:
+        """Give the state (L, d) of each sentence below the first routed layer, from the cache where it is known."""
+
+        def embed(rows: list[Encoded]) -> list[Tensor]:
+            hidden = self.enter(self.backbone.collate(rows))
+            return [state[: len(row)] for state, row in zip(hidden, rows, strict=True)]
+
+        items = [(sentence,) for sentence in sentences]
+        role = f"state below layer {self.routed_layers.start}"
+        return self.backbone.map_texts(
+            items, role=role, tokenize=self.backbone.tokenize, embed=embed, progress=progress
+        )
+
+    def _readings(self, conditions: list[str], progress: Progress | None) -> list[Tensor]:
+        """Give what the router reads from each condition, (R, e), from the cache where it is known."""
+        return self.backbone.map_texts(
+            [(condition,) for condition in conditions],
+            role="router reading",
+            owner=self.fingerprint,
+            tokenize=self.backbone.tokenize,
+            embed=lambda rows: self.read(self.backbone.collate(rows)),
+            progress=progress,
+        )
+
+    def _pad(self, sentences: list[str], states: list[Tensor]) -> tuple[Tokens, Tensor]:
+        """Give a batch of sentences whose states are known: tokens, and states (b, L, d)."""
+        hidden = pad_sequence(states, batch_first=True).to(self.backbone.device)
+        lengths = torch.tensor([len(state) for state in states], device=hidden.device)
+        mask = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
+        ids = torch.zeros_like(mask, dtype=torch.long)
+        if self.method_config.router == "random":  # the only router that looks at ids
+            ids = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
+        return Tokens(ids, mask), hidden
+
+    @torch.no_grad()
+    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
+        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
+        rows = self.tokenize(items)
+        sentence, condition = (self.backbone.collate(parts) for parts in zip(*rows, strict=True))
+        weights: list[Tensor] = []
+        self.route(self.enter(sentence), sentence, self.read(condition), weights=weights)
+        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]

@@ -1,0 +1,119 @@
+"""CSR bi-encoder: sentence and condition in one sequence, the condition's first token weighs the sentence's tokens.
+
+Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024, Table 1 (bi).
+Code followed: bigai-nlco/CSR, my_encoder.py with router type 3 and mask type 0, with its token layout and positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from condviz.backbone import Backbone, Item, Pooling, check_pooling, pool
+from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
+from condviz.tokens import Encoded, Tokens
+
+
+@dataclass(frozen=True)
+class CSRBiConfig:
+    """Settings of the CSR bi-encoder.
+
+    Attributes:
+        num_routed_layers: R, how many of the last layers are routed; released settings: 3.
+        weighting: "one-plus" for (1 + w), "only" for w.
+        pooling: Over the tokens of the sentence; released settings: "cls".
+    """
+
+    num_routed_layers: int = 3
+    weighting: Weighting = "one-plus"
+    pooling: Pooling = "cls"
+
+    def __post_init__(self) -> None:
+        check_routing(self.num_routed_layers, self.weighting)
+        check_pooling(self.pooling)
+
+
+class CSRBi(RoutedEncoder):
+    """Reads sentence and condition together and routes the last layers by the condition's attention."""
+
+    name = "csr-bi"
+    title = "CSR bi-encoder"
+    kind = "bi"
+    summary = "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers."
+    reference = "Lin et al. 2024, CSR, EMNLP 2024"
+    config_cls = CSRBiConfig
+
+    def __init__(self, backbone: Backbone, method_config: CSRBiConfig) -> None:
+        super().__init__(backbone, method_config)
+        check_depth(method_config.num_routed_layers, backbone)
+        _ = backbone.layers
+
+    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+        """Encode sentences under conditions, row by row.
+
+        Args:
+            sentence: (b, L) tokens.
+            condition: Tokens with one more separator in front, as `tokenize` gives them.
+            weights: A list that gets the weights (b, L) of each routed layer.
+
+        Returns:
+            (b, d).
+        """
+        layers, joint, visible = self.backbone.layers, self.join(sentence, condition), None
+        length = sentence.ids.shape[1]
+        mark = length + 1  # the condition's classification token, behind its separator
+        visible = joint.mask[:, None, :].repeat(1, joint.ids.shape[1], 1)
+        visible[:, :, mark] = False
+        visible[:, mark, mark] = True  # nobody else sees it
+
+        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+            if layer not in self.routed_layers:
+                return None
+            row = layers.attention(layer, hidden, visible, rows=slice(mark, mark + 1)).mean(dim=1)[:, 0]
+            weight = row * (torch.arange(row.shape[1], device=row.device) < length)
+            weight = weight / weight.sum(dim=1, keepdim=True)
+            if weights is not None:
+                weights.append(weight[:, :length])
+            return factor(weight, self.method_config.weighting)
+
+        states = layers.run(layers.embed(joint), visible, reweigh=reweigh)
+        return pool([state[:, :length] for state in states], sentence, self.method_config.pooling)
+
+    def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
+        """Put both on one axis: padded sentence, then padded condition.
+
+        Positions count the real tokens of both. As in the official code, the condition's first token repeats the position
+        of the separator in front of it.
+        """
+        lengths = sentence.mask.sum(dim=1, keepdim=True)
+        behind = (torch.arange(condition.ids.shape[1], device=lengths.device) - 1).clamp_min(0)
+        positions = torch.cat([sentence.counted_positions(), lengths + behind], dim=1)
+        types = None
+        if self.backbone.model.config.type_vocab_size > 1:
+            types = torch.cat([torch.zeros_like(sentence.ids), torch.ones_like(condition.ids)], dim=1)
+        return Tokens(
+            ids=torch.cat([sentence.ids, condition.ids], dim=1),
+            mask=torch.cat([sentence.mask, condition.mask], dim=1),
+            types=types,
+            positions=positions.clamp_max(self.backbone.max_length - 1),
+        )
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Give the sentence, and the condition with one more separator in front."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        separator = self.backbone.separator
+        conditions = [replace(row, ids=(separator, *row.ids), types=(0, *row.types)) for row in conditions]
+        return list(zip(sentences, conditions, strict=True))
+
+    @torch.no_grad()
+    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
+        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
+        rows = self.tokenize(items)
+        weights: list[Tensor] = []
+        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
+        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]

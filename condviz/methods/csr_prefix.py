@@ -1,0 +1,100 @@
+"""CSR-prefix: what the released tri-encoder of CSR computes, which is not the formula of its paper.
+
+Code followed: bigai-nlco/CSR, tri_encoder.py and modeling_router.py. The condition's final states enter every layer of
+the sentence as further keys and values, and the router is the sentence's own first row of attention. Differs: positions
+start behind the real length of the condition; the code takes its padded length, so that scores change with the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from condviz.backbone import Backbone, Item, Pooling, check_pooling, pool
+from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
+from condviz.tokens import Encoded, Tokens
+
+
+@dataclass(frozen=True)
+class CSRPrefixConfig:
+    """Settings of CSR-prefix.
+
+    Attributes:
+        num_routed_layers: R, how many of the last layers are routed; the condition enters every layer.
+        weighting: "one-plus" for (1 + w), "only" for w.
+        pooling: Over the tokens of the sentence; released settings: "cls", that is the separator in front.
+    """
+
+    num_routed_layers: int = 1
+    weighting: Weighting = "one-plus"
+    pooling: Pooling = "cls"
+
+    def __post_init__(self) -> None:
+        check_routing(self.num_routed_layers, self.weighting)
+        check_pooling(self.pooling)
+
+
+class CSRPrefix(RoutedEncoder):
+    """Lets the sentence attend to the condition's final states in every layer."""
+
+    name = "csr-prefix"
+    title = "CSR-prefix"
+    kind = "bi"
+    summary = "The sentence attends to the condition's final states in every layer: what CSR's released code computes."
+    reference = "Lin et al. 2024, CSR, EMNLP 2024 (released code)"
+    config_cls = CSRPrefixConfig
+
+    def __init__(self, backbone: Backbone, method_config: CSRPrefixConfig) -> None:
+        super().__init__(backbone, method_config)
+        check_depth(method_config.num_routed_layers, backbone)
+        _ = backbone.layers
+
+    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+        """Encode sentences under conditions, row by row.
+
+        Args:
+            sentence: Tokens with one more separator in front, as `tokenize` gives them.
+            condition: (b, L) tokens.
+            weights: A list that gets the weights (b, L) of each routed layer. They do not sum to 1: the rest lies on the
+                condition.
+
+        Returns:
+            (b, d).
+        """
+        layers, width = self.backbone.layers, condition.ids.shape[1]
+        prefix = self.backbone.states(condition, all_layers=False)[-1]
+        positions = sentence.counted_positions() + condition.mask.sum(dim=1, keepdim=True)
+        placed = replace(sentence, positions=positions.clamp_max(self.backbone.max_length - 1))
+        visible = torch.cat([condition.mask, sentence.mask], dim=1)
+
+        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+            if layer not in self.routed_layers:
+                return None
+            weight = layers.attention(layer, hidden, visible, rows=slice(0, 1), prefix=prefix)
+            weight = weight.mean(dim=1)[:, 0, width:]
+            if weights is not None:
+                weights.append(weight)
+            return factor(weight, self.method_config.weighting)
+
+        states = layers.run(layers.embed(placed), visible, prefix=prefix, reweigh=reweigh)
+        return pool(states, sentence, self.method_config.pooling)
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Give the sentence with one more separator in front, and the condition."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        separator = self.backbone.separator
+        sentences = [replace(row, ids=(separator, *row.ids), types=(0, *row.types)) for row in sentences]
+        return list(zip(sentences, conditions, strict=True))
+
+    @torch.no_grad()
+    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
+        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
+        rows = self.tokenize(items)
+        weights: list[Tensor] = []
+        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
+        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]

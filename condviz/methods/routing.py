@@ -1,0 +1,282 @@
+"""Routers of CSR: how a condition weighs the tokens of a sentence. Shared by csr, csr-bi and csr-prefix.
+
+Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from condviz.backbone import Backbone, Item
+from condviz.errors import ConfigError
+from condviz.layers import LayerAccess, attention_probabilities
+from condviz.methods.base import ConditionalEncoder
+from condviz.tokens import Encoded, Tokens
+from condviz.types import TokenWeights, Word
+from condviz.words import add_up_words, split_words
+
+Weighting = Literal["one-plus", "only"]
+"""h = (1 + w) h', or the ablation Only Weight, h = w h' (paper, Table 3)."""
+RouterName = Literal["query_key", "multihead", "hidden", "heavy", "random"]
+HEAVY_HEADS = 16
+"""Heads of the Heavy router (official code, routing.py)."""
+
+
+class Router(nn.Module, ABC):
+    """Weighs sentence tokens by what it has read from the condition.
+
+    Args:
+        backbone: The encoder.
+        routed_layers: Indices of the routed layers, from 0, lowest first; R of them.
+    """
+
+    def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
+        super().__init__()
+        self.routed_layers = tuple(routed_layers)
+
+    @abstractmethod
+    def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
+        """Read a condition.
+
+        Args:
+            layers: The encoder.
+            states: States of the condition that enter each routed layer, R tensors (m, L, d).
+            tokens: The conditions.
+
+        Returns:
+            (m, R, e): e numbers for each routed layer, all that `weigh` needs of the condition.
+        """
+
+    @abstractmethod
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Weigh the tokens of sentences in one routed layer.
+
+        Args:
+            layers: The encoder.
+            layer: Its index from 0.
+            sentence: What enters the layer.
+            condition: (b, R, e) from `read`, row by row.
+
+        Returns:
+            (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
+        """
+
+    def slot(self, layer: int) -> int:
+        """Give the place of a layer among the routed ones."""
+        return self.routed_layers.index(layer)
+
+
+class SentenceState:
+    """Sentences on their way through the layers: ids, mask (b, L), hidden states and keys (b, L, d) of one layer."""
+
+    def __init__(self, ids: Tensor, mask: Tensor, hidden: Tensor, keys: Tensor) -> None:
+        self.ids, self.mask, self.hidden, self.keys = ids, mask, hidden, keys
+
+
+class QueryKeyRouter(Router):
+    """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 2 to 4).
+
+    Args:
+        backbone: The encoder.
+        routed_layers: As in `Router`.
+        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper); "same" that of the routed layer.
+    """
+
+    def __init__(self, backbone: Backbone, routed_layers: Sequence[int], query_layer: str = "last") -> None:
+        super().__init__(backbone, routed_layers)
+        self.query_layer = query_layer
+
+    def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
+        """Give the queries (m, R, d). See `Router.read`."""
+        queries = [layers.query(layer, state[:, 0]) for layer, state in zip(self.routed_layers, states, strict=True)]
+        if self.query_layer == "last":
+            queries = [queries[-1]] * len(queries)
+        return torch.stack(queries, dim=1)
+
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Compare queries with keys. See `Router.weigh`."""
+        query = condition[:, self.slot(layer), None]
+        return attention_probabilities(query, sentence.keys, sentence.mask[:, None])[:, 0]
+
+
+class HiddenRouter(Router):
+    """w = softmax(h_c,CLS h_s^T / sqrt(d)) with the states that enter the layer (variant Hidden, paper Table 1)."""
+
+    def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
+        """Give the first token's states (m, R, d). See `Router.read`."""
+        return torch.stack([state[:, 0] for state in states], dim=1)
+
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Compare states with states. See `Router.weigh`."""
+        state = condition[:, self.slot(layer), None]
+        return attention_probabilities(state, sentence.hidden, sentence.mask[:, None])[:, 0]
+
+
+class HeavyRouter(HiddenRouter):
+    """Own query and key layers on the states that enter the layer (variant Heavy, paper Table 1): 2 (d^2 + d) per layer.
+
+    Differs from an earlier release, which started them from the layer's own projections: here at random, as in the paper.
+    """
+
+    def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
+        super().__init__(backbone, routed_layers)
+        size = backbone.hidden_size
+        if size % HEAVY_HEADS:
+            raise ConfigError(f"The heavy router has {HEAVY_HEADS} heads, which do not divide the encoder's size {size}.")
+        self.query = nn.ModuleDict({str(layer): nn.Linear(size, size) for layer in routed_layers})
+        self.key = nn.ModuleDict({str(layer): nn.Linear(size, size) for layer in routed_layers})
+
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Average the heads' scores, then softmax. See `Router.weigh`."""
+        dtype = self.query[str(layer)].weight.dtype
+        query = self.query[str(layer)](condition[:, self.slot(layer)].to(dtype))
+        keys = self.key[str(layer)](sentence.hidden.to(dtype))
+        # The mean over heads of per-head products is the product over all heads, divided by their number.
+        scores = (keys @ query[..., None])[..., 0] / (query.shape[-1] * HEAVY_HEADS) ** 0.5
+        scores = scores.to(torch.promote_types(dtype, torch.float32))
+        return scores.masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)
+
+
+class MultiHeadRouter(Router):
+    """Per-head attention of the condition's first token over sentence and condition, averaged, cut to the sentence.
+
+    Source: bigai-nlco/CSR, my_encoderv2.py router type 3, with both streams encoded apart.
+    """
+
+    def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
+        """Give the queries and, per head, the log-sum-exp of the condition's own scores: (m, R, d + heads)."""
+        parts = []
+        for layer, state in zip(self.routed_layers, states, strict=True):
+            query, keys = layers.query(layer, state[:, 0]), layers.key(layer, state)
+            scores = _head_scores(query, keys, layers.num_heads).masked_fill(~tokens.mask[:, None], float("-inf"))
+            parts.append(torch.cat([query.to(scores.dtype), scores.logsumexp(dim=-1)], dim=-1))
+        return torch.stack(parts, dim=1)
+
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Share one softmax with the condition's own tokens. See `Router.weigh`."""
+        query, own = condition[:, self.slot(layer)].split([layers.hidden_size, layers.num_heads], dim=-1)
+        scores = _head_scores(query, sentence.keys, layers.num_heads)
+        scores = scores.masked_fill(~sentence.mask[:, None], float("-inf"))
+        total = torch.logaddexp(scores.logsumexp(dim=-1), own.to(scores.dtype))
+        weight = (scores - total[..., None]).exp().mean(dim=1)
+        return weight / weight.sum(dim=-1, keepdim=True)
+
+
+class RandomRouter(Router):
+    """Weights that know nothing: softmax of standard normal numbers (variant Random Weight, paper Table 3).
+
+    The paper does not say how they are drawn. Here: anew at each training step; fixed by sentence, condition and layer
+    otherwise.
+    """
+
+    def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
+        """Give a number that stands for the condition: (m, R, 1)."""
+        marks = torch.tensor([[_mark(row)] for row in _real_ids(tokens.ids, tokens.mask)], device=tokens.ids.device)
+        return marks[:, None].float().expand(-1, len(self.routed_layers), -1)
+
+    def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
+        """Draw the weights. See `Router.weigh`."""
+        scores = torch.randn(sentence.mask.shape, device=sentence.mask.device)
+        if not self.training:
+            for row, (ids, mark) in enumerate(zip(_real_ids(sentence.ids, sentence.mask), condition[:, 0], strict=True)):
+                generator = torch.Generator().manual_seed(_mark([*ids, int(mark), layer]))
+                scores[row, : len(ids)] = torch.randn(len(ids), generator=generator)
+        return scores.masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)
+
+
+ROUTERS: dict[str, type[Router]] = {
+    "query_key": QueryKeyRouter,
+    "multihead": MultiHeadRouter,
+    "hidden": HiddenRouter,
+    "heavy": HeavyRouter,
+    "random": RandomRouter,
+}
+
+
+class RoutedEncoder(ConditionalEncoder):
+    """An encoder that weighs the words of a sentence by the condition, and can show the weights."""
+
+    leading_special_tokens = 1
+    """Special tokens that stand in front of the sentence in `token_weights`."""
+
+    @property
+    def routed_layers(self) -> range:
+        """Indices of the last R layers, from 0."""
+        return range(self.backbone.num_layers - self.method_config.num_routed_layers, self.backbone.num_layers)
+
+    @abstractmethod
+    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
+        """Give the weights (R, p, L) of each (sentence, condition) and the sentences' token records."""
+
+    def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
+        """Show how much weight each word of a sentence gets under each of m conditions.
+
+        Raises:
+            ConfigError: If the model has no routed layer.
+        """
+        if not self.method_config.num_routed_layers:
+            raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")
+        values, rows = self.routing_weights([(sentence, condition) for condition in conditions])
+        spans = self.backbone.spans(sentence)
+        values = values[..., : len(rows[0])].astype(np.float32)
+        # A method may put further special tokens in front of those of the tokenizer; they have an empty span as well.
+        spans = [(0, 0)] * (len(rows[0]) - len(spans)) + spans
+        words = split_words(sentence)
+        weights = add_up_words(words, spans, values)
+        return TokenWeights(
+            sentence=sentence,
+            conditions=tuple(conditions),
+            words=words,
+            weights=weights,
+            layers=tuple(self.routed_layers),
+            hidden_mass=np.clip(1 - weights.sum(axis=-1), 0, 1),
+            tokens=tuple(Word(sentence[start:end], start, end) for start, end in spans),
+            token_weights=values,
+            truncated=rows[0].truncated,
+        )
+
+
+def check_routing(num_routed_layers: int, weighting: str) -> None:
+    """Raise ConfigError unless both are allowed."""
+    if not isinstance(num_routed_layers, int) or num_routed_layers < 0:
+        raise ConfigError(f"num_routed_layers must be 0 or a positive integer, got {num_routed_layers!r}.")
+    if weighting not in ("one-plus", "only"):
+        raise ConfigError(f"weighting must be one-plus or only, got {weighting!r}.")
+
+
+def check_depth(num_routed_layers: int, backbone: Backbone) -> None:
+    """Raise ConfigError if there are more routed layers than layers."""
+    if num_routed_layers > backbone.num_layers:
+        raise ConfigError(
+            f"num_routed_layers must be at most {backbone.num_layers}, the layers of {backbone.name}, "
+            f"got {num_routed_layers}."
+        )
+
+
+def factor(weights: Tensor, weighting: Weighting) -> Tensor:
+    """Turn weights into the factor of the attention output: 1 + w, or w."""
+    return 1 + weights if weighting == "one-plus" else weights
+
+
+def _head_scores(query: Tensor, keys: Tensor, heads: int) -> Tensor:
+    """Scaled per-head products: (b, d), (b, L, d) -> (b, heads, L), float32 or better."""
+    dtype = torch.promote_types(keys.dtype, torch.float32)
+    query = query.to(dtype).unflatten(-1, (heads, -1))
+    keys = keys.to(dtype).unflatten(-1, (heads, -1))
+    return torch.einsum("bhe,blhe->bhl", query, keys) / query.shape[-1] ** 0.5
+
+
+def _real_ids(ids: Tensor, mask: Tensor) -> list[list[int]]:
+    return [row[keep].tolist() for row, keep in zip(ids.cpu(), mask.cpu(), strict=True)]
+
+
+def _mark(ids: Sequence[int]) -> int:
+    """A 24-bit number for a sequence of ids: float32 holds it exactly."""
+    return zlib.crc32(np.asarray(ids, dtype=np.int64).tobytes()) >> 8
