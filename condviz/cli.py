@@ -261,7 +261,7 @@ def _matrix(comparison: Comparison) -> str:
 
 def _report(reports: Sequence[EvaluationReport]) -> str:
     if not reports[0].rated:
-        return f"{reports[0].rows:,} rows scored. None has a label, so there is nothing to compare with."
+        return f"Rows scored: {reports[0].rows:,}. None has a label, so there is nothing to compare with."
     head = ("model", "rows", "n", "Spearman", "Pearson", "pair accuracy", "ties left out", "pairs")
     rows, reasons = [], []
     for report in reports:

@@ -147,7 +147,7 @@ def why_undefined(ratings: Sequence[float], predictions: Sequence[float]) -> str
     """Say why a correlation is not defined (fewer than two rows, a constant, not finite values), or give ""."""
     ratings, predictions = _parallel(ratings, predictions)
     if len(ratings) < 2:
-        return f"{len(ratings)} rated rows, at least 2 are needed"
+        return f"at least 2 rated rows are needed, got {len(ratings)}"
     if not np.isfinite(ratings).all():
         return "some ratings are not finite"
     if infinite := int((~np.isfinite(predictions)).sum()):

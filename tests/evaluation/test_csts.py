@@ -59,8 +59,8 @@ def test_correlations_agree_with_scipy() -> None:
     [
         ([1, 2, 3], [0.5, 0.5, 0.5], "all scores are 0.5"),
         ([2, 2], [0.1, 0.2], "all ratings are 2"),
-        ([1], [0.1], "1 rated rows, at least 2 are needed"),
-        ([], [], "0 rated rows"),
+        ([1], [0.1], "at least 2 rated rows are needed, got 1"),
+        ([], [], "got 0"),
         ([1, 2, 3], [0.1, math.nan, math.inf], "2 of 3 scores are not finite"),
         ([1, math.nan], [0.1, 0.2], "some ratings are not finite"),
     ],
