@@ -49,6 +49,7 @@ class Backbone(nn.Module):
         digest: SHA-256 of the weight file, or "" to hash the weights when it is needed.
         instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
         cache: Store for vectors; a new one by default.
+        lock: Held while texts are encoded; backbones that share a tokenizer have to share it.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Backbone(nn.Module):
         digest: str = "",
         instruction: str | None = None,
         cache: EmbeddingCache | None = None,
+        lock: RLock | None = None,
     ) -> None:
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
@@ -69,7 +71,9 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest, self.instruction = name, revision, digest, instruction
         self.cache = EmbeddingCache() if cache is None else cache
-        self.lock = RLock()  # one thread encodes at a time: the second finds the result in the cache
+        self.lock = (
+            RLock() if lock is None else lock
+        )  # one thread encodes at a time: the second finds the result in the cache
         self._fingerprint: str | None = None
         self._layers: LayerAccess | None = None
         model.config.use_cache = False
@@ -125,7 +129,9 @@ class Backbone(nn.Module):
     def describe(self) -> str:
         """Say in one line what it is, how large, and where and in which precision it runs."""
         millions = sum(parameter.numel() for parameter in self.parameters()) / 1e6
-        return f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
+        return (
+            f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
+        )
 
     # Texts to tokens
 
@@ -189,7 +195,9 @@ class Backbone(nn.Module):
     def truncated(self, items: Iterable[Item]) -> list[Item]:
         """Give those texts that are too long for the encoder and lose their end."""
         unique = list(dict.fromkeys(items))
-        return [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
+        return (
+            [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
+        )
 
     # Tokens to vectors
 

@@ -47,4 +47,6 @@ def require(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingExtraError(f"{module} is not installed. Install it with: pip install 'condviz[{extra}]'") from error
+        raise MissingExtraError(
+            f"{module} is not installed. Install it with: pip install 'condviz[{extra}]'"
+        ) from error

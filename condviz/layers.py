@@ -62,7 +62,9 @@ class LayerAccess:
         """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
         return self._layer(layer).attention.self.key(hidden)
 
-    def attend(self, layer: int, hidden: Tensor, mask: Tensor, *, prefix: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def attend(
+        self, layer: int, hidden: Tensor, mask: Tensor, *, prefix: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Run the attention of one layer up to, and without, its output projection W_O.
 
         Args:

@@ -106,9 +106,11 @@ def cpu_has_bfloat16() -> bool:
 
 def _load(name: str, revision: str) -> Backbone:
     from transformers import AutoModel, AutoTokenizer  # takes seconds to import
+    from transformers.utils import logging
 
     folder = _find(name, revision)
     digest = _check_weights(folder, name, revision)
+    logging.disable_progress_bar()  # loading takes a fraction of a second
     try:
         # Tokenizers and weights come from files already on disk: no network, no code from the hub, no pickles.
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)

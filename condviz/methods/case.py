@@ -64,7 +64,9 @@ class CASEConfig:
         allowed = {"prompt": Prompt, "order": Order, "pool_over": PoolOver}
         for field, values in allowed.items():
             if getattr(self, field) not in get_args(values):
-                raise ConfigError(f"{field} must be one of {', '.join(get_args(values))}, got {getattr(self, field)!r}.")
+                raise ConfigError(
+                    f"{field} must be one of {', '.join(get_args(values))}, got {getattr(self, field)!r}."
+                )
         if self.projection not in (None, *get_args(ProjectionName)):
             names = ", ".join(get_args(ProjectionName))
             raise ConfigError(f"projection must be None or one of {names}, got {self.projection!r}.")
@@ -81,7 +83,9 @@ class CASE(ConditionalEncoder):
     name = "case"
     title = "CASE"
     kind = "bi"
-    summary = "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the rest."
+    summary = (
+        "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the rest."
+    )
     reference = "Zhang et al. 2025, CASE, arXiv:2503.17279"
     config_cls = CASEConfig
 

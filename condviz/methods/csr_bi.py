@@ -43,7 +43,9 @@ class CSRBi(RoutedEncoder):
     name = "csr-bi"
     title = "CSR bi-encoder"
     kind = "bi"
-    summary = "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers."
+    summary = (
+        "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers."
+    )
     reference = "Lin et al. 2024, CSR, EMNLP 2024"
     config_cls = CSRBiConfig
 

@@ -59,7 +59,9 @@ class HyperCL(SeparableEncoder):
         super().__init__(backbone, method_config)
         size, rank = backbone.hidden_size, method_config.rank
         if rank is not None and rank > size:
-            raise ConfigError(f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix.")
+            raise ConfigError(
+                f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix."
+            )
         self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
         self.condition = ConditionLayer(backbone) if method_config.condition_transform else nn.Identity()
         self.dropout = nn.Dropout(HYPER_DROPOUT)

@@ -129,7 +129,9 @@ class HeavyRouter(HiddenRouter):
         super().__init__(backbone, routed_layers)
         size = backbone.hidden_size
         if size % HEAVY_HEADS:
-            raise ConfigError(f"The heavy router has {HEAVY_HEADS} heads, which do not divide the encoder's size {size}.")
+            raise ConfigError(
+                f"The heavy router has {HEAVY_HEADS} heads, which do not divide the encoder's size {size}."
+            )
         self.query = nn.ModuleDict({str(layer): nn.Linear(size, size) for layer in routed_layers})
         self.key = nn.ModuleDict({str(layer): nn.Linear(size, size) for layer in routed_layers})
 
@@ -185,7 +187,9 @@ class RandomRouter(Router):
         """Draw the weights. See `Router.weigh`."""
         scores = torch.randn(sentence.mask.shape, device=sentence.mask.device)
         if not self.training:
-            for row, (ids, mark) in enumerate(zip(_real_ids(sentence.ids, sentence.mask), condition[:, 0], strict=True)):
+            for row, (ids, mark) in enumerate(
+                zip(_real_ids(sentence.ids, sentence.mask), condition[:, 0], strict=True)
+            ):
                 generator = torch.Generator().manual_seed(_mark([*ids, int(mark), layer]))
                 scores[row, : len(ids)] = torch.randn(len(ids), generator=generator)
         return scores.masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)

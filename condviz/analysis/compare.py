@@ -1,0 +1,106 @@
+"""Score one sentence pair under several conditions with several models, and say what each number means."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from condviz.backbone import Progress
+from condviz.data.texts import MAX_CONDITIONS, check_conditions, check_sentence
+from condviz.errors import DataError
+from condviz.methods import ConditionalScorer
+from condviz.types import Comparison, Pair
+
+REFERENCE_PAIRS = Path(__file__).resolve().parents[2] / "assets" / "reference_pairs.csv"
+
+_reference_scores: WeakKeyDictionary[ConditionalScorer, np.ndarray] = WeakKeyDictionary()
+
+
+def compare(
+    models: Sequence[ConditionalScorer],
+    sentence1: str,
+    sentence2: str,
+    conditions: Sequence[str],
+    *,
+    max_conditions: int = MAX_CONDITIONS,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Score a pair under m conditions with M models.
+
+    Args:
+        models: Loaded models.
+        sentence1, sentence2: The two texts.
+        conditions: One or more different conditions.
+        max_conditions: The most that are allowed.
+        progress: Told (models done, M); may raise to stop.
+
+    Raises:
+        DataError: If a text is not usable, or there is no model or no condition.
+    """
+    sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
+    conditions = check_conditions(conditions, max_conditions=max_conditions)
+    if not models:
+        raise DataError("No model is chosen. Choose at least one.")
+    scores, unconditional, percentiles = [], [], []
+    for done, model in enumerate(models, start=1):
+        scores.append(model.score([sentence1] * len(conditions), [sentence2] * len(conditions), conditions))
+        unconditional.append(model.score_unconditional([sentence1], [sentence2])[0])
+        percentiles.append(percentile(scores[-1], reference_scores(model)))
+        if progress:
+            progress(done, len(models))
+    return Comparison(
+        sentence1=sentence1,
+        sentence2=sentence2,
+        conditions=tuple(conditions),
+        models=tuple(model.info for model in models),
+        scores=np.stack(scores),
+        unconditional=np.array(unconditional, dtype=np.float32),
+        percentiles=np.stack(percentiles),
+        notes=_notes(models, sentence1, sentence2, conditions),
+    )
+
+
+@cache
+def reference_pairs() -> tuple[Pair, ...]:
+    """Read the stored pairs that percentiles refer to: written for this project, balanced over labels 1 to 5."""
+    with REFERENCE_PAIRS.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Pair(row["sentence1"], row["sentence2"], row["condition"], float(row["label"]))
+            for row in csv.DictReader(file)
+        )
+
+
+def reference_scores(model: ConditionalScorer, *, progress: Progress | None = None) -> np.ndarray:
+    """Give the scores of the reference pairs by a model in ascending order, computed once per loaded model."""
+    known = _reference_scores.get(model)
+    if known is None:
+        pairs = reference_pairs()
+        columns = ([getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition"))
+        known = _reference_scores[model] = np.sort(model.score(*columns, progress=progress))
+    return known
+
+
+def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Give the share of reference scores below each score, equal ones counted half, in [0, 100], float32."""
+    below = np.searchsorted(reference, scores, side="left") + np.searchsorted(reference, scores, side="right")
+    return (50.0 * below / len(reference)).astype(np.float32)
+
+
+def _notes(
+    models: Sequence[ConditionalScorer], sentence1: str, sentence2: str, conditions: Sequence[str]
+) -> tuple[str, ...]:
+    notes = []
+    for backbone in {model.backbone.name: model.backbone for model in models}.values():
+        longest = max(conditions, key=len)
+        for number, sentence in enumerate((sentence1, sentence2), start=1):
+            if backbone.truncated([(sentence, longest)]):
+                notes.append(
+                    f"Sentence {number} with its condition is longer than the {backbone.max_length} tokens that "
+                    f"{backbone.name} reads: its end was not read."
+                )
+    return tuple(notes)
