@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Give the parser of all commands."""
-    from condviz import __version__
+    from condviz.version import __version__
 
     parser = argparse.ArgumentParser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")

@@ -29,9 +29,12 @@ def method_rows() -> list[list[str]]:
     ]
 
 
-def test_readme_lists_every_method_with_its_kind() -> None:
-    listed = {row[0].strip("`"): row[1] for row in method_rows()}
-    assert listed == {name: method.kind for name, method in condviz.METHODS.items()}
+def test_readme_lists_every_method_with_kind_and_paper() -> None:
+    listed = {row[0].strip("`"): row[1:3] for row in method_rows()}
+    assert list(listed) == list(condviz.METHODS)
+    for name, (kind, paper) in listed.items():
+        assert kind == condviz.METHODS[name].kind
+        assert condviz.METHODS[name].reference.startswith(paper)
 
 
 def test_readme_lists_every_model_that_needs_no_training() -> None:
