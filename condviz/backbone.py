@@ -1,4 +1,4 @@
-"""Backbone: a tokenizer and a pretrained transformer that turn texts into vectors, with batching, pooling and a cache."""
+"""Backbone: a tokenizer and a pretrained transformer that turn texts into vectors, in batches and through a cache."""
 
 from __future__ import annotations
 

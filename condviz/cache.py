@@ -40,8 +40,8 @@ class CacheStats:
 class EmbeddingCache:
     """Least-recently-used store of tensors with a limit in bytes; safe to use from several threads.
 
-    Keys are (fingerprint of the weights, role, text or texts): without the role a sentence and a condition with the same
-    words would answer for each other, without the fingerprint two models would.
+    Keys are (fingerprint of the weights, role, text or texts): without the role, mean and
+    first-token vectors of a text would answer for each other, without the fingerprint those of two models would.
 
     Args:
         max_bytes: Limit; 0 stores nothing.

@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 class CondvizError(Exception):
-    """Base of every error that a user can cause and mend. The command line prints it in one line, the page as a notice."""
+    """Base of the errors that a user can cause and mend: one line on the command line, a notice on the page."""
 
 
 class ConfigError(CondvizError):

@@ -20,7 +20,7 @@ POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}
 """Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
 
 Reweigh = Callable[[int, Tensor, Tensor], Tensor | None]
-"""(layer, state entering it (b, L, d), its keys (b, m + L, d)) -> factor per attention output (b, L); None: leave it."""
+"""(layer, state entering it (b, L, d), keys (b, m + L, d)) -> factor per attention output (b, L); None leaves it."""
 
 
 class LayerAccess:
@@ -38,7 +38,7 @@ class LayerAccess:
         if config.model_type not in POSITION_OFFSET or getattr(config, "is_decoder", False):
             raise ConfigError(
                 f"Layers of a {config.model_type!r} model cannot be run one by one. Supported types: "
-                f"{', '.join(sorted(POSITION_OFFSET))}. Choose such an encoder, or a method that does not route attention."
+                f"{', '.join(sorted(POSITION_OFFSET))}. Choose such an encoder, or a method without a router."
             )
         self.model = model
         self.num_layers: int = config.num_hidden_layers
@@ -156,7 +156,7 @@ class LayerAccess:
 
 
 def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tensor:
-    """Softmax of scaled dot products, in float32 or better: (..., q, e), (..., k, e), bool (..., q, k) -> (..., q, k)."""
+    """Softmax of scaled dot products, float32 or better: (..., q, e), (..., k, e), bool (..., q, k) -> (..., q, k)."""
     dtype = torch.promote_types(query.dtype, torch.float32)
     scores = query.to(dtype) @ key.to(dtype).transpose(-1, -2) / query.shape[-1] ** 0.5
     return scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)

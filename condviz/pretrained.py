@@ -174,7 +174,7 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
                 digest.update(block)
     if name == DEFAULT_BACKBONE and revision == DEFAULT_REVISION and digest.hexdigest() != DEFAULT_DIGEST:
         raise CheckpointError(
-            f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {DEFAULT_DIGEST}. The file is damaged or is another "
-            "model: delete it and load again."
+            f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {DEFAULT_DIGEST}. The file is damaged or is "
+            "another model: delete it and load again."
         )
     return digest.hexdigest()

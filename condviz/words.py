@@ -24,9 +24,7 @@ def split_words(text: str) -> tuple[Word, ...]:
     keeps its modifiers.
     """
     return tuple(
-        Word(match.group(), match.start(), match.end())
-        for match in _WORD.finditer(text)
-        if not match.group().isspace()
+        Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text) if not match.group().isspace()
     )
 
 

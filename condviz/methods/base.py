@@ -171,7 +171,6 @@ class ConditionalEncoder(ConditionalScorer):
 
     def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""
-
         vectors = self.backbone.map_texts(
             items,
             role="conditioned",

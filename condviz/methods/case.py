@@ -1,6 +1,7 @@
 """CASE: encode condition and sentence together, subtract the condition alone, and project what is left.
 
-Paper: Zhang et al. 2025, "CASE: Condition-Aware Sentence Embeddings for Conditional Semantic Textual Similarity", arXiv:2503.17279.
+Paper: Zhang et al. 2025, "CASE: Condition-Aware Sentence Embeddings for Conditional Semantic Textual Similarity
+Measurement", arXiv:2503.17279.
 Where the paper does not say, our choice: raw vectors are subtracted, dropout acts on the input, no bias in the linear
 projection, ReLU in the non-linear one.
 """

@@ -60,8 +60,8 @@ class CSRConfig:
             raise ConfigError(f"query_layer must be last or same, got {self.query_layer!r}.")
         if self.pooling in ("cls", "last") and self.num_routed_layers == 1:
             raise ConfigError(
-                f"pooling {self.pooling!r} with one routed layer is all but blind to the condition: one number could reach "
-                "the embedding. Use pooling 'mean' (as the paper does), or route more layers."
+                f"pooling {self.pooling!r} with one routed layer is all but blind to the condition: one number could "
+                "reach the embedding. Use pooling 'mean' (as the paper does), or route more layers."
             )
 
 

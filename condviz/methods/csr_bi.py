@@ -88,8 +88,8 @@ class CSRBi(RoutedEncoder):
     def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
         """Put both on one axis: padded sentence, then padded condition.
 
-        Positions count the real tokens of both. As in the official code, the condition's first token repeats the position
-        of the separator in front of it.
+        Positions count the real tokens of both. As in the official code, the condition's first token repeats the
+        position of the separator in front of it.
         """
         lengths = sentence.mask.sum(dim=1, keepdim=True)
         behind = (torch.arange(condition.ids.shape[1], device=lengths.device) - 1).clamp_min(0)

@@ -59,8 +59,8 @@ class CSRPrefix(RoutedEncoder):
         Args:
             sentence: Tokens with one more separator in front, as `tokenize` gives them.
             condition: (b, L) tokens.
-            weights: A list that gets the weights (b, L) of each routed layer. They do not sum to 1: the rest lies on the
-                condition.
+            weights: A list that gets the weights (b, L) of each routed layer. They do not sum to 1: the rest lies on
+                the condition.
 
         Returns:
             (b, d).

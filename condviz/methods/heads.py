@@ -35,7 +35,7 @@ class SentenceTransform(nn.Sequential):
 class ConditionLayer(nn.Sequential):
     """h_c' = Linear(Dropout(h_c)), no activation: (m, d) -> (m, d).
 
-    Source: princeton-nlp/c-sts TriEncoderForClassification, for every head; Hyper-CL's code keeps it, its paper omits it.
+    Source: princeton-nlp/c-sts TriEncoderForClassification, for every head; in Hyper-CL's code, but not in its paper.
     """
 
     def __init__(self, backbone: Backbone) -> None:

@@ -1,8 +1,8 @@
 """Hyper-CL: a hypernetwork turns the condition into a matrix W_c that projects the sentence vector.
 
-Paper: Yoo et al. 2024, "Hyper-CL: Conditioning Sentence Representations with Hypernetworks", ACL 2024, arXiv:2403.09490.
-Code followed: HYU-NLP/Hyper-CL, c-sts/utils/sts/modeling_encoders.py:82-156. Differs: W_c is made once for both sentences
-of a pair (the code makes it twice, under two dropout masks); layers that the code builds and never uses are left out;
+Paper: Yoo et al. 2024, "Hyper-CL: Conditioning Sentence Representations with Hypernetworks", arXiv:2403.09490.
+Code followed: HYU-NLP/Hyper-CL, c-sts/utils/sts/modeling_encoders.py:82-156. Differs: W_c is made once for both
+sentences of a pair (the code makes it twice, under two dropout masks); layers that the code builds and never uses are left out;
 initial weights are PyTorch's (transformers 5 would redraw them).
 """
 

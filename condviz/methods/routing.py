@@ -86,7 +86,7 @@ class QueryKeyRouter(Router):
     Args:
         backbone: The encoder.
         routed_layers: As in `Router`.
-        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper); "same" that of the routed layer.
+        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int], query_layer: str = "last") -> None:
@@ -120,9 +120,9 @@ class HiddenRouter(Router):
 
 
 class HeavyRouter(HiddenRouter):
-    """Own query and key layers on the states that enter the layer (variant Heavy, paper Table 1): 2 (d^2 + d) per layer.
+    """Own query and key layers on the states that enter the layer (variant Heavy, Table 1): 2 (d^2 + d) per layer.
 
-    Differs from an earlier release, which started them from the layer's own projections: here at random, as in the paper.
+    Differs from an earlier release, which started them from the layer's own projections: here at random (paper).
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
