@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import condviz
 from condviz.ui.api import add_api
 from condviz.ui.assets import ASSETS, load_examples, load_first_screen
 from condviz.ui.compare_tab import PRIVATE, CompareView, build_compare_tab
+from condviz.ui.components import markup
 from condviz.ui.engine import Engine
 from condviz.ui.html import esc, tag
 from condviz.ui.model_pool import ModelPool
@@ -35,13 +36,13 @@ class Settings:
         engine: The calls into the core.
         models: Names to offer; None offers all.
         preload: True loads all models in the background once the server answers.
-        first_screen: False starts with an empty result.
+        first_screen: Gives the result shown before any model has loaded, or None to start empty.
     """
 
     engine: Engine = field(default_factory=Engine)
     models: tuple[str, ...] | None = None
     preload: bool = True
-    first_screen: bool = True
+    first_screen: Callable[[], dict[str, Any] | None] = load_first_screen
 
 
 def build_app(settings: Settings | None = None) -> gr.Blocks:
@@ -55,17 +56,17 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     names = settings.models if settings.models is not None else tuple(settings.engine.list_models())
     pool = ModelPool(names, settings.engine.load)
     service = Service(settings.engine, pool)
-    screen = load_first_screen() if settings.first_screen else None
+    screen = settings.first_screen()
     default = _default_form(screen, names)
     with gr.Blocks(title="CondViz", analytics_enabled=False, fill_width=True) as demo:
-        gr.HTML(_header(), elem_id="cv-header", js_on_load="condviz.header(element);")
+        markup(_header(), elem_id="cv-header", script="condviz.header(element);")
         with gr.Tabs(elem_id="cv-tabs"):
             with gr.Tab("Compare", id="compare"):
-                compare = build_compare_tab(service, first_screen=screen, default=default)
+                compare = build_compare_tab(service, page=demo, first_screen=screen, default=default)
             with gr.Tab("Models", id="models") as models_tab:
                 table, runtime = build_models_tab(service)
-        status = gr.HTML(render_status(pool), elem_id="cv-status", js_on_load="condviz.status(element, watch);")
-        gr.HTML(_footer(), elem_id="cv-footer", js_on_load=None)
+        status = markup(render_status(pool), elem_id="cv-status", script="condviz.status(element, watch);")
+        markup(_footer(), elem_id="cv-footer")
         _keep_current(service, compare, status=status, tab=models_tab, outputs=(table, runtime))
         add_api(service)
     demo.queue(api_open=False, default_concurrency_limit=8)
@@ -96,7 +97,7 @@ def launch_options() -> dict[str, Any]:
     }
 
 
-def _preloader(pool: ModelPool, screen: dict[str, Any] | None) -> Any:  # noqa: ANN401 - a coroutine function
+def _preloader(pool: ModelPool, screen: dict[str, Any] | None) -> Callable[[], Coroutine[Any, Any, None]]:
     first = screen["shown"]["form"]["models"] if screen else ()
 
     async def start() -> None:
@@ -127,9 +128,7 @@ def _keep_current(
         return render_status(service.pool), gr.Timer(active=not done), render_models(service)
 
     timer.tick(tick, None, [status, timer, outputs[0]], queue=False, **PRIVATE)
-    tab.select(
-        lambda: (render_models(service), render_runtime(service)), None, list(outputs), queue=False, **PRIVATE
-    )
+    tab.select(lambda: (render_models(service), render_runtime(service)), None, list(outputs), queue=False, **PRIVATE)
 
 
 def _header() -> str:
@@ -147,18 +146,17 @@ def _header() -> str:
     return tag("header", tag("div", title, line, class_="cv-brand-box"), toggle, class_="cv-header")
 
 
+LIMITS = """A score is a model’s output, not a fact about the sentences. Raw cosines of two models cannot be compared;
+the percentile says where a score stands among reference pairs of the same model. Leaving out a word also makes the
+sentence ungrammatical, so word effects mix meaning with surprise. Models marked “not trained” were never taught to
+follow a condition. Texts are scored on the machine that runs this page and are not stored."""
+
+
 def _footer() -> str:
-    limits = (
-        "A score is a model\N{RIGHT SINGLE QUOTATION MARK}s output, not a fact about the sentences. Raw cosines of two models cannot be compared; "
-        "the percentile says where a score stands among reference pairs of the same model. Leaving out a word also "
-        "makes the sentence ungrammatical, so word effects mix meaning with surprise. Models marked "
-        "\N{LEFT DOUBLE QUOTATION MARK}not trained\N{RIGHT DOUBLE QUOTATION MARK} were never taught to follow a condition. Texts are scored on the machine that runs this "
-        "page and are not stored."
-    )
     version = f"CondViz {condviz.__version__}, Apache-2.0"
     return tag(
         "footer",
-        tag("div", tag("h2", "What this does not show"), tag("p", esc(limits)), class_="cv-limits"),
+        tag("div", tag("h2", "What this does not show"), tag("p", esc(LIMITS)), class_="cv-limits"),
         tag("p", esc(version), class_="cv-muted"),
         class_="cv-footer",
     )

@@ -19,7 +19,8 @@ def render_attribution(result: Attribution, info: ModelInfo, *, sentence1: str, 
     Args:
         result: Effects of leaving out each word.
         info: The model, for its name and badges.
-        sentence1, sentence2: The texts that the words stand in; what lies between the words is kept.
+        sentence1: The text that the first words stand in; what lies between the words is kept.
+        sentence2: The same for the second words.
     """
     effects = [*result.effects1.tolist(), *result.effects2.tolist()]
     limit = max([MIN_LIMIT, *(abs(value) for value in effects if np.isfinite(value))])
@@ -27,7 +28,15 @@ def render_attribution(result: Attribution, info: ModelInfo, *, sentence1: str, 
     head = tag(
         "header",
         tag("h3", "Which words carry the similarity"),
-        tag("p", text("strong", info.title), " ", model_badges(info), " under ", under, f", score {number(result.score)}"),
+        tag(
+            "p",
+            text("strong", info.title),
+            " ",
+            model_badges(info),
+            " under ",
+            under,
+            f", score {number(result.score)}",
+        ),
         class_="cv-attr-head",
     )
     lines = tag(
@@ -39,12 +48,20 @@ def render_attribution(result: Attribution, info: ModelInfo, *, sentence1: str, 
     scale = tag(
         "div",
         tag("span", f"{number(-limit)} pulls apart"),
-        tag("span", *[tag("span", class_="cv-swatch", **shade(i / 4, 1.0)) for i in range(-4, 5)], class_="cv-swatches"),
+        tag(
+            "span", *[tag("span", class_="cv-swatch", **shade(i / 4, 1.0)) for i in range(-4, 5)], class_="cv-swatches"
+        ),
         tag("span", f"+{number(limit)} makes alike"),
-        tag("span", "Score with the word minus score without it. Effects of single words do not add up.", class_="cv-muted"),
+        tag(
+            "span",
+            "Score with the word minus score without it. Effects of single words do not add up.",
+            class_="cv-muted",
+        ),
         class_="cv-legend cv-group-cosine",
     )
-    table = tag("details", tag("summary", "Values as a table"), _table(result), class_="cv-details", data_testid="attr-table")
+    table = tag(
+        "details", tag("summary", "Values as a table"), _table(result), class_="cv-details", data_testid="attr-table"
+    )
     family = "cv-group-cross" if info.kind == "cross" else "cv-group-cosine"
     return tag(
         "section", head, lines, scale.replace("cv-group-cosine", family), table,
@@ -56,7 +73,9 @@ def _sentence(label: str, sentence: str, words: Sequence[Word], *, effects: np.n
     parts, end = [], 0
     for word, effect in zip(words, effects.tolist(), strict=True):
         parts.append(esc(sentence[end : word.start]))
-        parts.append(tag("span", esc(word.text), class_="cv-word", title=signed(effect), tabindex="-1", **shade(effect, limit)))
+        parts.append(
+            tag("span", esc(word.text), class_="cv-word", title=signed(effect), tabindex="-1", **shade(effect, limit))
+        )
         end = word.end
     parts.append(esc(sentence[end:]))
     return tag("div", tag("span", label, class_="cv-label"), tag("p", *parts, class_="cv-sentence", dir="auto"))
@@ -70,4 +89,6 @@ def _table(result: Attribution) -> str:
         for word, effect in zip(words, effects.tolist(), strict=True)
     ]
     head = tag("tr", *[tag("th", name, scope="col") for name in ("Sentence", "Word", "Effect")])
-    return tag("div", tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table"), class_="cv-scroll cv-scroll-y")
+    return tag(
+        "div", tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table"), class_="cv-scroll cv-scroll-y"
+    )

@@ -65,11 +65,12 @@ class CompareHandlers:
 
     def score(self, form: FormState, *, shown: Record | None, history: Record) -> Iterator[Step]:
         """Score a state of the form: rows as they come, then the words of the selected cell."""
-        request = self.service.check(
-            form.sentence1, form.sentence2, conditions=form.conditions, models=form.models
-        )
+        request = self.service.check(form.sentence1, form.sentence2, conditions=form.conditions, models=form.models)
         history = _remember(history, form)
-        buttons = {"undo": gr.update(interactive=bool(history["past"])), "redo": gr.update(interactive=bool(history["future"]))}
+        buttons = {
+            "undo": gr.update(interactive=bool(history["past"])),
+            "redo": gr.update(interactive=bool(history["future"])),
+        }
         record = shown
         for progress in self.service.compare_steps(request):
             infos = [self.service.info(name) for name in request.names]
@@ -89,6 +90,7 @@ class CompareHandlers:
         """Go one step back or forward in the states that were scored, and score again."""
         source, target = ("future", "past") if forward else ("past", "future")
         if not history[source]:
+            yield {"notice": gr.skip()}
             return
         *rest, now = history[source]
         history = {source: rest, target: [*history[target], history["now"]], "now": now}
@@ -103,10 +105,16 @@ class CompareHandlers:
         form = FormState(example.sentence1, example.sentence2, example.conditions, models)
         yield from self._fill(form, shown=shown, history=history)
 
-    def add(
-        self, data: Any, sentence1: str, sentence2: str, conditions: str, models: list[str],
-        shown: Record | None, history: Record,
-    ) -> Iterator[Step]:  # fmt: skip  # noqa: ANN401
+    def adopt(
+        self,
+        data: Any,  # noqa: ANN401
+        sentence1: str,
+        sentence2: str,
+        conditions: str,
+        models: list[str],
+        shown: Record | None,
+        history: Record,
+    ) -> Iterator[Step]:
         """Add a condition of the finder to the form and score."""
         lines = split_conditions(conditions)
         wanted = str((data or {}).get("condition", ""))
@@ -119,6 +127,7 @@ class CompareHandlers:
         """Restore the state that the address holds, if it holds one."""
         form = from_query(query)
         if form is None:
+            yield {"notice": gr.skip()}  # a generator without a step would clear every output
             return
         known = form.with_models(self.service.pool.names)
         form = known if known.models else form.replace(models=tuple(history["now"]["models"]))
@@ -127,6 +136,7 @@ class CompareHandlers:
     def pick(self, data: Any, shown: Record | None) -> Iterator[Step]:  # noqa: ANN401
         """Choose the two conditions of the headline; takes no model."""
         if not shown:
+            yield {"notice": gr.skip()}
             return
         count = len(shown["comparison"]["conditions"])
         first, second = (_index((data or {}).get(key), count) for key in ("first", "second"))
@@ -137,6 +147,7 @@ class CompareHandlers:
     def cell(self, data: Any, shown: Record | None) -> Iterator[Step]:  # noqa: ANN401
         """Show the words behind one cell of the result on screen."""
         if not shown:
+            yield {"notice": gr.skip()}
             return
         name, column = str((data or {}).get("model")), int((data or {}).get("column", 0))
         condition = column_condition(shown, column)
@@ -153,7 +164,10 @@ class CompareHandlers:
 
     def find(self, sentence1: str, sentence2: str, model: str) -> Iterator[Step]:
         """Rank the library of conditions for the pair in the form."""
-        yield {"notice": "", "finder": notice("Ranking", f"{len(self.library)} conditions are being scored.", tone="busy")}
+        yield {
+            "notice": "",
+            "finder": notice("Ranking", f"{len(self.library)} conditions are being scored.", tone="busy"),
+        }
         try:
             ranked = self.service.rank(model, sentence1, sentence2=sentence2, conditions=tuple(self.library))
         except Exception:
@@ -163,7 +177,10 @@ class CompareHandlers:
 
     def stop(self, shown: Record | None) -> Iterator[Step]:
         """Mark the rows that were not scored, after the run was cancelled."""
-        step: Step = {"cancel": gr.update(visible=False), "notice": notice("Stopped", "The rows that were ready stay.", tone="info")}
+        step: Step = {
+            "cancel": gr.update(visible=False),
+            "notice": notice("Stopped", "The rows that were ready stay.", tone="info"),
+        }
         if shown:
             failed = {**shown.get("failed", {}), **dict.fromkeys(shown.get("pending", {}), "stopped")}
             step["result"] = render_shown({**shown, "pending": {}, "failed": failed})
@@ -211,4 +228,6 @@ def _index(value: Any, count: int) -> int:  # noqa: ANN401 - from the browser
 def _busy(pending: Mapping[str, str]) -> str:
     name, wait = next(iter(pending.items()))
     more = f", {len(pending) - 1} more after it" if len(pending) > 1 else ""
-    return notice("Scoring", f"{name} {wait}{more}.", tone="busy") + tag("span", class_="cv-busy-line", aria_hidden="true")
+    return notice("Scoring", f"{name} {wait}{more}.", tone="busy") + tag(
+        "span", class_="cv-busy-line", aria_hidden="true"
+    )

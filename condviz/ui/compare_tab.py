@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.ui.assets import Example, load_conditions, load_examples
 from condviz.ui.compare_handlers import CompareHandlers
+from condviz.ui.components import ModelPicker, markup
 from condviz.ui.gallery import render_gallery
 from condviz.ui.guard import guarded
-from condviz.ui.picker import ModelPicker
 from condviz.ui.service import Service
 from condviz.ui.state import FormState
 
@@ -49,18 +49,21 @@ class CompareView:
     history: gr.State
 
 
-def build_compare_tab(service: Service, *, first_screen: dict[str, Any] | None, default: FormState) -> CompareView:
+def build_compare_tab(
+    service: Service, *, page: gr.Blocks, first_screen: dict[str, Any] | None, default: FormState
+) -> CompareView:
     """Lay out the tab and connect it; call inside a gr.Tab.
 
     Args:
         service: Scores.
+        page: The page that the tab stands in; opening it restores the state of its address.
         first_screen: Result to show before any model is loaded, or None.
         default: What stands in the form at the start.
     """
     examples, library = load_examples(), load_conditions()
     handlers = CompareHandlers(service, {example.id: example for example in examples}, dict(library))
     view = _layout(service, handlers, examples=examples, default=default, first_screen=first_screen)
-    _connect(view, handlers)
+    _connect(view, handlers, page)
     return view
 
 
@@ -78,22 +81,22 @@ def _layout(
             parts |= _form(service, default)
         with gr.Column(elem_id="cv-output", scale=1, min_width=320):
             result, words = handlers.first_paint(first_screen)
-            parts["result"] = gr.HTML(result, elem_id="cv-result", js_on_load=_RESULT_SCRIPT)
-            parts["attribution"] = gr.HTML(words, elem_id="cv-attribution", js_on_load=None)
+            parts["result"] = markup(result, elem_id="cv-result", script=_RESULT_SCRIPT)
+            parts["attribution"] = markup(words, elem_id="cv-attribution")
     gallery = render_gallery(examples)
-    parts["gallery"] = gr.HTML(gallery, elem_id="cv-gallery", js_on_load=_GALLERY_SCRIPT, visible=bool(gallery))
+    parts["gallery"] = markup(gallery, elem_id="cv-gallery", script=_GALLERY_SCRIPT, visible=bool(gallery))
     with gr.Column(elem_id="cv-finder", visible=bool(handlers.library)):
-        gr.HTML(
+        head = (
             '<div class="cv-section-head"><h2>Condition finder</h2><p class="cv-muted">Which aspects bring this pair '
-            f"together, and which set it apart? Ranks {len(handlers.library)} conditions.</p></div>",
-            js_on_load=None,
+            f"together, and which set it apart? Ranks {len(handlers.library)} conditions.</p></div>"
         )
+        markup(head, elem_id="cv-finder-head")
         with gr.Row(elem_id="cv-finder-tools"):
             readers = [(i.title, i.name) for i in service.infos() if i.name != "minilm"]
             chosen = next((name for _, name in readers if name in default.models), readers[0][1] if readers else None)
             parts["finder_model"] = gr.Dropdown(readers, value=chosen, label="Model", elem_id="cv-finder-model")
             parts["finder_run"] = gr.Button("Rank conditions", elem_id="cv-finder-run")
-        parts["finder"] = gr.HTML("", elem_id="cv-finder-result", js_on_load=_FINDER_SCRIPT)
+        parts["finder"] = markup("", elem_id="cv-finder-result", script=_FINDER_SCRIPT)
     shown = handlers.first_shown(first_screen)
     return CompareView(**parts, shown=gr.State(shown), history=gr.State(handlers.first_history(default)))
 
@@ -122,76 +125,66 @@ def _form(service: Service, default: FormState) -> dict[str, Any]:
         parts["redo"] = gr.Button("Redo", elem_id="cv-redo", interactive=False, min_width=60)
     # The script clicks it when typing pauses; "hidden" keeps it in the page.
     parts["auto"] = gr.Button("Score after typing", elem_id="cv-auto", visible="hidden")
-    parts["notice"] = gr.HTML("", elem_id="cv-notice", js_on_load=None)
+    parts["notice"] = markup("", elem_id="cv-notice")
     return parts
 
 
-def _connect(view: CompareView, handlers: CompareHandlers) -> None:
+class _Binder:
+    """Make event functions of handler methods: component names become components, errors become notices."""
+
+    def __init__(self, view: CompareView) -> None:
+        self.view = view
+        self.guard = guarded(view.notice, updates={view.cancel: gr.update(visible=False)})
+
+    def _named(self, steps: Iterator[dict[str, Any]]) -> Iterator[dict]:
+        for step in steps:
+            yield {getattr(self.view, name): update for name, update in step.items()}
+
+    def plain(self, method: Callable[..., Iterator[dict]], **fixed: Any) -> Callable:  # noqa: ANN401
+        """Bind a handler that takes the values of its inputs."""
+
+        def call(*values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from self._named(method(*values, **fixed))
+
+        return self.guard(call)
+
+    def with_data(self, method: Callable[..., Iterator[dict]]) -> Callable:
+        """Bind a handler that takes what the browser sent with the event, then the values of its inputs."""
+
+        def call(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from self._named(method(event._data, *values))
+
+        return self.guard(call)
+
+    def with_query(self, method: Callable[..., Iterator[dict]]) -> Callable:
+        """Bind a handler that takes the query string of the page, then the values of its inputs."""
+
+        def call(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from self._named(method(str(request.query_params), *values))
+
+        return self.guard(call)
+
+
+def _connect(view: CompareView, handlers: CompareHandlers, page: gr.Blocks) -> None:
+    bind = _Binder(view)
     form = [view.sentence1, view.sentence2, view.conditions, view.models]
     memory = [view.shown, view.history]
     done = [view.notice, view.result, view.attribution, *memory, view.cancel, view.undo, view.redo]
-    guard = guarded(view.notice, updates={view.cancel: gr.update(visible=False)})
-
-    def named(steps: Iterator[dict[str, Any]]) -> Iterator[dict]:
-        for step in steps:
-            yield {getattr(view, name): update for name, update in step.items()}
-
-    @guard
-    def run(*values: Any) -> Iterator[dict]:  # noqa: ANN401 - values of the components in `form` and `memory`
-        yield from named(handlers.run(*values))
-
-    @guard
-    def step_back(shown: dict, history: dict) -> Iterator[dict]:
-        yield from named(handlers.travel(shown, history, forward=False))
-
-    @guard
-    def step_forward(shown: dict, history: dict) -> Iterator[dict]:
-        yield from named(handlers.travel(shown, history, forward=True))
-
-    @guard
-    def example(shown: dict, history: dict, event: gr.EventData) -> Iterator[dict]:
-        yield from named(handlers.example(event._data, shown, history))
-
-    @guard
-    def add(*values: Any, event: gr.EventData) -> Iterator[dict]:  # noqa: ANN401
-        yield from named(handlers.add(event._data, *values))
-
-    @guard
-    def cell(shown: dict, event: gr.EventData) -> Iterator[dict]:
-        yield from named(handlers.cell(event._data, shown))
-
-    @guard
-    def pick(shown: dict, event: gr.EventData) -> Iterator[dict]:
-        yield from named(handlers.pick(event._data, shown))
-
-    @guard
-    def find(sentence1: str, sentence2: str, model: str) -> Iterator[dict]:
-        yield from named(handlers.find(sentence1, sentence2, model))
-
-    @guard
-    def stop(shown: dict) -> Iterator[dict]:
-        yield from named(handlers.stop(shown))
-
+    run = bind.plain(handlers.run)
     runs = [
         view.run.click(run, form + memory, done, **SCORING),
         gr.on([view.auto.click, view.models.input], run, form + memory, done, trigger_mode="always_last", **SCORING),
-        view.undo.click(step_back, memory, form + done, **SCORING),
-        view.redo.click(step_forward, memory, form + done, **SCORING),
-        view.gallery.example(example, memory, form + done, **SCORING),
-        view.finder.adopt(add, form + memory, form + done, **SCORING),
+        view.undo.click(bind.plain(handlers.travel, forward=False), memory, form + done, **SCORING),
+        view.redo.click(bind.plain(handlers.travel, forward=True), memory, form + done, **SCORING),
+        view.gallery.example(bind.with_data(handlers.example), memory, form + done, **SCORING),
+        view.finder.adopt(bind.with_data(handlers.adopt), form + memory, form + done, **SCORING),
+        page.load(bind.with_query(handlers.open_link), memory, form + done, **SCORING),
     ]
     words = [view.notice, view.attribution, view.shown]
-    view.result.cell(cell, view.shown, words, trigger_mode="always_last", **SCORING)
-    view.result.pick(pick, view.shown, [view.notice, view.result, view.shown], trigger_mode="always_last", **PRIVATE)
-    search = view.finder_run.click(
-        find, [view.sentence1, view.sentence2, view.finder_model], [view.notice, view.finder], **SCORING
-    )
-    view.cancel.click(
-        stop, view.shown, [view.notice, view.result, view.cancel], cancels=[*runs, search], queue=False, **PRIVATE
-    )
-
-    @guard
-    def open_link(shown: dict, history: dict, request: gr.Request) -> Iterator[dict]:
-        yield from named(handlers.open_link(str(request.query_params), shown, history))
-
-    gr.context.Context.root_block.load(open_link, memory, form + done, **SCORING)
+    view.result.cell(bind.with_data(handlers.cell), view.shown, words, trigger_mode="always_last", **SCORING)
+    chosen = [view.notice, view.result, view.shown]
+    view.result.pick(bind.with_data(handlers.pick), view.shown, chosen, trigger_mode="always_last", **PRIVATE)
+    pair = [view.sentence1, view.sentence2, view.finder_model]
+    search = view.finder_run.click(bind.plain(handlers.find), pair, [view.notice, view.finder], **SCORING)
+    stopped = [view.notice, view.result, view.cancel]
+    view.cancel.click(bind.plain(handlers.stop), view.shown, stopped, cancels=[*runs, search], queue=False, **PRIVATE)

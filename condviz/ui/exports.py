@@ -46,7 +46,7 @@ def to_python(comparison: Comparison) -> str:
     Texts appear as Python literals in ASCII, so nothing in them can end the string or change the script.
     """
     header = [
-        f"# Scores of one sentence pair under {len(comparison.conditions)} condition(s), from CondViz {condviz.__version__}.",
+        f"# One sentence pair under {len(comparison.conditions)} condition(s), from CondViz {condviz.__version__}.",
         "# Models and revisions behind the numbers of the page:",
         *(f"#   {ascii(describe_revision(info))[1:-1]}" for info in comparison.models),
     ]
@@ -55,10 +55,10 @@ def to_python(comparison: Comparison) -> str:
         "",
         "import condviz",
         "",
-        f"sentence1 = {ascii(comparison.sentence1)}",
-        f"sentence2 = {ascii(comparison.sentence2)}",
+        f"sentence1 = {comparison.sentence1!a}",
+        f"sentence2 = {comparison.sentence2!a}",
         "conditions = [",
-        *(f"    {ascii(condition)}," for condition in comparison.conditions),
+        *(f"    {condition!a}," for condition in comparison.conditions),
         "]",
         "",
         f"for name in [{names}]:",

@@ -12,9 +12,7 @@ SHOWN = 8
 """Conditions listed at each end; all of them stand in the table below."""
 
 
-def render_ranking(
-    ranked: Sequence[tuple[str, float, float]], info: ModelInfo, *, groups: Mapping[str, str]
-) -> str:
+def render_ranking(ranked: Sequence[tuple[str, float, float]], info: ModelInfo, *, groups: Mapping[str, str]) -> str:
     """Write spread, most alike, most different, and the whole ranking.
 
     Args:
@@ -37,27 +35,42 @@ def render_ranking(
         _end("Most different under", ordered[::-1][:count], limit=limit, groups=groups),
         class_="cv-ends",
     )
-    title = tag("p", text("strong", info.title), " ", model_badges(info), f" {len(ordered)} conditions ranked. ",
-                f"Scores from {number(ordered[-1][1])} to {number(ordered[0][1])}.")  # fmt: skip
+    title = tag(
+        "p",
+        text("strong", info.title),
+        " ",
+        model_badges(info),
+        f" {len(ordered)} conditions ranked. ",
+        f"Scores from {number(ordered[-1][1])} to {number(ordered[0][1])}.",
+    )
     family = "cv-group-cross" if is_cross(info) else "cv-group-cosine"
     return tag(
-        "div", title, _spread(ordered), ends, _table(ordered, groups), class_=f"cv-ranking {family}", data_testid="ranking"
+        "div",
+        title,
+        _spread(ordered),
+        ends,
+        _table(ordered, groups),
+        class_=f"cv-ranking {family}",
+        data_testid="ranking",
     )
 
 
 def _spread(ordered: Sequence[tuple[str, float, float]]) -> str:
     low, high = ordered[-1][1], ordered[0][1]
     ticks = join(
-        tag("span", class_="cv-tick", style=f"left:{100 * (score - low) / (high - low):.2f}%", title=f"{condition}: {number(score)}")
+        tag(
+            "span",
+            class_="cv-tick",
+            style=f"left:{100 * (score - low) / (high - low):.2f}%",
+            title=f"{condition}: {number(score)}",
+        )
         for condition, score, _ in ordered
     )
     ends = tag("span", tag("span", number(low)), tag("span", number(high)), class_="cv-spread-ends")
     return tag("div", tag("span", ticks, class_="cv-spread-line"), ends, class_="cv-spread", aria_hidden="true")
 
 
-def _end(
-    title: str, rows: Sequence[tuple[str, float, float]], *, limit: float, groups: Mapping[str, str]
-) -> str:
+def _end(title: str, rows: Sequence[tuple[str, float, float]], *, limit: float, groups: Mapping[str, str]) -> str:
     items = [
         tag(
             "li",
@@ -79,10 +92,21 @@ def _end(
 
 def _table(ordered: Sequence[tuple[str, float, float]], groups: Mapping[str, str]) -> str:
     rows = [
-        tag("tr", tag("td", str(i), class_="cv-num"), text("th", condition, scope="row"), text("td", groups.get(condition, "")),
-            tag("td", number(score), class_="cv-num"), tag("td", signed(change), class_="cv-num"))  # fmt: skip
+        tag(
+            "tr",
+            tag("td", str(i), class_="cv-num"),
+            text("th", condition, scope="row"),
+            text("td", groups.get(condition, "")),
+            tag("td", number(score), class_="cv-num"),
+            tag("td", signed(change), class_="cv-num"),
+        )
         for i, (condition, score, change) in enumerate(ordered, start=1)
     ]
     head = tag("tr", *[tag("th", name, scope="col") for name in ("Rank", "Condition", "Group", "Score", "Change")])
     table = tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table")
-    return tag("details", tag("summary", "All conditions"), tag("div", table, class_="cv-scroll cv-scroll-y"), class_="cv-details")
+    return tag(
+        "details",
+        tag("summary", "All conditions"),
+        tag("div", table, class_="cv-scroll cv-scroll-y"),
+        class_="cv-details",
+    )

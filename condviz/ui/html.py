@@ -21,7 +21,10 @@ def esc(text: object) -> str:
 
     Control characters other than tab and line feed become U+FFFD, as HTML has no way to write them.
     """
-    shown = "".join(c if c in "\t\n" or (ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0) else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    shown = "".join(
+        c if c in "\t\n" or (ord(c) >= 32 and not 0x7F <= ord(c) < 0xA0) else "\N{REPLACEMENT CHARACTER}"
+        for c in str(text)
+    )
     return html.escape(shown.encode("utf-8", "replace").decode("utf-8"), quote=True)
 
 
@@ -64,7 +67,9 @@ def kind_badge(kind: Kind) -> str:
 
 def model_badges(info: ModelInfo) -> str:
     """Write the badges that stand beside a model wherever it appears."""
-    untrained = badge("not trained", title="The pretrained encoder as it is, without any training for conditions", tone="warn")
+    untrained = badge(
+        "not trained", title="The pretrained encoder as it is, without any training for conditions", tone="warn"
+    )
     return kind_badge(info.kind) + ("" if info.trained else untrained)
 
 
@@ -127,15 +132,14 @@ def shade(value: float, limit: float) -> dict[str, object]:
         limit: End of the symmetric scale, > 0; larger values take the end colour.
 
     Returns:
-        data-sign "pos", "neg", "zero" or "none", data-strong where the text colour has to flip, and style with --t in
-        [0, 1]: the share of the end colour.
+        data-sign "pos", "neg", "zero" or "none", and style with --t in [0, 1]: the share of the end colour.
     """
     if not math.isfinite(value):
         return {"data_sign": "none"}
     share = min(1.0, abs(value) / limit) if limit > 0 else 0.0
     if share < 0.004:
         return {"data_sign": "zero"}
-    return {"data_sign": "pos" if value > 0 else "neg", "data_strong": share > 0.5, "style": f"--t:{share:.3f}"}
+    return {"data_sign": "pos" if value > 0 else "neg", "style": f"--t:{share:.3f}"}
 
 
 def ordinal(value: float) -> str:

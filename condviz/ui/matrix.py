@@ -75,7 +75,12 @@ def render_matrix(comparison: Comparison, infos: Sequence[ModelInfo], view: Matr
             bodies.append(_group(comparison, group, rows, view=view, title=title))
     table = tag("table", _head(comparison.conditions, view), *bodies, class_="cv-matrix", data_testid="matrix")
     scroller = tag(
-        "div", table, class_="cv-scroll", role="region", tabindex="0", aria_label="Scores of every model under every condition"
+        "div",
+        table,
+        class_="cv-scroll",
+        role="region",
+        tabindex="0",
+        aria_label="Scores of every model under every condition",
     )
     notes = join(text("li", note) for note in comparison.notes)
     return tag(
@@ -182,7 +187,14 @@ def _row(comparison: Comparison, info: ModelInfo, row: int | None, view: MatrixV
     if len(scores) > 1:
         gap = _gap_cell(float(scores[view.first] - scores[view.second]), limit)
     cells = [
-        _cell(info, i, float(score), change=float(score) - base, percentile=float(comparison.percentiles[row][i]), view=view)
+        _cell(
+            info,
+            i,
+            float(score),
+            change=float(score) - base,
+            percentile=float(comparison.percentiles[row][i]),
+            view=view,
+        )
         for i, score in enumerate(scores)
     ]
     none = _cell(info, NO_CONDITION, base, change=None, percentile=math.nan, view=view)

@@ -60,7 +60,7 @@ class ModelPool:
         self._models: dict[str, Any] = {}
         self._states = {name: LoadState() for name in self.names}
         self._locks = {name: threading.Lock() for name in self.names}
-        # Loading one model at a time keeps the memory peak low and lets the second find the shared encoder of the first.
+        # Loading one model at a time keeps the memory peak low, and the second finds the shared encoder.
         self._loading = threading.Lock()
         self._thread: threading.Thread | None = None
 

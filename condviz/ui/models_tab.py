@@ -12,6 +12,7 @@ import gradio as gr
 
 from condviz.errors import DataError
 from condviz.types import ModelInfo
+from condviz.ui.components import markup
 from condviz.ui.guard import guarded
 from condviz.ui.html import badge, esc, kind_badge, model_badges, number, tag, text
 from condviz.ui.model_pool import LoadState
@@ -28,10 +29,17 @@ def render_models(service: Service) -> str:
     columns = ("Model", "Reads", "Training", "Added parameters", "Scores", "Weights", "Paper", "State")
     rows = [_row(info, states[info.name]) for info in service.infos()]
     head = tag("tr", *[tag("th", name, scope="col") for name in columns])
-    table = tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table cv-models-table", data_testid="models")
+    table = tag(
+        "table", tag("thead", head), tag("tbody", *rows), class_="cv-table cv-models-table", data_testid="models"
+    )
     return tag(
         "div",
-        tag("div", tag("h2", "Models"), tag("p", "Choose a name to read its card.", class_="cv-muted"), class_="cv-section-head"),
+        tag(
+            "div",
+            tag("h2", "Models"),
+            tag("p", "Choose a name to read its card.", class_="cv-muted"),
+            class_="cv-section-head",
+        ),
         tag("div", table, class_="cv-scroll", role="region", tabindex="0", aria_label="All models"),
     )
 
@@ -40,7 +48,12 @@ def _row(info: ModelInfo, state: LoadState) -> str:
     low, high = info.score_range
     scores = f"{number(low, 0)} to {number(high, 0)}" if math.isfinite(low) and math.isfinite(high) else "unbounded"
     name = tag(
-        "button", text("span", info.title), class_="cv-link", type="button", data_card=info.name, data_testid=f"card-{info.name}"
+        "button",
+        text("span", info.title),
+        class_="cv-link",
+        type="button",
+        data_card=info.name,
+        data_testid=f"card-{info.name}",
     )
     trained = "trained" if info.trained else badge("not trained", tone="warn")
     return tag(
@@ -90,7 +103,13 @@ def read_card(info: ModelInfo) -> str:
         card = path.read_text(encoding="utf-8", errors="replace")[:MAX_CARD_CHARACTERS]
         return _FRONT_MATTER.sub("", card, count=1)
     trained = "Trained." if info.trained else "Not trained: the pretrained encoder as it is."
-    lines = [f"# {info.title}", info.summary, trained, f"Paper: {info.reference}", f"Load it with `condviz.load({info.name!r})`."]
+    lines = [
+        f"# {info.title}",
+        info.summary,
+        trained,
+        f"Paper: {info.reference}",
+        f"Load it with `condviz.load({info.name!r})`.",
+    ]
     return "\n\n".join(line for line in lines if line.strip())
 
 
@@ -103,12 +122,12 @@ def build_models_tab(service: Service) -> tuple[gr.HTML, gr.HTML]:
     Returns:
         The table and the line on encoder and cache, which the timer of the page keeps up to date.
     """
-    table = gr.HTML(render_models(service), elem_id="cv-models-table", js_on_load=_SCRIPT)
-    notice = gr.HTML("", elem_id="cv-models-notice", js_on_load=None)
-    heading = gr.HTML("", elem_id="cv-card-head", js_on_load=None)
+    table = markup(render_models(service), elem_id="cv-models-table", script=_SCRIPT)
+    notice = markup("", elem_id="cv-models-notice")
+    heading = markup("", elem_id="cv-card-head")
     card = gr.Markdown("", elem_id="cv-card", sanitize_html=True, container=False, latex_delimiters=[])
-    gr.HTML('<div class="cv-section-head"><h2>Encoder and cache</h2></div>', js_on_load=None)
-    runtime = gr.HTML(render_runtime(service), elem_id="cv-runtime", js_on_load=None)
+    markup('<div class="cv-section-head"><h2>Encoder and cache</h2></div>', elem_id="cv-runtime-head")
+    runtime = markup(render_runtime(service), elem_id="cv-runtime")
 
     @guarded(notice)
     def show_card(event: gr.EventData) -> Iterator[dict[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Comparisons and attributions as plain JSON and back: for gr.State, which copies its value, and for the first screen."""
+"""Comparisons and attributions as plain JSON and back, for gr.State (which copies its value) and the first screen."""
 
 from __future__ import annotations
 

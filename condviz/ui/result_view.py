@@ -16,7 +16,11 @@ Ghosts = dict[tuple[str, int], float]
 
 
 def make_shown(
-    progress: Progress, form: FormState, infos: list[ModelInfo] | tuple[ModelInfo, ...], *, before: dict[str, Any] | None
+    progress: Progress,
+    form: FormState,
+    infos: list[ModelInfo] | tuple[ModelInfo, ...],
+    *,
+    before: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Collect what the page keeps about the result on screen, as plain JSON.
 
@@ -107,7 +111,7 @@ def _keep_selection(before: dict[str, Any] | None, record: dict[str, Any]) -> li
 
 
 def _ghosts(before: dict[str, Any], now: Comparison) -> Ghosts:
-    """Give old scores where a cell can be recognised: same condition, or same place if the number of columns is the same."""
+    """Give old scores of cells that can be recognised: same condition, or same place in as many columns."""
     old = unpack_comparison(before["comparison"])
     rows = {info.name: row for row, info in enumerate(old.models)}
     same_shape = len(old.conditions) == len(now.conditions)

@@ -170,8 +170,15 @@ class Service:
     def _progress(self, request: Request, rows: dict[str, Comparison], *, failed: dict[str, str]) -> Progress:
         ready = [rows[name] for name in request.names if name in rows]
         frame = empty(request.sentence1, request.sentence2, request.conditions)
-        waits = {"waiting": "waits for loading", "loading": "is loading", "ready": "is being scored", "failed": "is tried again"}
+        waits = {
+            "waiting": "waits for loading",
+            "loading": "is loading",
+            "ready": "is being scored",
+            "failed": "is tried again",
+        }
         pending = {
-            name: waits[self.pool.state(name).phase] for name in request.names if name not in rows and name not in failed
+            name: waits[self.pool.state(name).phase]
+            for name in request.names
+            if name not in rows and name not in failed
         }
         return Progress(stack(ready) if ready else frame, pending, dict(failed))

@@ -106,9 +106,7 @@ def attribute(model: FakeModel, sentence1: str, sentence2: str, condition: str |
     return Attribution(model.info.name, condition, model.value(sentence1, sentence2, condition), *words, *effects)
 
 
-def rank(
-    model: FakeModel, sentence1: str, sentence2: str, conditions: Sequence[str]
-) -> list[tuple[str, float, float]]:
+def rank(model: FakeModel, sentence1: str, sentence2: str, conditions: Sequence[str]) -> list[tuple[str, float, float]]:
     """As condviz.analysis.finder.rank_conditions."""
     base = model.value(sentence1, sentence2, None)
     rows = [(c, model.value(sentence1, sentence2, c)) for c in conditions]

@@ -1,4 +1,4 @@
-"""Checkboxes for the models, with badges; a value of plain names."""
+"""The two kinds of gr.HTML that the page uses: plain markup, and checkboxes for the models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,28 @@ from condviz.types import ModelInfo
 from condviz.ui.html import esc, model_badges, tag, text
 
 # `html` and `attr` are escaped in Python; `raw` never enters the markup. No user text may come into a gr.HTML template.
-_TEMPLATE = """<fieldset class="cv-picker"><legend>Models</legend>
-<span class="cv-picker-tools"><button type="button" class="cv-link" data-all="1">all</button>
-<button type="button" class="cv-link" data-all="0">none</button></span>
+_TEMPLATE = """<div class="cv-picker" role="group" aria-labelledby="cv-picker-title">
+<div class="cv-picker-head"><span id="cv-picker-title">Models</span>
+<button type="button" class="cv-link" data-all="1">all</button>
+<button type="button" class="cv-link" data-all="0">none</button></div>
 <div class="cv-picker-list">${choices.map((c, i) => `<label data-model="${c.attr}" title="${c.help}">
-<input type="checkbox" data-index="${i}" data-testid="model-${c.attr}" ${(value || []).includes(c.raw) ? "checked" : ""}>
-<span class="cv-dot" aria-hidden="true"></span>${c.html}</label>`).join("")}</div></fieldset>"""
+<input type="checkbox" data-index="${i}" data-testid="model-${c.attr}"
+${(value || []).includes(c.raw) ? "checked" : ""}>
+<span class="cv-dot" aria-hidden="true"></span>${c.html}</label>`).join("")}</div></div>"""
 
 _SCRIPT = "condviz.picker(element, props, watch, () => trigger('input'));"
+
+
+def markup(value: str, *, elem_id: str, script: str | None = None, **kwargs: Any) -> gr.HTML:  # noqa: ANN401 - as gr.HTML
+    """Give a component that shows safe markup under the styles of this package alone.
+
+    Args:
+        value: Markup written by `condviz.ui.html`.
+        elem_id: Its id in the page.
+        script: JavaScript to run once it is in the page; names in quotes become events.
+        kwargs: As gr.HTML.
+    """
+    return gr.HTML(value, elem_id=elem_id, js_on_load=script, apply_default_css=False, **kwargs)
 
 
 class ModelPicker(gr.HTML):
@@ -33,7 +47,12 @@ class ModelPicker(gr.HTML):
             kwargs: As gr.HTML.
         """
         super().__init__(
-            value=list(value), html_template=_TEMPLATE, js_on_load=_SCRIPT, choices=[_choice(i) for i in infos], **kwargs
+            value=list(value),
+            html_template=_TEMPLATE,
+            js_on_load=_SCRIPT,
+            apply_default_css=False,
+            choices=[_choice(i) for i in infos],
+            **kwargs,
         )
 
     def get_block_name(self) -> str:

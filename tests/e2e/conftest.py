@@ -1,0 +1,105 @@
+"""A running page and a browser, once per session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 120
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _serve(command: list[str], port: int, log: Path) -> Iterator[str]:
+    environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_SERVER_NAME": "127.0.0.1"}
+    environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "OMP_NUM_THREADS": "1"}
+    with log.open("w") as out:
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        _wait(process, f"http://127.0.0.1:{port}/", log)
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _wait(process: subprocess.Popen, url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"The app stopped with code {process.returncode}:\n{log.read_text()}")
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except OSError:
+            time.sleep(0.2)  # polling a process of our own, with a deadline
+        else:
+            return
+    pytest.fail(f"The app did not answer in {START_SECONDS} s:\n{log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the page over the stand-in core."""
+    port = _free_port()
+    log = tmp_path_factory.mktemp("serve") / "log.txt"
+    yield from _serve([sys.executable, str(ROOT / "tests" / "e2e" / "serve.py"), str(port)], port, log)
+
+
+@pytest.fixture(scope="session")
+def real_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the page as it is shipped, over real models."""
+    log = tmp_path_factory.mktemp("app") / "log.txt"
+    yield from _serve([sys.executable, "app.py"], _free_port(), log)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """A headless Chromium. Missing, it skips on a laptop and fails where CI is set."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    arguments = ["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
+    with sync_api.sync_playwright() as playwright:
+        try:
+            chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        except sync_api.Error as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(f"No Chromium can be started: {error}")
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, address: str) -> Iterator:
+    """Open the page in a fresh profile; fails the test on a script error."""
+    contexts, errors = [], []
+
+    def open_(query: str = "", *, width: int = 1280, base: str = address, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
+        page.goto(base + query, wait_until="commit")
+        page.locator("[data-testid=matrix]").wait_for()
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not errors

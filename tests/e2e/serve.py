@@ -1,0 +1,43 @@
+"""Start the page over the stand-in core of tests/ui/fakes.py: python tests/e2e/serve.py PORT."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ui")]
+
+import fakes
+
+from condviz.ui.app import Settings, build_app, launch_options
+from condviz.ui.first_screen import compute
+from condviz.ui.state import FormState
+
+NAMES = ("minilm", "bi-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "csr", "csr-bi", "case", "cross-encoder")
+FORM = FormState(
+    "A man in a blue jacket skis down a slope.",
+    "A woman in a blue jacket surfs a wave.",
+    ("the sport", "the colour of the jacket"),
+    ("minilm", "bi-encoder", "hyper-cl", "csr", "cross-encoder"),
+)
+
+
+def slow_load(name: str) -> fakes.FakeModel:
+    """Take as long as the test of the Stop button needs for one model only."""
+    if name == "slow":
+        time.sleep(4)
+    return fakes.FakeModel(name)
+
+
+def main() -> None:
+    """Serve until killed."""
+    engine = fakes.make_engine((*NAMES, "slow", "broken"), broken=("broken",), load=slow_load)
+    screen = compute(fakes.make_engine(NAMES), FORM)
+    demo = build_app(Settings(engine=engine, first_screen=lambda: screen))
+    demo.launch(**{**launch_options(), "server_port": int(sys.argv[1])})
+
+
+if __name__ == "__main__":
+    main()
