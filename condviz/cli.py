@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from condviz.errors import CondvizError, ConfigError, DataError, require
+from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
 
 if TYPE_CHECKING:
     from condviz.data.tables import PairTable
@@ -221,7 +221,7 @@ def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
     for name in dict.fromkeys(options.model or list_models()):
         try:
             models.append(load(name, device=options.device, precision=options.precision))
-        except CondvizError as error:
+        except CheckpointError as error:
             if options.model:
                 raise
             _notes([f"{name} is left out: {error}"])
@@ -274,7 +274,8 @@ def _report(reports: Sequence[EvaluationReport]) -> str:
             if subset.spearman.value is None:
                 where = report.model + (label and f", {label}")
                 reasons.append(f"{where}: no correlation, because {subset.spearman.reason}.")
-    bracket = "; in brackets the 95 % bootstrap interval over sentence pairs" if reports[0].resamples else ""
+    has_interval = any(report.overall.spearman.low is not None for report in reports)
+    bracket = "; in brackets the 95 % bootstrap interval over sentence pairs" if has_interval else ""
     legend = [
         f"All figures times 100{bracket}.",
         "Pair accuracy: does the condition with the higher label score higher? Equal labels count as wrong;",

@@ -24,9 +24,8 @@ def front_matter() -> dict:
 
 def method_rows() -> list[list[str]]:
     section = README.split("## Methods\n")[1].split("\n## ")[0]
-    return [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "| `" in f"| {line}"
-    ]
+    rows = [line for line in section.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
 def test_readme_lists_every_method_with_kind_and_paper() -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 LEVEL = 0.95
+MIN_RESAMPLED = 10
+"""Fewer sentence pairs than this give no honest interval."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Metric:
 
     Attributes:
         value: Times 100, or None where it is not defined.
-        low, high: Ends of the bootstrap interval, times 100; None where there is none.
+        low, high: Ends of the bootstrap interval, times 100; None where there is none (no resamples, or too few rows).
         reason: Why `value` is None; otherwise "".
     """
 
@@ -282,11 +284,11 @@ def _subset(pairs: Sequence[Pair], predictions: np.ndarray, *, resamples: int, s
     rng = np.random.default_rng(seed)
     drawn: dict[str, list[float | None]] = defaultdict(list)
     groups = [np.array(rows) for rows in _by_sentences(pairs).values()]
-    for _ in range(resamples if len(groups) > 1 else 0):
+    for _ in range(resamples if len(groups) >= MIN_RESAMPLED else 0):
         rows = np.concatenate([groups[group] for group in rng.integers(len(groups), size=len(groups))])
         drawn["spearman"].append(spearman(ratings[rows], scores[rows]))
         drawn["pearson"].append(pearson(ratings[rows], scores[rows]))
-        if len(twos) > 1:
+        if len(twos) >= MIN_RESAMPLED:
             resampled = accuracy(twos[rng.integers(len(twos), size=len(twos))])
             drawn["ties_wrong"].append(resampled.ties_wrong)
             drawn["ties_excluded"].append(resampled.ties_excluded)

@@ -132,6 +132,11 @@ def test_intervals_repeat_with_the_seed_and_vanish_without_resamples() -> None:
     assert evaluate(LengthModel(), rows(20), resamples=0).overall.spearman.low is None
 
 
+def test_a_handful_of_pairs_gets_no_interval() -> None:
+    assert evaluate(LengthModel(), rows(9), resamples=20).overall.pearson.low is None
+    assert evaluate(LengthModel(), rows(10), resamples=20).overall.pearson.low is not None
+
+
 def test_a_constant_model_fails_visibly() -> None:
     made = [Pair("a", f"b{label}", "same", label) for label in (1.0, 3.0, 5.0)]
     overall = evaluate(LengthModel(), made, resamples=10).overall
