@@ -156,7 +156,7 @@ def _read(path: Path) -> str:
         raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Restore the file.") from error
 
 
-def _parse(text: str, place: str) -> Any:
+def _parse(text: str, place: str) -> Any:  # noqa: ANN401 - any JSON
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
