@@ -110,8 +110,8 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
     backbone = load_backbone(base["name"], revision=base["revision"], device=device, precision=precision)
     if backbone.digest != base["digest"]:
         raise CheckpointError(
-            f"{folder / MANIFEST}: the model was trained on the encoder {base['name']} with hash {base['digest'][:12]}, "
-            f"but the one on this machine has {backbone.digest[:12]}. Load that revision, or train the model again."
+            f"{folder / MANIFEST}: the model was trained on {base['name']} with hash {base['digest'][:12]}; the one on "
+            f"this machine has {backbone.digest[:12]}. Load that revision, or train the model again."
         )
     _check_shapes(folder / WEIGHTS, shapes, backbone)
     tensors = _read_tensors(folder / WEIGHTS)

@@ -146,7 +146,7 @@ class CSR(RoutedEncoder):
     @torch.no_grad()
     def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
         """Go on from the cached states below the first routed layer; one attention per sentence, one pass per row."""
-        if not self.routed_layers:
+        if not items or not self.routed_layers:
             return self._encode_plain([sentence for sentence, _ in items], progress)
         unique = {item: place for place, item in enumerate(dict.fromkeys(items))}
         of_sentence: dict[str, list[str]] = {}

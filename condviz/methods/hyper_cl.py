@@ -2,8 +2,8 @@
 
 Paper: Yoo et al. 2024, "Hyper-CL: Conditioning Sentence Representations with Hypernetworks", arXiv:2403.09490.
 Code followed: HYU-NLP/Hyper-CL, c-sts/utils/sts/modeling_encoders.py:82-156. Differs: W_c is made once for both
-sentences of a pair (the code makes it twice, under two dropout masks); layers that the code builds and never uses are left out;
-initial weights are PyTorch's (transformers 5 would redraw them).
+sentences of a pair (the code makes it twice, under two dropout masks); layers that the code builds and never uses are
+left out; initial weights are PyTorch's (transformers 5 would redraw them).
 """
 
 from __future__ import annotations

@@ -1,0 +1,93 @@
+"""Tiny random encoders with real tokenizers, built in memory or in a folder: no download."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+
+from condviz.backbone import Backbone
+
+SENTENCES = ["a man rides a bike", "two dogs run over the wet grass in the park", "a cat", "the man is happy !"]
+CONDITIONS = ["the sport", "the number of animals", "the mood", "the sport"]
+WORDS = sorted({word for text in SENTENCES + CONDITIONS for word in text.split()})
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 66,
+    "initializer_range": 0.3,
+}
+SPECIAL = {
+    "bert": {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"},
+    "roberta": {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"},
+}
+SPECIAL["mpnet"] = SPECIAL["roberta"]
+SPECIAL["deberta-v2"] = SPECIAL["modernbert"] = SPECIAL["bert"]
+SPECIAL["qwen2"] = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "<end>"}
+
+
+def tiny_tokenizer(kind: str) -> PreTrainedTokenizerFast:
+    """Build a word-level tokenizer with the special tokens of a type of model."""
+    special = SPECIAL[kind]
+    vocabulary = {token: i for i, token in enumerate([*special.values(), *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=special["unk_token"]))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if "cls_token" in special:
+        cls, sep = special["cls_token"], special["sep_token"]
+        # RoBERTa puts two separators between the texts of a pair, BERT one and a second segment.
+        pair = f"{cls} $A {sep} $B:1 {sep}:1" if special is SPECIAL["bert"] else f"{cls} $A {sep} {sep} $B {sep}"
+        ids = [(token, vocabulary[token]) for token in (cls, sep)]
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{cls} $A {sep}", pair=pair, special_tokens=ids
+        )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=64, **special)
+
+
+def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
+    """Build a random encoder in float32: 3 layers, 32 numbers, real tokenizer."""
+    tokenizer = tiny_tokenizer(kind)
+    return Backbone(_tiny_model(kind, tokenizer, seed), tokenizer, name=f"tiny {kind}")
+
+
+def tiny_folder(folder: Path, kind: str = "bert", *, seed: int = 0) -> Path:
+    """Write a random encoder as a model folder that `load_backbone` takes."""
+    tokenizer = tiny_tokenizer(kind)
+    model = _tiny_model(kind, tokenizer, seed)
+    folder.mkdir(parents=True)
+    tokenizer.save_pretrained(folder)
+    model.config.save_pretrained(folder)
+    save_file(dict(model.state_dict()), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def edit_json(path: Path, **changes: object) -> None:
+    """Change keys of a JSON file; None removes a key."""
+    content = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+
+
+def _tiny_model(kind: str, tokenizer: PreTrainedTokenizerFast, seed: int) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    extra = {"num_key_value_heads": 2} if kind == "qwen2" else {}
+    if kind == "modernbert":
+        extra = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
+    if kind == "roberta":
+        extra = {"type_vocab_size": 1}
+    config = AutoConfig.for_model(
+        kind, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **SIZES, **extra
+    )
+    model = AutoModel.from_config(config)
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None
+    # Nothing is 0 or 1 by default, so that a forgotten bias or scale shows.
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(0.1 * torch.randn(parameter.shape))
+    return model.eval()
