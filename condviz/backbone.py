@@ -6,16 +6,18 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, TruncationWarning
 from condviz.layers import LayerAccess
 from condviz.tokens import Encoded, Tokens, batches_by_length, collate
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last

@@ -7,14 +7,17 @@ layer) and for the router views (which read queries, keys and attention). The mo
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import PreTrainedModel
 
 from condviz.errors import ConfigError
 from condviz.tokens import Tokens
+
+if TYPE_CHECKING:  # importing it takes seconds
+    from transformers import PreTrainedModel
 
 POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}
 """Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from transformers.activations import ACT2FN
 
 from condviz.backbone import Backbone
 
@@ -17,6 +16,8 @@ def dropout_rate(backbone: Backbone) -> float:
 
 def activation(backbone: Backbone) -> nn.Module:
     """Give the activation function of the encoder."""
+    from transformers.activations import ACT2FN  # loaded with the encoder; at the top it would slow `import condviz`
+
     config = backbone.model.config
     return ACT2FN[getattr(config, "hidden_act", None) or getattr(config, "hidden_activation", "gelu")]
 
