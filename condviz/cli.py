@@ -119,7 +119,10 @@ def _serve(options: argparse.Namespace) -> None:
         build_app().launch(**launch)
     except OSError as error:
         place = f"{launch['server_name']}:{launch['server_port']}"
-        raise ConfigError(f"The page cannot be served at {place}: {error}. Choose another --port or --host.") from error
+        raise ConfigError(
+            f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
+            "Choose another --port or --host."
+        ) from error
 
 
 def _models(options: argparse.Namespace) -> None:

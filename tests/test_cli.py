@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -214,6 +214,28 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
         cli.main(["--version"])
     assert caught.value.code == 0
     assert capsys.readouterr().out == f"condviz {condviz.__version__}\n"
+
+
+def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[dict] = []
+    page = ModuleType("condviz.ui.app")
+    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860, "share": False}
+    page.build_app = lambda: SimpleNamespace(launch=lambda **options: launched.append(options))
+    monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
+    assert cli.main(["serve", "--port", "8000"]) == 0
+    assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False}]
+
+
+def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def launch(**_: object) -> None:
+        raise OSError("Cannot find empty port")
+
+    page = ModuleType("condviz.ui.app")
+    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860}
+    page.build_app = lambda: SimpleNamespace(launch=launch)
+    monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
+    assert cli.main(["serve"]) == 2
+    assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in capsys.readouterr().err
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
