@@ -6,6 +6,7 @@ from typing import Any
 
 import gradio as gr
 
+from condviz.types import ModelInfo
 from condviz.ui.exports import finite
 from condviz.ui.guard import api_error
 from condviz.ui.record import pack_attribution, pack_info
@@ -53,8 +54,13 @@ def add_api(service: Service) -> None:
     def models() -> list[dict[str, Any]]:
         """List all models with their state."""
         states = service.pool.states()
-        return [{**pack_info(info), "path": "", "state": states[info.name].phase} for info in service.infos()]
+        return [_public(info) | {"state": states[info.name].phase} for info in service.infos()]
 
     gr.api(compare, api_name="compare", concurrency_limit=2, concurrency_id="model")
     gr.api(attribution, api_name="attribution", concurrency_limit=2, concurrency_id="model")
     gr.api(models, api_name="models")
+
+
+def _public(info: ModelInfo) -> dict[str, Any]:
+    # gradio takes any object with a "path" for a file to serve; the folder is nobody's business anyway.
+    return {key: value for key, value in pack_info(info).items() if key != "path"}

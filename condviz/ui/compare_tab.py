@@ -11,9 +11,10 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.ui.assets import Example, load_conditions, load_examples
 from condviz.ui.compare_handlers import CompareHandlers
-from condviz.ui.components import ModelPicker, markup
+from condviz.ui.components import ModelPicker, markup, model_picker
 from condviz.ui.gallery import render_gallery
 from condviz.ui.guard import guarded
+from condviz.ui.result_view import UNCONDITIONAL
 from condviz.ui.service import Service
 from condviz.ui.state import FormState
 
@@ -92,7 +93,7 @@ def _layout(
         )
         markup(head, elem_id="cv-finder-head")
         with gr.Row(elem_id="cv-finder-tools"):
-            readers = [(i.title, i.name) for i in service.infos() if i.name != "minilm"]
+            readers = [(i.title, i.name) for i in service.infos() if i.method != UNCONDITIONAL]
             chosen = next((name for _, name in readers if name in default.models), readers[0][1] if readers else None)
             parts["finder_model"] = gr.Dropdown(readers, value=chosen, label="Model", elem_id="cv-finder-model")
             parts["finder_run"] = gr.Button("Rank conditions", elem_id="cv-finder-run")
@@ -117,7 +118,7 @@ def _form(service: Service, default: FormState) -> dict[str, Any]:
         elem_id="cv-conditions",
         html_attributes=InputHTMLAttributes(spellcheck=False),
     )
-    parts["models"] = ModelPicker(service.infos(), default.models, elem_id="cv-models")
+    parts["models"] = model_picker(service.infos(), default.models, elem_id="cv-models")
     with gr.Row(elem_id="cv-actions"):
         parts["run"] = gr.Button("Compare", variant="primary", elem_id="cv-run", min_width=90)
         parts["cancel"] = gr.Button("Stop", elem_id="cv-cancel", visible=False, min_width=60)

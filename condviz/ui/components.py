@@ -36,24 +36,10 @@ def markup(value: str, *, elem_id: str, script: str | None = None, **kwargs: Any
 
 
 class ModelPicker(gr.HTML):
-    """A group of checkboxes whose value is the list of chosen model names."""
+    """A group of checkboxes whose value is the list of chosen model names; made by `model_picker`.
 
-    def __init__(self, infos: Sequence[ModelInfo], value: Sequence[str], **kwargs: Any) -> None:  # noqa: ANN401
-        """Lay out one checkbox per model.
-
-        Args:
-            infos: The models, in order.
-            value: Names chosen at the start.
-            kwargs: As gr.HTML.
-        """
-        super().__init__(
-            value=list(value),
-            html_template=_TEMPLATE,
-            js_on_load=_SCRIPT,
-            apply_default_css=False,
-            choices=[_choice(i) for i in infos],
-            **kwargs,
-        )
+    The constructor stays that of gr.HTML: gradio builds the component again from it after every update.
+    """
 
     def get_block_name(self) -> str:
         """Give the name of the component in the browser: that of the parent."""
@@ -62,6 +48,24 @@ class ModelPicker(gr.HTML):
     def preprocess(self, payload: Any) -> list[str]:  # noqa: ANN401 - whatever the browser sends
         """Give the chosen names; anything that is not a list of texts counts as none."""
         return [name for name in payload if isinstance(name, str)] if isinstance(payload, list) else []
+
+
+def model_picker(infos: Sequence[ModelInfo], value: Sequence[str], *, elem_id: str) -> ModelPicker:
+    """Lay out one checkbox per model.
+
+    Args:
+        infos: The models, in order.
+        value: Names chosen at the start.
+        elem_id: Its id in the page.
+    """
+    return ModelPicker(
+        list(value),
+        html_template=_TEMPLATE,
+        js_on_load=_SCRIPT,
+        apply_default_css=False,
+        elem_id=elem_id,
+        choices=[_choice(info) for info in infos],
+    )
 
 
 def _choice(info: ModelInfo) -> dict[str, str]:

@@ -25,9 +25,12 @@ def _describe(name: str) -> ModelInfo:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
+    from condviz.analysis.compare import reference_scores
     from condviz.registry import load
 
-    return load(name)
+    model = load(name)
+    reference_scores(model)  # now, in the background, and not in the first comparison
+    return model
 
 
 def _compare(models: Sequence[Any], sentence1: str, sentence2: str, conditions: Sequence[str]) -> Comparison:
@@ -45,7 +48,8 @@ def _attribute(model: Any, sentence1: str, sentence2: str, condition: str | None
 def _rank(model: Any, sentence1: str, sentence2: str, conditions: Sequence[str]) -> list[tuple[str, float, float]]:  # noqa: ANN401
     from condviz.analysis.finder import rank_conditions
 
-    return rank_conditions(model, sentence1, sentence2, conditions)
+    ranked = rank_conditions(model, sentence1, sentence2, conditions)
+    return [(row.condition, row.score, row.change) for row in ranked]
 
 
 @dataclass(frozen=True)

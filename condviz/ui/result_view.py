@@ -12,6 +12,8 @@ from condviz.ui.record import pack_comparison, pack_info, unpack_comparison, unp
 from condviz.ui.service import Progress
 from condviz.ui.state import FormState
 
+UNCONDITIONAL = "unconditional"
+"""Method that does not read the condition: nothing to see in its words when another model is there."""
 Ghosts = dict[tuple[str, int], float]
 
 
@@ -106,7 +108,7 @@ def _keep_selection(before: dict[str, Any] | None, record: dict[str, Any]) -> li
         name, column = before["selected"]
         if name in names and column < count:
             return [name, column]
-    reads = [i["name"] for i in record["comparison"]["models"] if i["method"] != "minilm" and i["name"] != "minilm"]
+    reads = [i["name"] for i in record["comparison"]["models"] if i["method"] != UNCONDITIONAL]
     return [(reads or names)[0], 0] if names else None
 
 

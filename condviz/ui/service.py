@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -17,6 +18,8 @@ from condviz.ui.model_pool import ModelPool
 from condviz.ui.record import empty, stack
 
 Function = TypeVar("Function", bound=Callable)
+TELL_SECONDS = 0.4
+"""How long a run stays silent; faster ones show only their end."""
 
 
 def on_gpu(function: Function) -> Function:
@@ -120,8 +123,10 @@ class Service:
         rows: dict[str, Comparison] = {}
         failed: dict[str, str] = {}
         order = sorted(request.names, key=lambda name: self.pool.state(name).phase != "ready")
+        told = time.monotonic()
         for name in order:
-            if self.pool.state(name).phase != "ready":
+            if self.pool.state(name).phase != "ready" or time.monotonic() - told > TELL_SECONDS:
+                told = time.monotonic()
                 yield self._progress(request, rows, failed=failed)
             try:
                 rows[name] = self._compare_one(name, request.sentence1, request.sentence2, request.conditions)

@@ -9,10 +9,14 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
@@ -57,7 +61,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the page over the stand-in core."""
     port = _free_port()
     log = tmp_path_factory.mktemp("serve") / "log.txt"
-    yield from _serve([sys.executable, str(ROOT / "tests" / "e2e" / "serve.py"), str(port)], port, log)
+    yield from _serve([sys.executable, "-m", "tests.e2e.serve", str(port)], port, log)
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +72,7 @@ def real_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator:
+def browser() -> Iterator[Browser]:
     """A headless Chromium. Missing, it skips on a laptop and fails where CI is set."""
     sync_api = pytest.importorskip("playwright.sync_api")
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
@@ -84,11 +88,11 @@ def browser() -> Iterator:
 
 
 @pytest.fixture
-def open_page(browser, address: str) -> Iterator:
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     """Open the page in a fresh profile; fails the test on a script error."""
     contexts, errors = [], []
 
-    def open_(query: str = "", *, width: int = 1280, base: str = address, **options):
+    def open_(query: str = "", *, width: int = 1280, base: str = address, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
         context.set_default_timeout(20_000)

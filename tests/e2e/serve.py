@@ -1,19 +1,14 @@
-"""Start the page over the stand-in core of tests/ui/fakes.py: python tests/e2e/serve.py PORT."""
+"""Start the page over the stand-in core of tests/ui/fakes.py: python -m tests.e2e.serve PORT."""
 
 from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "ui")]
-
-import fakes
 
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.first_screen import compute
 from condviz.ui.state import FormState
+from tests.ui import fakes
 
 NAMES = ("minilm", "bi-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "csr", "csr-bi", "case", "cross-encoder")
 FORM = FormState(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -12,28 +18,30 @@ PAIR = {"sentence1": "A man skis.", "sentence2": "A woman surfs."}
 
 
 @pytest.fixture(scope="module")
-def client(address):
+def client(address: str) -> Client:
     return Client(address, verbose=False)
 
 
-def test_models_tab_lists_all_and_opens_a_card(open_page):
+def test_models_tab_lists_all_and_opens_a_card(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("tab", name="Models").click()
     assert page.get_by_test_id("models").locator("tbody tr").count() == 11
     page.get_by_test_id("card-csr").click()
-    expect(page.locator("#cv-card")).to_contain_text('condviz.load(\'csr\')')
+    expect(page.locator("#cv-card")).to_contain_text("condviz.load('csr')")
     expect(page.get_by_test_id("runtime")).to_contain_text("float32")
     expect(page.get_by_test_id("models")).to_contain_text("is truncated")
 
 
-def test_compare_gives_plain_json(client):
-    answer = client.predict(**PAIR, conditions=["the sport", "the number"], models=["csr", "minilm"], api_name="/compare")
+def test_compare_gives_plain_json(client: Client) -> None:
+    answer = client.predict(
+        **PAIR, conditions=["the sport", "the number"], models=["csr", "minilm"], api_name="/compare"
+    )
     assert set(answer) == {"models", "conditions", "scores", "unconditional", "percentiles"}
     assert answer["models"] == ["csr", "minilm"]
     assert [len(row) for row in answer["scores"]] == [2, 2]
 
 
-def test_attribution_and_models_are_json(client):
+def test_attribution_and_models_are_json(client: Client) -> None:
     answer = client.predict(**PAIR, condition="the sport", model="csr", api_name="/attribution")
     assert [word[0] for word in answer["words1"]] == ["A", "man", "skis."]
     assert len(answer["effects2"]) == 3
@@ -52,12 +60,12 @@ def test_attribution_and_models_are_json(client):
         ({"models": ["broken"]}, "is truncated"),
     ],
 )
-def test_bad_requests_get_the_message(client, changes, message):
+def test_bad_requests_get_the_message(client: Client, changes: dict, message: str) -> None:
     request = {**PAIR, "conditions": ["the sport"], "models": ["csr"], **changes}
     with pytest.raises(AppError, match=message):
         client.predict(**request, api_name="/compare")
 
 
-def test_only_the_named_endpoints_are_public(client):
+def test_only_the_named_endpoints_are_public(client: Client) -> None:
     named = client.view_api(return_format="dict")["named_endpoints"]
     assert set(named) == {"/compare", "/attribution", "/models"}

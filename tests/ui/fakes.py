@@ -19,7 +19,7 @@ def make_info(name: str, **changes: Any) -> ModelInfo:
     cross = name.startswith("cross")
     fields: dict[str, Any] = {
         "name": name,
-        "method": name,
+        "method": "unconditional" if name == "minilm" else name,
         "title": name.replace("-", " ").title(),
         "kind": "cross" if cross else "tri" if name.startswith(("tri", "hyper")) else "bi",
         "trained": name.startswith(("hyper", "cross")),
