@@ -1,0 +1,1 @@
+"""Benchmarks: speed, memory and start of the page against fixed targets. `python -m benchmarks` runs all of them."""

@@ -1,0 +1,131 @@
+"""What all benchmarks share: texts, timing with anchors and ours in turns, and the table of targets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from condviz.data.scenes import load_aspects, load_families
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table.
+
+    Attributes:
+        what: What was measured.
+        target: What it has to reach, in words; "" where there is no target.
+        measured: What came out, in words.
+        passed: Whether the target is reached; None where there is none, or it does not apply to this machine.
+        value: The figure that is compared with the target.
+        details: Everything that was timed.
+    """
+
+    what: str
+    target: str
+    measured: str
+    passed: bool | None
+    value: float | None
+    details: Mapping[str, object]
+
+
+def times_in_turns(
+    jobs: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int,
+    before: Callable[[], object] = lambda: None,
+    warm_up: bool = True,
+) -> dict[str, list[float]]:
+    """Time jobs in turns, so that a slow moment of the machine meets all of them.
+
+    Args:
+        jobs: What to time, by name.
+        rounds: How often each job runs.
+        before: Called before each run, outside the time, for instance to empty a cache.
+        warm_up: Run each job once more at the start, not counted.
+
+    Returns:
+        Per job, the seconds of each round.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(-1 if warm_up else 0, rounds):
+        for name, job in jobs.items():
+            before()
+            start = time.perf_counter()
+            job()
+            if turn >= 0:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def ratio(seconds: Mapping[str, Sequence[float]], slow: str, fast: str) -> float:
+    """Give the median over the rounds of how many times faster `fast` is than `slow` in the same round."""
+    return statistics.median(a / b for a, b in zip(seconds[slow], seconds[fast], strict=True))
+
+
+def mixed_sentences(number: int, *, seed: int = 0) -> list[str]:
+    """Give different texts of mixed length from the scenes: phrases, sentences, and two to six sentences joined."""
+    generator = np.random.default_rng(seed)
+    sentences = [scene.text for family in load_families() for scene in family.scenes]
+    order, phrases = iter(generator.permutation(len(sentences))), iter(conditions(number // 4, seed=seed))
+    sizes = generator.choice([0, 1, 2, 6], size=number, p=[0.2, 0.7, 0.08, 0.02])
+    return [" ".join(sentences[next(order)] for _ in range(size)) if size else next(phrases) for size in sizes]
+
+
+def conditions(number: int, *, seed: int = 0) -> list[str]:
+    """Give different wordings of conditions from the scenes."""
+    phrasings = sorted({text for aspect in load_aspects().values() for text in aspect.phrasings})
+    return list(np.random.default_rng(seed).choice(phrasings, size=number, replace=False))
+
+
+def machine() -> dict[str, object]:
+    """Describe processor and libraries in a line's worth of facts."""
+    import torch
+    import transformers
+
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    return {
+        "processor": model,
+        "threads": torch.get_num_threads(),
+        "bfloat16 instructions": bool(torch.cpu.get_capabilities().get("avx512_bf16")),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+
+
+def table(results: Sequence[Result]) -> str:
+    """Give a markdown table."""
+    verdict = {True: "pass", False: "**FAIL**", None: "–"}
+    lines = ["| measure | target | measured | |", "| --- | --- | --- | --- |"]
+    lines += [f"| {row.what} | {row.target or '–'} | {row.measured} | {verdict[row.passed]} |" for row in results]
+    return "\n".join(lines)
+
+
+def options(description: str) -> argparse.ArgumentParser:
+    """Give a parser with the option that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    return parser
+
+
+def report(results: Sequence[Result], *, path: Path | None) -> None:
+    """Print the table and write the JSON file."""
+    facts = machine()
+    print("Machine: " + ", ".join(f"{name} {value}" for name, value in facts.items()) + "\n")
+    print(table(results))
+    if path:
+        written = {"machine": facts, "results": [asdict(row) for row in results]}
+        path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,104 @@
+"""Time from the start of the process to the page's first answer, beside the time that importing gradio takes.
+
+python -m benchmarks.page [--json FILE] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+from benchmarks.common import Result, options, report, times_in_turns
+
+ALLOWED_S = 2.0
+GIVE_UP_S = 120.0
+POLL_S = 0.02
+
+
+def free_port() -> int:
+    """Give a port that nobody listens on."""
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def import_gradio() -> None:
+    """Start an interpreter that imports gradio and ends."""
+    subprocess.run([sys.executable, "-c", "import gradio"], check=True)
+
+
+class Page:
+    """The page in its own process."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen] = []
+
+    def first_answer(self) -> None:
+        """Start the page and return when it answers with status 200.
+
+        Raises:
+            RuntimeError: If it ends or says nothing for two minutes.
+        """
+        port = free_port()
+        command = [sys.executable, "-m", "condviz", "serve", "--port", str(port)]
+        environment = os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"}
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        self.processes.append(process)
+        give_up = time.monotonic() + GIVE_UP_S
+        while time.monotonic() < give_up and process.poll() is None:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=GIVE_UP_S)) as connection:
+                try:
+                    connection.request("GET", "/")
+                    if connection.getresponse().status == http.client.OK:
+                        return
+                except OSError:
+                    time.sleep(POLL_S)
+        raise RuntimeError(
+            f"The page gave no answer; its process ended with {process.poll()}. Try: {' '.join(command)}"
+        )
+
+    def stop(self) -> None:
+        """End every page that was started."""
+        while self.processes:
+            process = self.processes.pop()
+            process.terminate()
+            process.wait()
+
+
+def run(*, rounds: int = 3) -> list[Result]:
+    """Measure in fresh processes, in turns; half a minute."""
+    page = Page()
+    try:
+        jobs = {"import gradio": import_gradio, "first answer": page.first_answer}
+        seconds = times_in_turns(jobs, rounds=rounds, before=page.stop)
+    finally:
+        page.stop()
+    imported, answered = (statistics.median(seconds[name]) for name in jobs)
+    return [
+        Result(
+            "Page: first answer after the start of the process",
+            f"≤ {ALLOWED_S:g} s + importing gradio",
+            f"{answered:.2f} s, {answered - imported:.2f} s more than importing gradio ({imported:.2f} s)",
+            answered <= imported + ALLOWED_S,
+            answered - imported,
+            {"seconds": seconds},
+        )
+    ]
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is started (default: %(default)s)")
+    chosen = parser.parse_args()
+    report(run(rounds=chosen.rounds), path=chosen.json)
+
+
+if __name__ == "__main__":
+    main()

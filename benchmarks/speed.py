@@ -1,0 +1,216 @@
+"""Speed of encoding, of one comparison, and of grids, as ratios to sentence-transformers in the same run.
+
+python -m benchmarks.speed [--json FILE] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from benchmarks.common import Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
+from condviz.backbone import Backbone
+from condviz.errors import require
+from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.csr import CSR, CSRConfig
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
+from condviz.pretrained import DEFAULT_BACKBONE, PACKAGE, cpu_has_bfloat16, load_backbone
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+RANK = 64
+NUM_ENCODED = 2000
+GRID = (1000, 50)
+SAMPLE = 2000
+"""Concatenations of the grid that sentence-transformers encodes; the time for all is extrapolated from them."""
+ANCHOR = "sentence-transformers"
+COSINE = 0.9999
+
+
+def load_anchor() -> SentenceTransformer:
+    """Load the same weights into sentence-transformers, with its defaults, on the CPU."""
+    library = require("sentence_transformers", "dev")
+    package = find_spec(PACKAGE)
+    name = str(Path(package.origin).parent / "model") if package and package.origin else DEFAULT_BACKBONE
+    return library.SentenceTransformer(name, device="cpu")
+
+
+def measure_encoding(anchor: SentenceTransformer, backbones: dict[str, Backbone], *, rounds: int) -> list[Result]:
+    """Encode mixed sentences from text, no cache."""
+    texts = mixed_sentences(NUM_ENCODED)
+    items = [(text,) for text in texts]
+    found: dict[str, np.ndarray] = {}
+
+    def keep(name: str, encode: Callable[[], object]) -> Callable[[], object]:
+        return lambda: found.__setitem__(name, np.asarray(encode(), dtype=np.float64))
+
+    jobs = {ANCHOR: keep(ANCHOR, lambda: anchor.encode(texts, show_progress_bar=False))}
+    for name, backbone in backbones.items():
+        jobs[name] = keep(name, lambda backbone=backbone: backbone.encode(items, pooling="mean"))
+    seconds = times_in_turns(jobs, rounds=rounds, before=lambda: [one.cache.clear() for one in backbones.values()])
+    lengths = [len(row) for row in next(iter(backbones.values())).tokenize(items)]
+    rate = NUM_ENCODED / statistics.median(seconds[ANCHOR])
+    results = []
+    for name in backbones:
+        cosines = np.sum(found[ANCHOR] * found[name], axis=1)
+        cosines /= np.linalg.norm(found[ANCHOR], axis=1) * np.linalg.norm(found[name], axis=1)
+        factor, mean = ratio(seconds, ANCHOR, name), float(cosines.mean())
+        wanted = 1.1 if name == "float32" else 3.0
+        applies = name == "float32" or cpu_has_bfloat16()
+        results.append(
+            Result(
+                f"{NUM_ENCODED:,} mixed sentences (mean {np.mean(lengths):.0f} tokens), {name}",
+                f"≥ {wanted:g}x {ANCHOR} default, cosine ≥ {COSINE}",
+                f"{factor:.2f}x ({NUM_ENCODED / statistics.median(seconds[name]):,.0f} against {rate:,.0f} per s), "
+                f"cosine mean {mean:.6f}, lowest {cosines.min():.5f}",
+                (factor >= wanted and mean >= COSINE) if applies else None,
+                factor,
+                {"seconds": seconds, "cosine_mean": mean, "cosine_min": float(cosines.min())},
+            )
+        )
+    return results
+
+
+def measure_comparison(anchor: SentenceTransformer, backbone: Backbone, *, rounds: int) -> list[Result]:
+    """Compare two sentences under five conditions, from text, models warm, nothing cached."""
+    torch.manual_seed(0)
+    models = {
+        "bi-encoder": BiEncoder(backbone, BiEncoderConfig()),
+        "tri-encoder": TriEncoder(backbone, TriEncoderConfig()),
+        f"Hyper-CL, K = {RANK}": HyperCL(backbone, HyperCLConfig(rank=RANK)),
+        "CSR": CSR(backbone, CSRConfig()),
+    }
+    repeats = 12 * rounds
+    texts, asked = mixed_sentences(2 * repeats, seed=1), conditions(5)
+    seconds: dict[str, list[float]] = {ANCHOR: [], **{name: [] for name in models}}
+    for turn in range(repeats):
+        pair = texts[2 * turn : 2 * turn + 2]
+        joined = [f"{sentence} {condition}" for sentence in pair for condition in asked]
+        jobs = {ANCHOR: lambda joined=joined: anchor.encode(joined, show_progress_bar=False)}
+        for name, model in models.items():
+            jobs[name] = lambda model=model, pair=pair: model.eval().score([pair[0]] * 5, [pair[1]] * 5, asked)
+        for name, timed in times_in_turns(jobs, rounds=1, before=backbone.cache.clear, warm_up=not turn).items():
+            seconds[name] += timed
+    medians = {name: statistics.median(timed) for name, timed in seconds.items()}
+    return [
+        Result(
+            f"2 sentences x 5 conditions, warm, from text: {name}",
+            f"p50 ≤ 1/2.5 of {ANCHOR} encoding the 10 joined strings",
+            f"1/{medians[ANCHOR] / medians[name]:.2f} "
+            f"({medians[name] * 1e3:.1f} ms against {medians[ANCHOR] * 1e3:.1f} ms)",
+            medians[name] * 2.5 <= medians[ANCHOR],
+            medians[ANCHOR] / medians[name],
+            {"p50_ms": {key: value * 1e3 for key, value in medians.items()}, "repeats": repeats},
+        )
+        for name in models
+    ]
+
+
+def measure_grids(anchor: SentenceTransformer, backbone: Backbone, *, rounds: int) -> list[Result]:
+    """Put 1,000 sentences under 50 conditions."""
+    torch.manual_seed(0)
+    n, m = GRID
+    texts, asked = mixed_sentences(n, seed=2), conditions(m)
+    every = [f"{sentence} {condition}" for sentence in texts for condition in asked]
+    sample = [every[i] for i in np.random.default_rng(0).choice(len(every), SAMPLE, replace=False)]
+    low, full = (HyperCL(backbone, HyperCLConfig(rank=rank)).eval() for rank in (RANK, None))
+    csr = CSR(backbone, CSRConfig()).eval()
+    low_name, csr_name = f"Hyper-CL, K = {RANK}", "CSR"
+    seconds = times_in_turns(
+        {
+            ANCHOR: lambda: anchor.encode(sample, show_progress_bar=False),
+            low_name: lambda: low.encode_grid(texts, asked),
+        },
+        rounds=rounds,
+        before=backbone.cache.clear,
+    )
+    once = times_in_turns(
+        {
+            ANCHOR: lambda: anchor.encode(sample, show_progress_bar=False),
+            csr_name: lambda: csr.encode_grid(texts, asked),
+        },
+        rounds=1,
+        before=backbone.cache.clear,
+        warm_up=False,  # Both have just run, and the whole grid takes its time.
+    )
+    scale = len(every) / len(sample)
+    results = []
+    for name, timed, wanted in ((low_name, seconds, 100), (csr_name, once, 8)):
+        anchor_s, ours_s = statistics.median(timed[ANCHOR]) * scale, statistics.median(timed[name])
+        factor = ratio(timed, ANCHOR, name) * scale
+        results.append(
+            Result(
+                f"Grid of {n:,} sentences x {m} conditions from text: {name}",
+                f"≥ {wanted}x {ANCHOR} encoding the {len(every):,} joined strings",
+                f"{factor:.0f}x ({ours_s:.2f} s against {anchor_s:.0f} s, extrapolated from {SAMPLE:,} of them)",
+                factor >= wanted,
+                factor,
+                {"seconds": timed, "extrapolated_by": scale},
+            )
+        )
+    return results + measure_matrices({f"K = {RANK}": (low, 40.0), "full rank": (full, 150.0)}, texts, asked, rounds)
+
+
+def measure_matrices(
+    models: dict[str, tuple[HyperCL, float]], texts: list[str], asked: list[str], rounds: int
+) -> list[Result]:
+    """Compose the grid from vectors that are there: making every W_c and projecting every sentence by it."""
+    results = []
+    for name, (model, limit_ms) in models.items():
+        sentences = torch.from_numpy(model.encode_sentences(texts))
+        encoded = torch.from_numpy(model.encode_conditions(asked))
+        jobs = {
+            "embeddings": lambda model=model, s=sentences, c=encoded: model.compose_grid(s, c),
+            "scores": lambda model=model, s=sentences, c=encoded: model.compose_grid(s, c, scores_only=True),
+        }
+        seconds = times_in_turns(jobs, rounds=10 * rounds)
+        medians = {job: statistics.median(timed) * 1e3 for job, timed in seconds.items()}
+        results.append(
+            Result(
+                f"The same grid, sentences cached, matrix time: Hyper-CL, {name}",
+                f"< {limit_ms:.0f} ms",
+                f"{medians['embeddings']:.0f} ms (vectors for scores only: {medians['scores']:.0f} ms)",
+                medians["embeddings"] < limit_ms,
+                medians["embeddings"],
+                {"p50_ms": medians, "seconds": seconds},
+            )
+        )
+    return results
+
+
+PARTS = ("encoding", "comparison", "grid")
+
+
+def run(*, rounds: int = 3, parts: Sequence[str] = PARTS) -> list[Result]:
+    """Measure some parts, or everything; some minutes."""
+    anchor = load_anchor()
+    backbones = {name: load_backbone(device="cpu", precision=name) for name in ("float32", "bfloat16")}
+    chosen = load_backbone(device="cpu")
+    with torch.inference_mode():
+        measure = {
+            "encoding": lambda: measure_encoding(anchor, backbones, rounds=rounds),
+            "comparison": lambda: measure_comparison(anchor, chosen, rounds=rounds),
+            "grid": lambda: measure_grids(anchor, chosen, rounds=rounds),
+        }
+        return [result for part in parts for result in measure[part]()]
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3, help="how often each job is timed (default: %(default)s)")
+    parser.add_argument("--part", action="append", choices=PARTS, help="measure this only; can be repeated")
+    chosen = parser.parse_args()
+    report(run(rounds=chosen.rounds, parts=chosen.part or PARTS), path=chosen.json)
+
+
+if __name__ == "__main__":
+    main()
