@@ -10,10 +10,9 @@ WORKDIR /home/condviz/app
 COPY requirements.txt .
 RUN pip install --no-cache-dir --disable-pip-version-check --requirement requirements.txt
 
-COPY --chown=1000:1000 . .
-RUN mkdir -p /home/condviz/.cache && chown -R 1000:1000 /home/condviz
-
+RUN mkdir /home/condviz/.cache && chown 1000:1000 . /home/condviz/.cache
 USER 1000
+COPY --chown=1000:1000 . .
 ENV GRADIO_SERVER_NAME=0.0.0.0 \
     GRADIO_SERVER_PORT=7860 \
     HF_HOME=/home/condviz/.cache/huggingface \

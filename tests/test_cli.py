@@ -9,10 +9,10 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,40 +20,33 @@ import pytest
 import condviz
 from condviz import cli
 from condviz.errors import CheckpointError, TruncationWarning, UnknownModelError
-from condviz.types import Comparison, ModelInfo
+from condviz.types import Comparison
+from tests.stand_ins import LengthModel
 
 ROOT = Path(__file__).parent.parent
 PAIR = ("A man surfs.", "A woman skis.")
-INFO = ModelInfo("words", "words", "Words", "tri", False, "zero-shot", "abc", (-1.0, 1.0), 1234, "A paper (2024)", "")
 TABLE = "id,sentence1,sentence2,condition,label\n1,a b,a c,x,1\n2,a b,a c,xyz,5\n3,d,e,xy,3\n4,d,e,x,\n"
 
 
-class LengthModel:
-    """Scores by the length of the condition."""
-
-    def __init__(self, name: str) -> None:
-        self.info = replace(INFO, name=name, trained=name == "trained", score_range=(-np.inf, np.inf))
+class Model(LengthModel):
+    """Also warns and stops on certain conditions."""
 
     def score(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> np.ndarray:
+        self, sentences1: Sequence[str], sentences2: Sequence[str], conditions: Sequence[str], **options: Any
+    ) -> Any:
         if "interrupt" in conditions:
             raise KeyboardInterrupt
         if "cut" in conditions:
             warnings.warn("sentence 1 was cut\nafter 512 tokens", TruncationWarning, stacklevel=2)
-        if progress:
-            progress(len(conditions), len(conditions))
-        return np.array([len(condition) / 10 for condition in conditions], np.float32)
+        return super().score(sentences1, sentences2, conditions, **options)
 
 
-def compare(models: Sequence[LengthModel], sentence1: str, sentence2: str, conditions: Sequence[str]) -> Comparison:
+def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions: Sequence[str]) -> Comparison:
     shape = (len(models), len(conditions))
-    scores = np.array([model.score([], [], conditions) for model in models], np.float32)
+    scores = np.array(
+        [model.score([sentence1] * len(conditions), [sentence2] * len(conditions), conditions) for model in models],
+        np.float32,
+    )
     infos = tuple(model.info for model in models)
     alone, percentiles = np.full(len(models), 0.5, np.float32), np.full(shape, 71.0, np.float32)
     return Comparison(sentence1, sentence2, tuple(conditions), infos, scores, alone, percentiles, ("a note",))
@@ -63,16 +56,16 @@ def compare(models: Sequence[LengthModel], sentence1: str, sentence2: str, condi
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["words", "trained", "broken"]
 
-    def load(name: str, *, device: str, precision: str) -> LengthModel:
+    def load(name: str, *, device: str, precision: str) -> Model:
         if name == "broken":
             raise CheckpointError("checkpoints/broken/model.safetensors is cut off. Copy it again.")
         if name not in names:
             raise UnknownModelError(f"There is no model {name!r}. There are: {', '.join(names)}.")
-        return LengthModel(name)
+        return Model(name, trained=name == "trained")
 
     registry, comparing = ModuleType("condviz.registry"), ModuleType("condviz.analysis.compare")
     registry.list_models = lambda: names
-    registry.describe = lambda name: LengthModel(name).info
+    registry.describe = lambda name: Model(name).info
     registry.load = load
     comparing.compare = compare
     monkeypatch.setitem(sys.modules, "condviz.registry", registry)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -14,26 +13,8 @@ from scipy.stats import pearsonr, spearmanr
 
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import condition_pairs, evaluate, pair_accuracy, pearson, spearman, why_undefined
-from condviz.types import ModelInfo, Pair
-
-
-class LengthModel:
-    """Scores by the length of the condition; enough to follow the figures by hand."""
-
-    info = ModelInfo("length", "length", "Length", "tri", False, "zero-shot", "abc", (0.0, 1.0), 0, "", "")
-
-    def score(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> np.ndarray:
-        assert len(sentences1) == len(sentences2) == len(conditions)
-        if progress:
-            progress(len(conditions), len(conditions))
-        return np.array([len(condition) / 10 for condition in conditions], np.float32)
+from condviz.types import Pair
+from tests.stand_ins import LengthModel
 
 
 def rows(count: int, seed: int = 0) -> list[Pair]:
