@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from condviz.ui.status_view import render_status
 from condviz.ui.theme import build_theme, page_head
 
 MAX_UPLOAD = "5mb"
+PRELOAD_AFTER_SECONDS = 5.0
 SHOWN_AT_START = 6
 """Models chosen when there is no first screen: as many as fit a laptop's height."""
 
@@ -69,10 +71,11 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         markup(_footer(), elem_id="cv-footer")
         _keep_current(service, compare, status=status, tab=models_tab, outputs=(table, runtime))
         add_api(service)
+        if settings.preload:
+            demo.load(lambda: _preload(pool, screen), None, None, queue=False, **PRIVATE)
     demo.queue(api_open=False, default_concurrency_limit=8)
     demo.condviz_pool = pool
     if settings.preload:
-        # After the server answers: loading torch before would hold the interpreter while the page is being asked for.
         demo.extra_startup_events.append(_preloader(pool, screen))
     return demo
 
@@ -97,11 +100,20 @@ def launch_options() -> dict[str, Any]:
     }
 
 
+def _preload(pool: ModelPool, screen: dict[str, Any] | None) -> None:
+    pool.preload(screen["shown"]["form"]["models"] if screen else ())
+
+
 def _preloader(pool: ModelPool, screen: dict[str, Any] | None) -> Callable[[], Coroutine[Any, Any, None]]:
-    first = screen["shown"]["form"]["models"] if screen else ()
+    """Start loading once the first visitor sees the page, or after a while without one.
+
+    Importing transformers at once would hold the interpreter while the first page is being sent.
+    """
 
     async def start() -> None:
-        pool.preload(first)
+        timer = threading.Timer(PRELOAD_AFTER_SECONDS, _preload, (pool, screen))
+        timer.daemon = True
+        timer.start()
 
     return start
 

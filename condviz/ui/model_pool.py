@@ -62,6 +62,7 @@ class ModelPool:
         self._locks = {name: threading.Lock() for name in self.names}
         # Loading one model at a time keeps the memory peak low, and the second finds the shared encoder.
         self._loading = threading.Lock()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def state(self, name: str) -> LoadState:
@@ -106,12 +107,14 @@ class ModelPool:
         Args:
             names: Order of loading; the rest of the pool follows. Unknown names are skipped.
         """
-        if self._thread is None:
+        with self._starting:
+            if self._thread is not None:
+                return self._thread
             first = [name for name in names or () if name in self._states]
             order = [*first, *(name for name in self.names if name not in first)]
             self._thread = threading.Thread(target=self._preload, args=(order,), name="condviz-preload", daemon=True)
             self._thread.start()
-        return self._thread
+            return self._thread
 
     def _preload(self, order: Sequence[str]) -> None:
         for name in order:

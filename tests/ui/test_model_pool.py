@@ -1,0 +1,88 @@
+"""States of the pool with stand-in models."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from condviz.errors import CheckpointError, CondvizError, UnknownModelError
+from condviz.ui.model_pool import ModelPool
+
+
+def test_a_model_is_loaded_once_however_many_ask() -> None:
+    calls, gate = [], threading.Event()
+
+    def load(name: str) -> object:
+        calls.append(name)
+        gate.wait(5)
+        return object()
+
+    pool = ModelPool(["a"], load)
+    got: list[object] = []
+    threads = [threading.Thread(target=lambda: got.append(pool.get("a"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join(5)
+    assert calls == ["a"]
+    assert len(set(map(id, got))) == 1
+
+
+def test_states_go_from_waiting_over_loading_to_ready() -> None:
+    seen = []
+    pool = ModelPool(["a"], lambda name: seen.append(pool.state(name).phase))
+    assert pool.state("a").phase == "waiting"
+    assert not pool.settled
+    pool.get("a")
+    assert seen == ["loading"]
+    assert pool.state("a").phase == "ready"
+    assert pool.settled
+
+
+def test_a_failing_model_leaves_the_others_alive_and_is_tried_again() -> None:
+    broken = {"b"}
+
+    def load(name: str) -> str:
+        if name in broken:
+            raise CheckpointError("model.safetensors is truncated.")
+        return name.upper()
+
+    pool = ModelPool(["a", "b", "c"], load)
+    pool.preload(["c"]).join(10)
+    assert [state.phase for state in pool.states().values()] == ["ready", "failed", "ready"]
+    assert pool.state("b").reason == "model.safetensors is truncated."
+    with pytest.raises(CheckpointError, match="truncated"):
+        pool.get("b")
+    broken.clear()
+    assert pool.get("b") == "B"
+    assert pool.state("b").phase == "ready"
+
+
+def test_an_unexpected_error_does_not_stop_the_thread() -> None:
+    def load(name: str) -> str:
+        if name == "a":
+            raise RuntimeError("secret detail")
+        return name
+
+    pool = ModelPool(["a", "b"], load)
+    pool.preload().join(10)
+    assert pool.state("b").phase == "ready"
+    assert "secret" not in pool.state("a").reason
+    with pytest.raises(CondvizError, match="could not be loaded"):
+        pool.get("a")
+
+
+def test_preloading_follows_the_order_and_starts_once() -> None:
+    order: list[str] = []
+    pool = ModelPool(["a", "b", "c"], order.append)
+    thread = pool.preload(["c", "unknown"])
+    assert pool.preload() is thread
+    thread.join(10)
+    assert order == ["c", "a", "b"]
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UnknownModelError, match="a, b"):
+        ModelPool(["a", "b"], str).get("nobody")
