@@ -12,12 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from condviz.cache import EmbeddingCache
-from condviz.errors import ConfigError, TruncationWarning
+from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.layers import LayerAccess
 from condviz.tokens import Encoded, Tokens, batches_by_length, collate
 
 if TYPE_CHECKING:  # importing them takes seconds
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from tokenizers import Encoding
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
@@ -32,6 +33,9 @@ MAX_LENGTH = 512
 """Most tokens per sequence; C-STS official scripts pass the same limit."""
 BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
+
+DECODERS = ("mistral", "qwen2", "qwen3")
+"""Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 
 
 def check_pooling(pooling: str) -> None:
@@ -73,10 +77,10 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest, self.instruction = name, revision, digest, instruction
         self.cache = EmbeddingCache() if cache is None else cache
-        self.lock = (
-            RLock() if lock is None else lock
-        )  # one thread encodes at a time: the second finds the result in the cache
-        self._fingerprint: str | None = None
+        # One thread encodes at a time: the second finds the result in the cache.
+        self.lock = RLock() if lock is None else lock
+        self._end_token = _missing_end_token(model, tokenizer)
+        self._hash: str | None = None
         self._layers: LayerAccess | None = None
         model.config.use_cache = False
         self.eval()
@@ -117,15 +121,17 @@ class Backbone(nn.Module):
     @property
     def fingerprint(self) -> str:
         """Identity of weights and precision, 64 hex digits. Changes when the weights are trained."""
-        if self._fingerprint is None:
-            digest = self.digest or hash_tensors(self.model.state_dict().items())
-            self._fingerprint = hashlib.sha256(f"{digest} {self.dtype}".encode()).hexdigest()
-        return self._fingerprint
+        if self._hash is None:
+            self._hash = self.digest or hash_tensors(self.model.state_dict().items())
+        return hashlib.sha256(f"{self._hash} {self.dtype}".encode()).hexdigest()
 
     def train(self, mode: bool = True) -> Backbone:
-        """Switch between training and inference; after training the cache no longer answers for the old weights."""
-        if mode:
-            self.digest, self._fingerprint = "", None
+        """Switch between training and inference; after training the cache no longer answers for the old weights.
+
+        A frozen backbone (no parameter requires a gradient) keeps its identity.
+        """
+        if mode and any(parameter.requires_grad for parameter in self.parameters()):
+            self.digest, self._hash = "", None
         return super().train(mode)
 
     def describe(self) -> str:
@@ -138,7 +144,12 @@ class Backbone(nn.Module):
     # Texts to tokens
 
     def tokenize(
-        self, items: Sequence[Item], *, pool_text: int | None = None, pool_from: Sequence[int] | None = None
+        self,
+        items: Sequence[Item],
+        *,
+        pool_text: int | None = None,
+        pool_from: Sequence[int] | None = None,
+        separators: bool = False,
     ) -> list[Encoded]:
         """Turn texts into token ids with the special tokens of the encoder, at most `MAX_LENGTH` each.
 
@@ -146,33 +157,52 @@ class Backbone(nn.Module):
             items: Tuples of one text, or of two texts that share a sequence (the longer one is cut first).
             pool_text: Pool only over the tokens of this text (0 or 1) of each tuple.
             pool_from: Pool only over tokens that end behind this character, one number for each item.
+            separators: Read the name of a special token in a text, such as "[SEP]", as that token. Only for texts that
+                were put together by a program; see `without_special_tokens`.
+
+        Raises:
+            DataError: If an item is not text, or has halves of surrogate pairs.
         """
         if not items:
             return []
-        if self.tokenizer is None:
-            raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
-        with self.lock:  # setting truncation changes the tokenizer
-            batch = self.tokenizer(
-                [item[0] for item in items],
-                [item[1] for item in items] if len(items[0]) == 2 else None,
-                truncation="longest_first",
-                max_length=self.max_length,
-            )
         rows = []
-        for i, encoding in enumerate(batch.encodings):
+        for i, encoding in enumerate(self._encodings(items, separators)):
             pooled = None
             if pool_text is not None:
                 pooled = tuple(sequence == pool_text for sequence in encoding.sequence_ids)
             elif pool_from is not None:
                 pooled = tuple(end > pool_from[i] for _, end in encoding.offsets)
-            rows.append(Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing)))
+            row = Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing))
+            rows.append(row if self._end_token is None else row.closed(self._end_token))
         return rows
+
+    def without_special_tokens(self, text: str) -> str:
+        """Break up the names of special tokens in a text, so that `tokenize` with separators reads them as letters."""
+        for token in self.tokenizer.added_tokens_decoder.values():
+            if token.special and token.content in text:
+                text = text.replace(token.content, f"{token.content[:1]} {token.content[1:]}")
+        return text
+
+    def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
+        if self.tokenizer is None:
+            raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
+        try:
+            with self.lock:  # setting truncation changes the tokenizer
+                batch = self.tokenizer(
+                    [item[0] for item in items],
+                    [item[1] for item in items] if len(items[0]) == 2 else None,
+                    truncation="longest_first",
+                    max_length=self.max_length - (self._end_token is not None),
+                    split_special_tokens=not separators,
+                )
+        except (TypeError, ValueError) as error:
+            wrong = next((text for item in items for text in item if not _is_text(text)), None)
+            raise DataError(f"{repr(wrong)[:80]} cannot be encoded. Give valid Unicode text.") from error
+        return batch.encodings
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Give the characters of each token of one text, half open; empty for special tokens."""
-        with self.lock:
-            batch = self.tokenizer([text], truncation=True, max_length=self.max_length, return_special_tokens_mask=True)
-        encoding = batch.encodings[0]
+        encoding = self._encodings([(text,)], separators=False)[0]
         special = encoding.special_tokens_mask
         return [(0, 0) if mark else span for span, mark in zip(encoding.offsets, special, strict=True)]
 
@@ -185,8 +215,9 @@ class Backbone(nn.Module):
     def max_length(self) -> int:
         """Most tokens of one sequence."""
         positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
-        if self.model.config.model_type in ("roberta", "xlm-roberta", "camembert", "mpnet"):
-            positions -= self.model.config.pad_token_id + 1
+        table = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
+        if getattr(table, "padding_idx", None) is not None:  # RoBERTa and MPNet count from behind the padding index
+            positions -= table.padding_idx + 1
         return min(MAX_LENGTH, positions, getattr(self.tokenizer, "model_max_length", MAX_LENGTH))
 
     def collate(self, rows: Sequence[Encoded]) -> Tokens:
@@ -226,21 +257,28 @@ class Backbone(nn.Module):
     # Texts to vectors
 
     def encode(
-        self, items: Sequence[Item], *, pooling: Pooling, pool_text: int | None = None, progress: Progress | None = None
+        self,
+        items: Sequence[Item],
+        *,
+        pooling: Pooling,
+        pool_text: int | None = None,
+        separators: bool = False,
+        progress: Progress | None = None,
     ) -> Tensor:
         """Encode texts, each different one once: (n, d) float32 on the CPU, no gradient.
 
         Args:
             items: n tuples of one or two texts.
             pooling: How token states become a vector.
-            pool_text: As in `tokenize`.
+            pool_text, separators: As in `tokenize`.
             progress: Told how many texts are done.
         """
         role = pooling if pool_text is None else f"{pooling} of text {pool_text}"
+        role += " with separators" if separators else ""
         vectors = self.map_texts(
             items,
             role=role,
-            tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text),
+            tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text, separators=separators),
             embed=lambda rows: self(self.collate(rows), pooling),
             progress=progress,
         )
@@ -280,10 +318,11 @@ class Backbone(nn.Module):
             for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS.get(self.device.type, 1024)):
                 for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
                     known[missing[i]] = value.detach().cpu().clone()
+                # Batch by batch: what is done stays known if `progress` stops the work.
+                self.cache.put_many(((owner, role, *missing[i]), known[missing[i]]) for i in batch)
                 done += len(batch)
                 if progress:
                     progress(done, len(missing))
-            self.cache.put_many(((owner, role, *item), known[item]) for item in missing)
         return [known[item] for item in items]
 
 
@@ -320,6 +359,18 @@ def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
+    """Give the end token of a decoder whose tokenizer does not write it by itself; else None."""
+    if tokenizer is None or model.config.model_type not in DECODERS:
+        return None
+    written = tokenizer("a").encodings[0].special_tokens_mask[-1]
+    return None if written else tokenizer.eos_token_id
 
 
 def _warn_truncated(items: Sequence[Item], rows: Sequence[Encoded], max_length: int) -> None:

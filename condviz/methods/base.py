@@ -51,7 +51,7 @@ class ConditionalScorer(nn.Module, ABC):
         super().__init__()
         self.backbone = backbone
         self.method_config = method_config
-        self._fingerprint: str | None = None
+        self._head_hash: str | None = None
 
     @abstractmethod
     def score(
@@ -82,11 +82,12 @@ class ConditionalScorer(nn.Module, ABC):
     @property
     def fingerprint(self) -> str:
         """Identity of everything that decides the scores: weights, precision, settings; 64 hex digits."""
-        if self._fingerprint is None:
-            settings = json.dumps([self.name, asdict(self.method_config)], sort_keys=True)
-            parts = f"{settings} {hash_tensors(self.head_state().items())} {self.backbone.fingerprint}"
-            self._fingerprint = hashlib.sha256(parts.encode()).hexdigest()
-        return self._fingerprint
+        if self._head_hash is None:
+            self._head_hash = hash_tensors(self.head_state().items())
+        settings = json.dumps([self.name, asdict(self.method_config)], sort_keys=True)
+        # The backbone's is asked for each time: it may have been trained through another method that shares it.
+        parts = f"{settings} {self._head_hash} {self.backbone.fingerprint}"
+        return hashlib.sha256(parts.encode()).hexdigest()
 
     def head_state(self) -> dict[str, Tensor]:
         """Give the weights that the method adds to the encoder."""
@@ -100,7 +101,7 @@ class ConditionalScorer(nn.Module, ABC):
     def train(self, mode: bool = True) -> ConditionalScorer:
         """Switch between training and inference."""
         if mode:
-            self._fingerprint = None
+            self._head_hash = None
         return super().train(mode)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from condviz.backbone import Backbone, Item, Pooling, Progress, check_pooling
-from condviz.errors import ConfigError, DataError
+from condviz.errors import ConfigError, DataError, require
 from condviz.methods.base import ConditionalEncoder, check_lengths
 from condviz.tokens import Encoded, Tokens
 
@@ -125,11 +125,12 @@ class CASE(ConditionalEncoder):
         Raises:
             ConfigError: If the projection is not one that is fitted.
             DataError: If there are fewer offsets than dimensions asked for.
+            MissingExtraError: If scikit-learn is not installed.
         """
         if not isinstance(self.projection, FittedProjection):
             raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
         self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
-        self._fingerprint = None
+        self._head_hash = None
 
     @torch.no_grad()
     def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
@@ -209,12 +210,12 @@ class FittedProjection(nn.Module):
 
     def fit(self, offsets: Tensor, name: ProjectionName, seed: int) -> None:
         """Fit to (n, d) offsets."""
-        from sklearn.decomposition import PCA, FastICA
-
+        decomposition = require("sklearn.decomposition", "app")
         dim = self.weight.shape[0]
         if len(offsets) < dim:
             raise DataError(f"{len(offsets)} texts are too few to fit {dim} dimensions. Give at least {dim}.")
-        fitted = (PCA if name == "pca" else FastICA)(n_components=dim, random_state=seed).fit(offsets.numpy())
+        make = {"pca": decomposition.PCA, "ica": decomposition.FastICA}[name]
+        fitted = make(n_components=dim, random_state=seed).fit(offsets.numpy())
         self.mean.copy_(torch.from_numpy(fitted.mean_))
         self.weight.copy_(torch.from_numpy(fitted.components_))
 

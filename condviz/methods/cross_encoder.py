@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Pooling, Progress, check_pooling
+from condviz.backbone import Backbone, Item, Pooling, Progress, check_pooling
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalScorer, check_lengths
 from condviz.methods.heads import SentenceTransform, dropout_rate
-from condviz.tokens import Tokens
+from condviz.tokens import Encoded, Tokens
 
 Inputs = Literal["all", "sentences", "condition"]
 
@@ -69,12 +69,30 @@ class CrossEncoder(ConditionalScorer):
         return self.classifier(self.dropout(self.transform(pooled))).squeeze(-1)
 
     def join(self, sentence1: str, sentence2: str, condition: str | None) -> str:
-        """Write the texts into one string, parted by the separator token and blanks, as the official code does."""
+        """Write the texts into one string, parted by the separator token and blanks, as the official code does.
+
+        The result is tokenized with `separators=True`; special tokens inside of the texts are broken up.
+
+        Raises:
+            ConfigError: If the encoder has no separator token.
+        """
+        separator = self.backbone.tokenizer.sep_token
+        if separator is None:
+            raise ConfigError(f"{self.backbone.name} has no separator token. Choose a BERT or RoBERTa type.")
+        sentence1, sentence2, condition = (
+            text if text is None else self.backbone.without_special_tokens(text)
+            for text in (sentence1, sentence2, condition)
+        )
         both = [sentence1, sentence2]
         parts = {"sentences": both, "condition": [condition or ""]}.get(self.method_config.inputs)
         if parts is None:
             parts = both if condition is None else [*both, condition]
-        return f" {self.backbone.tokenizer.sep_token} ".join(parts)
+        return f" {separator} ".join(parts)
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Turn (sentence 1, sentence 2, condition) tuples into what `predict` takes, unpadded."""
+        joined = [(self.join(*item),) for item in items]
+        return [(row,) for row in self.backbone.tokenize(joined, separators=True)]
 
     def score(
         self,
@@ -95,5 +113,7 @@ class CrossEncoder(ConditionalScorer):
 
     @torch.no_grad()
     def _score(self, texts: list[str], progress: Progress | None) -> np.ndarray:
-        pooled = self.backbone.encode([(t,) for t in texts], pooling=self.method_config.pooling, progress=progress)
+        pooled = self.backbone.encode(
+            [(text,) for text in texts], pooling=self.method_config.pooling, separators=True, progress=progress
+        )
         return self.classify(pooled.to(self.backbone.device)).float().cpu().numpy()

@@ -42,7 +42,8 @@ class CSRConfig:
             "heavy" and "random".
         query_layer: Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same".
         weighting: "one-plus" for (1 + w), "only" for the ablation Only Weight.
-        pooling: "mean" (paper). With "cls" and one routed layer the condition could hardly reach the embedding.
+        pooling: "mean" (paper), "cls" or "last", of the last layer: the only one that is kept. With "cls" and one
+            routed layer the condition could hardly reach the embedding.
     """
 
     num_routed_layers: int = 1
@@ -54,6 +55,10 @@ class CSRConfig:
     def __post_init__(self) -> None:
         check_routing(self.num_routed_layers, self.weighting)
         check_pooling(self.pooling)
+        if self.pooling in ("first-last", "top-2"):
+            raise ConfigError(
+                f"pooling {self.pooling!r} needs more than the routed state of the last layer. Use mean, cls or last."
+            )
         if self.router not in ROUTERS:
             raise ConfigError(f"router must be one of {', '.join(ROUTERS)}, got {self.router!r}.")
         if self.query_layer not in ("last", "same"):
