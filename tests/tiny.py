@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -10,7 +12,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from condviz.backbone import Backbone
+from condviz.backbone import DECODERS, Backbone
 
 SENTENCES = ["a man rides a bike", "two dogs run over the wet grass in the park", "a cat", "the man is happy !"]
 CONDITIONS = ["the sport", "the number of animals", "the mood", "the sport"]
@@ -27,9 +29,13 @@ SPECIAL = {
     "bert": {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"},
     "roberta": {"pad_token": "<pad>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"},
 }
-SPECIAL["mpnet"] = SPECIAL["roberta"]
+SPECIAL["mpnet"] = SPECIAL["xlm-roberta"] = SPECIAL["roberta"]
 SPECIAL["deberta-v2"] = SPECIAL["modernbert"] = SPECIAL["bert"]
-SPECIAL["qwen2"] = {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "<end>"}
+SPECIAL["qwen2"] = SPECIAL["qwen3"] = SPECIAL["mistral"] = {
+    "pad_token": "<pad>",
+    "unk_token": "<unk>",
+    "eos_token": "<end>",
+}
 
 
 def tiny_tokenizer(kind: str) -> PreTrainedTokenizerFast:
@@ -55,6 +61,21 @@ def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
     return Backbone(_tiny_model(kind, tokenizer, seed), tokenizer, name=f"tiny {kind}")
 
 
+@contextmanager
+def encoded_rows(backbone: Backbone) -> Iterator[list[int]]:
+    """Collect how many rows each forward pass of the encoder has."""
+    rows: list[int] = []
+
+    def note(module: torch.nn.Module, args: tuple, kwargs: dict) -> None:
+        rows.append(len(kwargs["input_ids"]))
+
+    hook = backbone.model.embeddings.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield rows
+    finally:
+        hook.remove()
+
+
 def tiny_folder(folder: Path, kind: str = "bert", *, seed: int = 0) -> Path:
     """Write a random encoder as a model folder that `load_backbone` takes."""
     tokenizer = tiny_tokenizer(kind)
@@ -74,10 +95,10 @@ def edit_json(path: Path, **changes: object) -> None:
 
 def _tiny_model(kind: str, tokenizer: PreTrainedTokenizerFast, seed: int) -> torch.nn.Module:
     torch.manual_seed(seed)
-    extra = {"num_key_value_heads": 2} if kind == "qwen2" else {}
+    extra = {"num_key_value_heads": 2, "head_dim": 8} if kind in DECODERS else {}
     if kind == "modernbert":
         extra = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
-    if kind == "roberta":
+    if kind in ("roberta", "xlm-roberta"):
         extra = {"type_vocab_size": 1}
     config = AutoConfig.for_model(
         kind, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **SIZES, **extra
