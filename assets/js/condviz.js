@@ -126,8 +126,12 @@
       if (cell && move(element, cell, event.key)) event.preventDefault();
     });
     element.addEventListener("change", (event) => {
-      if (!event.target.closest("[data-pick]")) return;
-      const [first, second] = ["first", "second"].map((key) => Number(element.querySelector(`[data-pick="${key}"]`).value));
+      const changed = event.target.closest("[data-pick]");
+      if (!changed) return;
+      const picks = ["first", "second"].map((key) => element.querySelector(`[data-pick="${key}"]`));
+      // Choosing what the other one has swaps the two: a condition against itself says nothing.
+      for (const other of picks) if (other !== changed && other.value === changed.value) other.value = changed.dataset.value;
+      const [first, second] = picks.map((select) => Number(select.value));
       events.pick({ first, second });
     });
     watch("value", () => afterResult(element));

@@ -88,7 +88,10 @@ def _table(result: Attribution) -> str:
         for number_, words, effects in groups
         for word, effect in zip(words, effects.tolist(), strict=True)
     ]
-    head = tag("tr", *[tag("th", name, scope="col") for name in ("Sentence", "Word", "Effect")])
+    columns = ("Sentence", None), ("Word", None), ("Effect", "cv-num")
+    head = tag("tr", *[tag("th", name, scope="col", class_=kind) for name, kind in columns])
     return tag(
-        "div", tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table"), class_="cv-scroll cv-scroll-y"
+        "div",
+        tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table"),
+        class_="cv-scroll cv-scroll-y cv-slim",
     )

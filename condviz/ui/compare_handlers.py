@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from condviz.errors import DataError
+from condviz.errors import CondvizError, DataError
 from condviz.ui.assets import Example
 from condviz.ui.attribution_view import render_attribution
 from condviz.ui.finder_view import render_ranking
@@ -18,6 +18,9 @@ from condviz.ui.service import Request, Service
 from condviz.ui.state import FormState, from_query, split_conditions
 
 MAX_HISTORY = 50
+LONG_WORDS = 40
+"""Words of both sentences from which the attribution takes a visible time: one score each."""
+_WORDS_BUSY = notice("Words", "Each word is left out once; long sentences take a moment.", tone="busy")
 Step = dict[str, Any]
 Record = dict[str, Any]
 
@@ -76,12 +79,14 @@ class CompareHandlers:
             infos = [self.service.info(name) for name in request.names]
             record = make_shown(progress, form, infos, before=shown)
             waiting = bool(progress.pending)
+            long = len(f"{request.sentence1} {request.sentence2}".split()) > LONG_WORDS
             yield {
                 "notice": _busy(progress.pending) if waiting else "",
                 "result": render_shown(record),
                 "shown": record,
                 "history": history,
-                "cancel": gr.update(visible=waiting),
+                "cancel": gr.update(visible=waiting or long),
+                **({"attribution": _WORDS_BUSY} if long else {}),
                 **buttons,
             }
         yield {"attribution": self._words_of_selection(record, request), "cancel": gr.update(visible=False)}
@@ -200,7 +205,11 @@ class CompareHandlers:
             return ""
         name, column = shown["selected"]
         condition = column_condition(shown, column)
-        result = self.service.attribute(name, request.sentence1, sentence2=request.sentence2, condition=condition)
+        try:
+            result = self.service.attribute(name, request.sentence1, sentence2=request.sentence2, condition=condition)
+        except CondvizError as error:
+            # The scores above are fine; only the words are missing.
+            return notice("No words for this pair", str(error), tone="info")
         return self._words(shown, pack_attribution(result))
 
     def _words(self, shown: Record, packed: Record) -> str:

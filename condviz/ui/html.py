@@ -118,10 +118,11 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def arrow(value: float, digits: int = 3) -> str:
-    """Give the direction of a change as a sign that needs no colour: up, down, or a dot below the shown precision."""
+    """Give the direction of a change as a sign that needs no colour: up, down, or nothing below the shown precision."""
     if not math.isfinite(value) or float(f"{abs(value):.{digits}f}") == 0:
-        return "\N{MIDDLE DOT}"
-    return "\N{BLACK UP-POINTING SMALL TRIANGLE}" if value > 0 else "\N{BLACK DOWN-POINTING SMALL TRIANGLE}"
+        return ""
+    shape = "\N{BLACK UP-POINTING SMALL TRIANGLE}" if value > 0 else "\N{BLACK DOWN-POINTING SMALL TRIANGLE}"
+    return f"{shape}\N{THIN SPACE}"
 
 
 def shade(value: float, limit: float) -> dict[str, object]:

@@ -65,10 +65,10 @@ def test_attributes_leave_out_false_and_write_true_bare() -> None:
 @pytest.mark.parametrize(
     ("value", "plain", "change", "sign"),
     [
-        (0.1234, "0.123", "+0.123", "▴"),
-        (-0.5, "−0.500", "−0.500", "▾"),
-        (-0.0001, "0.000", "±0.000", "·"),
-        (float("nan"), "–", "–", "·"),
+        (0.1234, "0.123", "+0.123", "▴\N{THIN SPACE}"),
+        (-0.5, "−0.500", "−0.500", "▾\N{THIN SPACE}"),
+        (-0.0001, "0.000", "±0.000", ""),
+        (float("nan"), "–", "–", ""),
     ],
 )
 def test_numbers_have_true_minus_and_no_negative_zero(value: float, plain: str, change: str, sign: str) -> None:
