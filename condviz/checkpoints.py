@@ -197,13 +197,15 @@ def _refuse_pickles(folder: Path) -> None:
 
 
 def _check_types(path: Path, manifest: Mapping[str, Any]) -> None:
-    for key, kinds in {"training": dict, "metrics": dict, "adapter_scale": int | float | None}.items():
-        if not isinstance(manifest[key], kinds):
-            raise CheckpointError(f"{path}: {key} is {manifest[key]!r}, expected {getattr(kinds, '__name__', kinds)}.")
+    for key in ("config", "training", "metrics"):
+        if not isinstance(manifest[key], dict):
+            raise CheckpointError(f"{path}: {key} is {manifest[key]!r}, expected an object with keys.")
+    if not isinstance(manifest["adapter_scale"], int | float | None):
+        raise CheckpointError(f"{path}: adapter_scale is {manifest['adapter_scale']!r}, expected a number or null.")
     base, allowed = manifest["backbone"], {field.name for field in fields(METHODS[manifest["method"]].config_cls)}
     if not isinstance(base, dict) or set(base) != {"name", "revision", "digest"} or not _all_text(base.values()):
         raise CheckpointError(f"{path}: backbone must have exactly the texts name, revision and digest.")
-    if not isinstance(manifest["config"], dict) or (unknown := set(manifest["config"]) - allowed):
+    if unknown := set(manifest["config"]) - allowed:
         raise CheckpointError(f"{path}: config has the unknown keys {sorted(unknown)}; known are {sorted(allowed)}.")
 
 

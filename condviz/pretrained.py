@@ -143,8 +143,8 @@ def _load(name: str, revision: str) -> Backbone:
         )
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # the tanh layer behind the first token: no method uses it
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= model.config.vocab_size:
+        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, but its id has to be in the embedding table
     model.config.pad_token_id = tokenizer.pad_token_id
     instruction = E5_INSTRUCTION if model.config.model_type in DECODERS else None
     return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, instruction=instruction)

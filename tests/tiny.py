@@ -90,7 +90,8 @@ def tiny_folder(folder: Path, kind: str = "bert", *, seed: int = 0) -> Path:
 def edit_json(path: Path, **changes: object) -> None:
     """Change keys of a JSON file; None removes a key."""
     content = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
+    gone = {key for key, value in changes.items() if value is None}
+    path.write_text(json.dumps({key: value for key, value in content.items() if key not in gone}))
 
 
 def _tiny_model(kind: str, tokenizer: PreTrainedTokenizerFast, seed: int) -> torch.nn.Module:
