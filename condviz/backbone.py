@@ -18,7 +18,7 @@ from condviz.tokens import Encoded, Tokens, batches_by_length, collate
 
 if TYPE_CHECKING:  # importing them takes seconds
     from tokenizers import Encoding
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last

@@ -101,7 +101,8 @@ def choose_precision(precision: str, device: str) -> torch.dtype:
 
 def cpu_has_bfloat16() -> bool:
     """Tell whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX)."""
-    capabilities = torch.cpu.get_capabilities()
+    # Older versions of torch cannot tell: float32 is right everywhere.
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 

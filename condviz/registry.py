@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,11 +14,10 @@ import torch
 from condviz import checkpoints
 from condviz.errors import CheckpointError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
+from condviz.paths import CHECKPOINTS
 from condviz.pretrained import is_folder, load_backbone
 from condviz.types import ModelInfo
 
-CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or Path(__file__).resolve().parent.parent / "checkpoints")
-"""Folder whose subfolders are models; each appears by itself under its own name."""
 ZERO_SHOT_SUFFIX = "-zero-shot"
 
 TITLES = {"tri-hadamard": "Tri-encoder, Hadamard", "tri-concat": "Tri-encoder, concatenation", "minilm": "MiniLM"}

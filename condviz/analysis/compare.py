@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,9 +13,10 @@ from condviz.backbone import Progress
 from condviz.data.texts import MAX_CONDITIONS, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
+from condviz.paths import ASSETS
 from condviz.types import Comparison, Pair
 
-REFERENCE_PAIRS = Path(__file__).resolve().parents[2] / "assets" / "reference_pairs.csv"
+REFERENCE_PAIRS = ASSETS / "reference_pairs.csv"
 
 _reference_scores: WeakKeyDictionary[ConditionalScorer, np.ndarray] = WeakKeyDictionary()
 

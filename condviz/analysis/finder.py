@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from condviz.backbone import Progress
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.methods import ConditionalScorer
+from condviz.paths import ASSETS
 
-LIBRARY = Path(__file__).resolve().parents[2] / "assets" / "conditions.json"
+LIBRARY = ASSETS / "conditions.json"
 
 
 @dataclass(frozen=True)

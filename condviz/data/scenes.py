@@ -9,7 +9,6 @@ Source: written for this project (assets/scenes/README.md), CC BY 4.0.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from condviz.errors import DataError
+from condviz.paths import ASSETS
 
-SCENES = Path(os.environ.get("CONDVIZ_ASSETS") or Path(__file__).resolve().parents[2] / "assets") / "scenes"
-"""Folder of the corpus: beside the package in a checkout; CONDVIZ_ASSETS moves the folder above it."""
+SCENES = ASSETS / "scenes"
+"""Folder of the corpus."""
 ROLES = ("base", "paraphrase", "edit", "edit", "edit")
 LOCAL = "x_"
 """Names of aspects that only one family uses begin with this; they mean different things in different families."""

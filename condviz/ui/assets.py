@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or Path(__file__).resolve().parents[2] / "assets")
-"""Folder of the assets: beside the package in a checkout; CONDVIZ_ASSETS moves it."""
+from condviz.paths import ASSETS
+
 GRADES = {"simple": "Simplest", "realistic": "Realistic", "data": "From data"}
 
 

@@ -1,0 +1,13 @@
+"""Folders beside the package: what is shipped with it and is not code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or _ROOT / "assets")
+"""Texts, styles and scripts: beside the package in a checkout; CONDVIZ_ASSETS moves it."""
+CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _ROOT / "checkpoints")
+"""Trained models, one per subfolder: beside the package in a checkout; CONDVIZ_CHECKPOINTS moves it."""
