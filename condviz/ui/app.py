@@ -96,6 +96,8 @@ def launch_options() -> dict[str, Any]:
         "run_history": False,
         "max_file_size": MAX_UPLOAD,
         "footer_links": [],
+        "favicon_path": ASSETS / "favicon.png",
+        "state_session_capacity": 1000,
         "share": False,
     }
 

@@ -178,7 +178,7 @@ class Service:
         waits = {
             "waiting": "waits for loading",
             "loading": "is loading",
-            "ready": "is being scored",
+            "ready": "waits to be scored",
             "failed": "is tried again",
         }
         pending = {
