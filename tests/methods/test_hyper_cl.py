@@ -1,0 +1,122 @@
+"""Hyper-CL: identities of the hypernetwork, parameter counts of the papers, and the fast paths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel
+
+from condviz.backbone import Backbone
+from condviz.errors import ConfigError
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
+
+SIZE = 32
+
+
+def make(**settings: object) -> HyperCL:
+    torch.manual_seed(1)
+    return HyperCL(tiny_backbone(), HyperCLConfig(**settings)).eval()
+
+
+@torch.no_grad()
+def test_zero_weights_and_the_identity_as_bias_give_the_sentence_back() -> None:
+    method = make(rank=None)
+    torch.nn.init.zeros_(method.hyper.weight)
+    method.hyper.bias.copy_(torch.eye(SIZE).flatten())
+    np.testing.assert_allclose(method.encode(SENTENCES, CONDITIONS), method.encode_sentences(SENTENCES), atol=1e-6)
+    np.testing.assert_allclose(method.condition_matrix("the sport"), np.eye(SIZE), atol=1e-6)
+
+
+@torch.no_grad()
+def test_low_rank_with_as_many_dimensions_equals_the_full_matrix() -> None:
+    full, low = make(rank=None), make(rank=SIZE)
+    low.condition.load_state_dict(full.condition.state_dict())
+    torch.nn.init.zeros_(low.hyper_right.weight)
+    low.hyper_right.bias.copy_(torch.eye(SIZE).flatten())
+    low.hyper_left.load_state_dict(full.hyper.state_dict())
+    np.testing.assert_allclose(low.encode(SENTENCES, CONDITIONS), full.encode(SENTENCES, CONDITIONS), atol=1e-4)
+    np.testing.assert_allclose(
+        low.score(SENTENCES, SENTENCES[::-1], CONDITIONS), full.score(SENTENCES, SENTENCES[::-1], CONDITIONS), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("size", "rank", "expected"),
+    [
+        (384, None, 56_770_560),
+        (384, 96, 28_385_280),
+        (384, 48, 14_192_640),
+        (384, 32, 9_461_760),
+        (384, 24, 7_096_320),
+        (384, 16, 4_730_880),
+        (768, None, 453_574_656),
+        (768, 192, 226_787_328),
+        (768, 96, 113_393_664),
+        (768, 64, 75_595_776),
+        (768, 48, 56_696_832),
+        (768, 32, 37_797_888),
+        (1024, None, 1_074_790_400),
+        (1024, 256, 537_395_200),
+        (1024, 128, 268_697_600),
+        (1024, 85, 178_432_000),
+        (1024, 64, 134_348_800),
+        (1024, 42, 88_166_400),
+    ],
+)
+def test_parameters_are_those_of_the_papers(size: int, rank: int | None, expected: int) -> None:
+    config = AutoConfig.for_model(
+        "bert", vocab_size=10, hidden_size=size, num_hidden_layers=1, num_attention_heads=4, intermediate_size=8
+    )
+    with torch.device("meta"):
+        method = HyperCL(Backbone(AutoModel.from_config(config)), HyperCLConfig(rank=rank))
+    assert method.added_parameters == expected + size * size + size  # and the linear layer of the condition
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+def test_matrix_times_vector_is_the_embedding(rank: int | None) -> None:
+    method = make(rank=rank)
+    matrix = method.condition_matrix("the mood")
+    assert (matrix.shape, matrix.dtype) == ((SIZE, SIZE), np.float32)
+    assert np.linalg.matrix_rank(matrix) == (rank or SIZE)
+    expected = method.encode(SENTENCES, ["the mood"] * 4)
+    np.testing.assert_allclose(method.encode_sentences(SENTENCES) @ matrix.T, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [None, 1, 4, SIZE])
+def test_shorter_vectors_for_scores_have_the_same_inner_products(rank: int | None) -> None:
+    method = make(rank=rank)
+    sentences = torch.from_numpy(method.encode_sentences(SENTENCES))
+    conditions = torch.from_numpy(method.encode_conditions(CONDITIONS))
+    full = method.compose_grid(sentences, conditions)
+    short = method.compose_grid(sentences, conditions, scores_only=True)
+    assert full.shape == (4, 4, SIZE)
+    assert short.shape[-1] == (rank or SIZE)
+    torch.testing.assert_close(short @ short.transpose(1, 2), full @ full.transpose(1, 2), rtol=1e-4, atol=1e-3)
+
+
+def test_a_grid_costs_one_pass_per_text() -> None:
+    method = make(rank=4)
+    with encoded_rows(method.backbone) as rows:
+        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.encode_grid(SENTENCES, CONDITIONS[:3])
+    assert sum(rows) == len(SENTENCES) + 3
+
+
+def test_low_rank_never_makes_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, shapes = make(rank=2), []
+    matmul = torch.Tensor.__matmul__
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: shapes.append((r := matmul(a, b)).shape) or r)
+    method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    method.similarity_grid(SENTENCES, CONDITIONS[:3])
+    assert shapes
+    assert not any(shape[-2:] == (SIZE, SIZE) for shape in shapes)
+
+
+@pytest.mark.parametrize("rank", [0, -1, 1.5, "8"])
+def test_ranks_that_cannot_be(rank: object) -> None:
+    with pytest.raises(ConfigError, match="rank must be a positive integer, or None"):
+        HyperCLConfig(rank=rank)
+    with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
+        make(rank=33)
