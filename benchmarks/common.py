@@ -43,6 +43,7 @@ def times_in_turns(
     rounds: int,
     before: Callable[[], object] = lambda: None,
     warm_up: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Time jobs in turns, so that a slow moment of the machine meets all of them.
 
@@ -51,6 +52,7 @@ def times_in_turns(
         rounds: How often each job runs.
         before: Called before each run, outside the time, for instance to empty a cache.
         warm_up: Run each job once more at the start, not counted.
+        clock: What tells the time.
 
     Returns:
         Per job, the seconds of each round.
@@ -59,11 +61,29 @@ def times_in_turns(
     for turn in range(-1 if warm_up else 0, rounds):
         for name, job in jobs.items():
             before()
-            start = time.perf_counter()
+            start = clock()
             job()
             if turn >= 0:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(clock() - start)
     return seconds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How speed is measured.
+
+    Attributes:
+        rounds: How often each job is timed.
+        busy: Take the processor time of a single thread, which other work on the machine hardly changes.
+    """
+
+    rounds: int = 3
+    busy: bool = False
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What tells the time."""
+        return time.thread_time if self.busy else time.perf_counter
 
 
 def ratio(seconds: Mapping[str, Sequence[float]], slow: str, fast: str) -> float:
