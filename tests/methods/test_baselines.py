@@ -1,0 +1,129 @@
+"""The baselines: token layout of the joint sequences, separators in user text, control without condition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from condviz.errors import ConfigError, TruncationWarning
+from condviz.methods import METHODS, ConditionalScorer
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
+
+LONG = " ".join(WORDS * 3)
+
+
+def make(name: str, kind: str = "bert", **settings: object) -> ConditionalScorer:
+    torch.manual_seed(1)
+    return METHODS[name](tiny_backbone(kind), METHODS[name].config_cls(**settings)).eval()
+
+
+def tokens(method: ConditionalScorer, *items: tuple[str, ...]) -> list[str]:
+    return method.backbone.tokenizer.convert_ids_to_tokens(method.tokenize(list(items))[0][0].ids)
+
+
+@pytest.mark.parametrize(("kind", "cls", "sep"), [("bert", "[CLS]", "[SEP]"), ("roberta", "<s>", "</s>")])
+def test_the_cross_encoder_reads_one_string(kind: str, cls: str, sep: str) -> None:
+    item = ("a man", "a cat", "the mood")
+    assert tokens(make("cross-encoder", kind), item) == [cls, "a", "man", sep, "a", "cat", sep, "the", "mood", sep]
+    assert tokens(make("cross-encoder", kind, inputs="sentences"), item) == [cls, "a", "man", sep, "a", "cat", sep]
+    assert tokens(make("cross-encoder", kind, inputs="condition"), item) == [cls, "the", "mood", sep]
+
+
+@pytest.mark.parametrize(("kind", "sep"), [("bert", "[SEP]"), ("roberta", "</s>")])
+def test_separators_typed_by_people_do_not_part_the_texts(kind: str, sep: str) -> None:
+    method = make("cross-encoder", kind)
+    typed = f"a {sep} man"
+    found = tokens(method, (typed, "a cat", f"{sep}{sep}"))
+    assert found.count(sep) == 3  # two written by the method, one by the tokenizer
+    one, other = method.score([typed], ["a cat"], ["the mood"]), method.score(["a"], [f"man {sep} a cat"], ["the mood"])
+    assert one != other
+    plain = method.backbone.encode([(method.join("a", "cat", None),)], pooling="cls")
+    assert not torch.equal(
+        plain, method.backbone.encode([(method.join("a", "cat", None),)], pooling="cls", separators=True)
+    )
+
+
+def test_the_cross_encoder_needs_a_separator() -> None:
+    with pytest.raises(ConfigError, match="has no separator token"):
+        make("cross-encoder", "qwen2").score(["a"], ["a"], ["a"])
+
+
+def test_the_cross_encoder_without_condition_reads_two_sentences() -> None:
+    method, ablation = make("cross-encoder"), make("cross-encoder", inputs="sentences")
+    ablation.load_state_dict(method.state_dict())
+    np.testing.assert_array_equal(
+        method.score_unconditional(SENTENCES, SENTENCES[::-1]), ablation.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("bert", ["[CLS]", "a", "man", "[SEP]", "the", "mood", "[SEP]"]),
+        ("roberta", ["<s>", "a", "man", "</s>", "</s>", "the", "mood", "</s>"]),
+    ],
+)
+def test_the_bi_encoder_reads_a_pair(kind: str, expected: list[str]) -> None:
+    method = make("bi-encoder", kind)
+    assert tokens(method, ("a man", "the mood")) == expected
+    types = method.tokenize([("a man", "the mood")])[0][0].types
+    assert sum(types) == (3 if kind == "bert" else 0)
+
+
+def test_a_long_sentence_leaves_the_condition_in_a_pair() -> None:
+    method = make("bi-encoder")
+    with pytest.warns(TruncationWarning):
+        one, other = (method.encode([LONG * 2], [text]) for text in ("the mood", "the sport"))
+    assert np.abs(one - other).max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["tri-encoder", "unconditional"])
+def test_tri_encoders_cost_one_pass_per_text(name: str) -> None:
+    method = make(name)
+    with encoded_rows(method.backbone) as rows:
+        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    assert sum(rows) == len(SENTENCES) + 3
+
+
+def test_models_of_one_encoder_encode_a_text_once() -> None:
+    one = make("tri-encoder", pooling="mean")
+    other = METHODS["unconditional"](one.backbone, METHODS["unconditional"].config_cls()).eval()
+    one.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    with encoded_rows(one.backbone) as rows:
+        other.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    assert rows == []
+
+
+@torch.no_grad()
+def test_hadamard_multiplies() -> None:
+    method = make("tri-encoder")
+    expected = method.encode_sentences(SENTENCES) * method.encode_conditions(CONDITIONS)
+    np.testing.assert_allclose(method.encode(SENTENCES, CONDITIONS), expected, atol=1e-6)
+
+
+def test_training_one_model_changes_the_identity_of_all_that_share_its_encoder() -> None:
+    one = make("tri-encoder")
+    other = METHODS["bi-encoder"](one.backbone, METHODS["bi-encoder"].config_cls()).eval()
+    before, score = other.fingerprint, other.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
+    one.train()
+    with torch.no_grad():
+        for parameter in one.backbone.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape))
+    one.eval()
+    assert other.fingerprint != before
+    assert not np.allclose(other.score(SENTENCES, SENTENCES[::-1], CONDITIONS), score)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("tri-encoder", {"composition": "none"}, "composition must be one of hadamard, concat"),
+        ("cross-encoder", {"inputs": "both"}, "inputs must be one of all, sentences, condition"),
+        ("unconditional", {"pooling": "max"}, "pooling must be one of"),
+    ],
+)
+def test_settings_that_cannot_be(name: str, settings: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(name, **settings)
