@@ -66,7 +66,7 @@ class LayerAccess:
         return self._layer(layer).attention.self.key(hidden)
 
     def attend(
-        self, layer: int, hidden: Tensor, mask: Tensor, *, prefix: Tensor | None = None
+        self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Run the attention of one layer up to, and without, its output projection W_O.
 
@@ -74,7 +74,7 @@ class LayerAccess:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: True where a key may be seen: (b, L), or (b, L, L) with one row per query. With a prefix of m states,
-                (b, m + L).
+                (b, m + L). Or what `additive` made of it.
             prefix: (b, m, d) further states that serve as keys and values only, in front of the others.
 
         Returns:
@@ -87,7 +87,7 @@ class LayerAccess:
             self._split(attention.query(hidden)),
             self._split(keys),
             self._split(attention.value(memory)),
-            attn_mask=_visible(mask),
+            attn_mask=additive(mask, hidden.dtype),
             dropout_p=attention.dropout.p if self.model.training else 0.0,
         )
         return output.transpose(1, 2).reshape(hidden.shape), keys
@@ -120,9 +120,9 @@ class LayerAccess:
         Returns:
             States [entering start, after start, ..., after stop - 1]; stop - start + 1 tensors (b, L, d).
         """
-        states = [hidden]
+        states, added = [hidden], additive(mask, hidden.dtype)
         for layer in range(start, self.num_layers if stop is None else stop):
-            attended, keys = self.attend(layer, states[-1], mask, prefix=prefix)
+            attended, keys = self.attend(layer, states[-1], added, prefix=prefix)
             factor = reweigh(layer, states[-1], keys) if reweigh else None
             if factor is not None:
                 attended = attended * factor[..., None].to(attended.dtype)
@@ -165,8 +165,19 @@ def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tens
     return scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)
 
 
-def _visible(mask: Tensor) -> Tensor | None:
-    """Shape a mask for `scaled_dot_product_attention`; None where everything is visible, which is faster."""
-    if mask.dim() == 2:
-        return None if bool(mask.all()) else mask[:, None, None]
-    return mask[:, None]
+def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Turn a mask into what is added to attention scores, once for all layers.
+
+    Args:
+        mask: True where a key may be seen, (b, L) or (b, L, L); a result of this function is given back.
+        dtype: Number type of the states.
+
+    Returns:
+        0 or -inf, (b, 1, 1, L) or (b, 1, L, L); None where everything is visible, which is faster.
+    """
+    if mask is None or mask.dim() == 4:
+        return mask
+    if mask.dim() == 2 and bool(mask.all()):
+        return None
+    visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
+    return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))
