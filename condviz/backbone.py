@@ -80,6 +80,8 @@ class Backbone(nn.Module):
         # One thread encodes at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
         self._end_token = _missing_end_token(model, tokenizer)
+        added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
+        self._special_names = tuple(token.content for token in added if token.special and token.content)
         self._hash: str | None = None
         self._layers: LayerAccess | None = None
         model.config.use_cache = False
@@ -177,23 +179,26 @@ class Backbone(nn.Module):
         return rows
 
     def without_special_tokens(self, text: str) -> str:
-        """Break up the names of special tokens in a text, so that `tokenize` with separators reads them as letters."""
-        for token in self.tokenizer.added_tokens_decoder.values():
-            if token.special and token.content in text:
-                text = text.replace(token.content, f"{token.content[:1]} {token.content[1:]}")
+        """Turn the names of special tokens, such as "[SEP]", into common text of the same length: "(SEP]".
+
+        The tokenizers' own option for this is not enough: vocabularies of sentencepiece hold the names as pieces.
+        """
+        for name in self._special_names:
+            if name in text:
+                text = text.replace(name, f"({name[1:]}")
         return text
 
     def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
         try:
+            texts = [[text if separators else self.without_special_tokens(text) for text in item] for item in items]
             with self.lock:  # setting truncation changes the tokenizer
                 batch = self.tokenizer(
-                    [item[0] for item in items],
-                    [item[1] for item in items] if len(items[0]) == 2 else None,
+                    [item[0] for item in texts],
+                    [item[1] for item in texts] if len(items[0]) == 2 else None,
                     truncation="longest_first",
                     max_length=self.max_length - (self._end_token is not None),
-                    split_special_tokens=not separators,
                 )
         except (TypeError, ValueError) as error:
             wrong = next((text for item in items for text in item if not _is_text(text)), None)

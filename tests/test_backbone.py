@@ -9,6 +9,7 @@ import pytest
 import torch
 from tokenizers import processors
 from torch import Tensor
+from transformers import XLMRobertaTokenizer
 
 from condviz.backbone import DECODERS, Backbone, Pooling, hash_tensors
 from condviz.cache import EmbeddingCache
@@ -137,6 +138,15 @@ def test_an_end_token_that_the_tokenizer_writes_is_not_doubled() -> None:
     )
     closing = Backbone(backbone.model, tokenizer)  # as Qwen3-Embedding, whose last token is not its eos_token
     assert closing.tokenize([("a",)])[0].ids == (tokenizer.convert_tokens_to_ids("a"), tokenizer.pad_token_id)
+
+
+def test_special_tokens_that_are_pieces_of_the_vocabulary_are_letters_too() -> None:
+    pieces = [*SPECIAL["xlm-roberta"].values(), "▁a", "▁b", "▁", "(", "<", "/", "s", ">"]
+    tokenizer = XLMRobertaTokenizer(vocab=[(piece, -float(i)) for i, piece in enumerate(pieces)], mask_token="<unk>")
+    backbone = Backbone(tiny_backbone("xlm-roberta").model, tokenizer)
+    (row,) = backbone.tokenize([("a </s> b",)])
+    assert tokenizer.convert_ids_to_tokens(row.ids) == ["<s>", "▁a", "▁", "(", "/", "s", ">", "▁b", "</s>"]
+    assert backbone.spans("a </s> b")[3:7] == [(2, 3), (3, 4), (4, 5), (5, 6)]
 
 
 def test_each_text_is_encoded_once_however_many_threads_ask() -> None:
