@@ -1,0 +1,233 @@
+"""CEBaB: restaurant reviews and edits of one aspect each, as families of scenes.
+
+Only two kinds of labels were given by people looking at the text: those of an original, and that of the edited aspect
+of an edit. The three other labels of an edit are copies of its original's, wrong wherever the edit changed more than
+its own aspect. So there are two readings:
+
+    labels of people only    an edit has one aspect; only two originals can be compared under two aspects
+    with checked copies      an edit keeps a copied label if a clause that tells it stands in both texts, word for word,
+                             and what changed tells nothing about this aspect, nor about everything at once
+
+Majority labels are used, never the goal an editor was given. "unknown" and "no majority" tell nothing. A text called
+positive for its noise although it says loud or noisy has no label for noise: a quarter of them are praise of a lively
+place, and wordings that ask how loud it is would be answered wrongly.
+
+Source: Abraham et al. 2022, arXiv:2205.14140; https://github.com/CEBaBing/CEBaB, release v1.1, CC BY 4.0.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from condviz.data.scenes import Aspect, Family, Scene
+from condviz.errors import DataError
+
+FILE = "cebab.csv"
+VALUES = ("negative", "positive")
+_NOTHING = {"", "unknown", "no majority"}
+
+_PHRASINGS = {
+    "food": (
+        "the opinion of the food",
+        "how good the food is",
+        "What does the guest say about the food?",
+        "the quality of the dishes",
+        "whether the meal was enjoyed",
+        "how the cooking is judged",
+        "the taste of what was served",
+        "Did they like what they ate?",
+        "the reviewer's feeling about the food",
+        "food: good or bad",
+        "how well the kitchen did",
+        "praise or complaint about the food",
+    ),
+    "service": (
+        "the opinion of the service",
+        "how good the service is",
+        "What does the guest say about the service?",
+        "how guests were looked after",
+        "whether the staff did a good job",
+        "the reviewer's feeling about the service",
+        "Were they served well?",
+        "how the waiting staff are judged",
+        "service: good or bad",
+        "praise or complaint about the staff",
+        "the way the guests were treated",
+        "contentment with the waiters",
+    ),
+    "ambiance": (
+        "the opinion of the ambiance",
+        "how pleasant the atmosphere is",
+        "What does the guest say about the atmosphere?",
+        "how the setting is judged",
+        "whether it is a nice place to sit",
+        "the reviewer's feeling about the ambiance",
+        "Did they like the surroundings?",
+        "atmosphere: good or bad",
+        "the mood of the room",
+        "praise or complaint about the decor and setting",
+        "how inviting the restaurant feels",
+        "the impression that the room makes",
+    ),
+    "noise": (
+        "the opinion of the noise level",
+        "whether the noise was a problem",
+        "What does the guest say about the noise?",
+        "how the noise level is judged",
+        "whether one can talk undisturbed",
+        "the reviewer's feeling about the noise",
+        "Was the noise level agreeable?",
+        "noise: pleasant or annoying",
+        "how bearable the sound level was",
+        "praise or complaint about the noise",
+        "how easy a conversation was",
+        "contentment with the sound level",
+    ),
+}
+ASPECTS: Mapping[str, Aspect] = {
+    name: Aspect(name, "categorical", phrasings, VALUES) for name, phrasings in _PHRASINGS.items()
+}
+
+_LOUD = re.compile(r"\b(loud|noisy)", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]+")
+_STOP = re.compile(r"[.,;:!?()\n]|\bbut\b|-{2,}| - ")
+_NOISE_STEMS = "nois loud quiet hear convers talk music sound peaceful"
+_STEMS = {
+    "food": "food meal dish eat ate tast delicious flavo cook kitchen chef menu steak fish seafood burger pizza pasta "
+    "salad dessert soup sauce meat chicken lobster shrimp sushi bread appeti entree portion bland overcook undercook "
+    "salt dry cold lunch dinner brunch breakfast wine drink cuisine yum tender fresh stale wait",
+    "service": "serv wait staff host hostess manager bartender rude friend attent slow prompt courte polite inattent "
+    "reserv seat treat helpful",
+    "ambiance": "ambian ambien atmosph decor setting cozy cosy romantic view vibe light interior beautiful charm "
+    f"environment room crowd dirty clean elegant intimate table place {_NOISE_STEMS}",
+    "noise": _NOISE_STEMS,
+}
+"""Beginnings of words that may tell an aspect: generous, since a word too many costs a pair and one too few a label."""
+_SWEEPING = set(
+    "all both everything every nothing neither nor overall experience evening night visit except but however although "
+    "though too also as well either same".split()
+)
+
+
+def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
+    """Read one split; a family is an original with its edits.
+
+    Texts that also occur in another split, and repeated ones, are left out.
+
+    Args:
+        folder: Where `FILE` is.
+        split: "train", "dev" or "test", as in the release.
+        copies: Whether edits keep the copied labels that pass the check.
+
+    Raises:
+        DataError: If the file is missing, has other columns, or a label has another value; names the row.
+    """
+    groups: dict[str, list[Mapping[str, str]]] = defaultdict(list)
+    taken: set[str] = set()
+    elsewhere: set[str] = set()
+    rows = _rows(folder / FILE)
+    for row in rows:
+        if row["split"] != split:
+            elsewhere.add(_text(row))
+    for row in rows:
+        text = _text(row)
+        if row["split"] == split and text and text not in taken and (split != "train" or text not in elsewhere):
+            taken.add(text)
+            groups[row["original_id"]].append(row)
+    families = (_family(name, group, copies) for name, group in groups.items())
+    return tuple(family for family in families if family.scenes)
+
+
+def kept_aspects(original: str, edit: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Give the labels of an original that an edit surely keeps.
+
+    Args:
+        original, edit: The texts.
+        values: Aspect -> value of the original.
+    """
+    before, after = _clauses(original), _clauses(edit)
+    kept, changed = before & after, before ^ after
+    words = set().union(*before - after) ^ set().union(*after - before)
+    if words & _SWEEPING:
+        return {}
+    return {
+        name: value
+        for name, value in values.items()
+        if any(_tells(clause, name) for clause in kept) and not any(_tells(clause, name) for clause in changed)
+    }
+
+
+def _clauses(text: str) -> set[tuple[str, ...]]:
+    return {tuple(words) for part in _STOP.split(text.casefold()) if (words := _WORD.findall(part))}
+
+
+def _tells(words: Sequence[str], aspect: str) -> bool:
+    stems = tuple(_STEMS[aspect].split())
+    return any(word.startswith(stems) for word in words)
+
+
+def _text(row: Mapping[str, str]) -> str:
+    return " ".join(row["description"].split())
+
+
+def _rows(path: Path) -> Sequence[Mapping[str, str]]:
+    needed = {"original_id", "is_original", "split", "edit_type", "description"}
+    needed |= {f"{name}_aspect_majority" for name in ASPECTS}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            missing = sorted(needed - set(reader.fieldnames or ()))
+            if missing:
+                raise DataError(f"{path} has no column {', '.join(missing)}. Restore it as its README describes it.")
+            rows = list(reader)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. Set CONDVIZ_DATA to the folder above.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is damaged: {error}. Restore the file.") from error
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise DataError(f"{path}, row {number}: not as many cells as the header. The file is cut off; restore it.")
+        for name in ASPECTS:
+            label = row[f"{name}_aspect_majority"]
+            if label not in _NOTHING and label.casefold() not in VALUES:
+                raise DataError(
+                    f"{path}, row {number}, column {name}_aspect_majority: {label[:40]!r} is no label. Allowed are "
+                    "Positive, Negative, unknown, no majority and blank."
+                )
+        if row["is_original"] != "1" and row["edit_type"] not in ASPECTS:
+            raise DataError(
+                f"{path}, row {number}, column edit_type: {row['edit_type'][:40]!r} is no aspect. "
+                f"Allowed are {', '.join(ASPECTS)}."
+            )
+    return rows
+
+
+def _labels(row: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    labels = {}
+    for name in names:
+        label = row[f"{name}_aspect_majority"]
+        if label not in _NOTHING and not (name == "noise" and label == "Positive" and _LOUD.search(row["description"])):
+            labels[name] = label.casefold()
+    return labels
+
+
+def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Family:
+    original = next((row for row in rows if row["is_original"] == "1"), None)
+    values = _labels(original, tuple(ASPECTS)) if original else {}
+    scenes = []
+    for row in rows:
+        if row is original:
+            labels = values
+        else:
+            edited = row["edit_type"]
+            labels = _labels(row, (edited,))
+            others = {aspect: value for aspect, value in values.items() if aspect != edited}
+            if copies and original:
+                labels |= kept_aspects(original["description"], row["description"], others)
+        if labels:
+            scenes.append(Scene("base" if row is original else "edit", _text(row), labels))
+    return Family(f"cebab-{name}", "restaurant reviews", tuple(scenes))

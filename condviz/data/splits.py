@@ -1,0 +1,186 @@
+"""Fixed parts of the scenes: for training, for choosing, and tests of what was seen and of what was not.
+
+After the protocol of Hyper-CL (Yoo et al. 2024, arXiv:2403.09490, section 5.3), where "unseen" are rows whose condition
+does not occur in training. What can be new about a condition is taken apart:
+
+    part                families            aspects asked                 wordings
+    train               train               seen, and each family's own   seen
+    dev                 dev                 seen, and each family's own   seen
+    test                test                seen                          seen
+    unseen_phrasings    test                seen                          held out; the same pairs as in test
+    unseen_aspects      test                held out                      all
+    own_aspects         test                each family's own             all
+    unseen_domains      held-out domains    seen                          seen
+
+Nothing but what is named differs from `test`, in which only the sentences are new. An aspect of a family's own is asked
+of no other family. In dev it stands for unseen conditions, so that held-out aspects need not be looked at when settings
+are chosen. No family is in two of train, dev, test and held-out domains, and no wording of the three unseen parts
+(phrasings, aspects, own aspects) occurs in training.
+
+Which families and wordings go where depends on a hash of their names alone: a family that is added later moves no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from condviz.data.scene_pairs import RatedPair, build_pairs
+from condviz.data.scenes import LOCAL, Aspect, Family
+from condviz.errors import DataError
+
+PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
+DEV_SHARE, TEST_SHARE = 0.08, 0.17
+"""Shares of the families outside of the held-out domains. The rest is for training."""
+HELD_OUT_PHRASINGS = 4
+"""Of the 16 wordings of each seen aspect."""
+UNSEEN_ASPECTS = frozenset(
+    {
+        "attention",
+        "clothing_item",
+        "direction",
+        "duration",
+        "furniture",
+        "held_object",
+        "material",
+        "mood",
+        "opinion_service",
+        "posture",
+        "relationship",
+        "safety_gear",
+        "size",
+        "temperature",
+    }
+)
+"""Chosen for variety (ordinal, categorical, nominal), so that no seen aspect asks nearly the same, and so that many
+sentences tell two of them."""
+UNSEEN_DOMAINS = frozenset(
+    {
+        "album",
+        "ballet",
+        "classical concert",
+        "concert",
+        "dancing",
+        "farm",
+        "farm animals",
+        "job ad",
+        "job_ad",
+        "music",
+        "music festival",
+        "music shop",
+        "night train",
+        "railway",
+        "stations",
+        "theatre",
+        "trains",
+        "tram line",
+    }
+)
+"""Music and stage, farms, railways, job advertisements."""
+
+
+_UNSEEN = {"unseen_phrasings", "unseen_aspects", "own_aspects"}
+_GROUPS = {"train": "train", "dev": "dev", "unseen_domains": "unseen_domains"}
+
+
+def build_part(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], part: str, *, seed: int = 0
+) -> list[RatedPair]:
+    """Build the rated rows of one part.
+
+    Args:
+        families: All families of the corpus.
+        aspects: All shared aspects.
+        part: One of `PARTS`.
+        seed: Decides the pairs; the division itself never changes.
+
+    Raises:
+        DataError: If there is no such part, or it has no pairs.
+    """
+    if part not in PARTS:
+        raise DataError(f"There is no part {part!r} of the scenes. There are: {', '.join(PARTS)}.")
+    chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
+    used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
+    asked = _asked(aspects, part, used)
+    if part in {"train", "dev", "own_aspects"}:
+        chosen = [_with_fresh_wordings(family, used) for family in chosen]
+    else:
+        chosen = [_restricted(family, ()) for family in chosen]
+    # Few sentences tell two held-out aspects, so more partners are tried for them.
+    rows = build_pairs(chosen, asked, seed=seed, cross=8 if part == "unseen_aspects" else 1)
+    if not rows:
+        raise DataError(
+            f"The part {part} of the scenes is empty: {len(chosen):,} of {len(families):,} families are in it, and no "
+            "two of their sentences differ under one aspect and agree under another. Add families."
+        )
+    return rows
+
+
+def group_of(family: Family) -> str:
+    """Give the group of a family: "train", "dev", "test" or "unseen_domains"."""
+    if family.domain in UNSEEN_DOMAINS:
+        return "unseen_domains"
+    place = _fraction(family.id)
+    if place < TEST_SHARE:
+        return "test"
+    return "dev" if place < TEST_SHARE + DEV_SHARE else "train"
+
+
+def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
+    """Give the wordings of an aspect that training may use, in the order of aspects.json."""
+    ranked = sorted(aspect.phrasings, key=lambda wording: _fraction(f"{aspect.name}:{wording}"))
+    held_out = set(ranked[:HELD_OUT_PHRASINGS])
+    return tuple(wording for wording in aspect.phrasings if wording not in held_out)
+
+
+def _asked(aspects: Mapping[str, Aspect], part: str, used: frozenset[str]) -> dict[str, Aspect]:
+    if part == "own_aspects":
+        return {}
+    asked = {}
+    for name, aspect in aspects.items():
+        if (name in UNSEEN_ASPECTS) != (part == "unseen_aspects"):
+            continue
+        wordings = aspect.phrasings if part in _UNSEEN else seen_phrasings(aspect)
+        if fresh := _fresh(wordings, used):
+            asked[name] = replace(aspect, phrasings=fresh)
+    return asked
+
+
+def _used_in_training(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
+    """Collect the wordings that training may use: a held-out one may be that of another aspect, too."""
+    shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
+    own = (
+        wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()
+    )
+    return frozenset(_folded(wording) for wordings in (*shared, *own) for wording in wordings)
+
+
+def _fresh(wordings: Sequence[str], used: frozenset[str]) -> tuple[str, ...]:
+    return tuple(wording for wording in wordings if _folded(wording) not in used)
+
+
+def _folded(wording: str) -> str:
+    return wording.casefold().strip(" .?")
+
+
+def _with_fresh_wordings(family: Family, used: frozenset[str]) -> Family:
+    own = {name: _fresh(wordings, used) for name, wordings in family.local_phrasings.items()}
+    return replace(_restricted(family, {name for name, left in own.items() if left}), local_phrasings=own)
+
+
+def _restricted(family: Family, own: Collection[str]) -> Family:
+    """Leave out the family's own aspects but for those given."""
+    scenes = tuple(
+        replace(
+            scene,
+            aspects={name: value for name, value in scene.aspects.items() if name in own or not name.startswith(LOCAL)},
+        )
+        for scene in family.scenes
+    )
+    return replace(family, scenes=scenes)
+
+
+def _fraction(name: str) -> float:
+    """Map a name to [0, 1), the same on every machine."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
