@@ -34,6 +34,9 @@ MAX_LENGTH = 512
 BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
 
+SMALL_REQUEST = 64
+"""Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
+
 DECODERS = ("mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 
@@ -182,7 +185,14 @@ class Backbone(nn.Module):
         """Turn the names of special tokens, such as "[SEP]", into common text of the same length: "(SEP]".
 
         The tokenizers' own option for this is not enough: vocabularies of sentencepiece hold the names as pieces.
+
+        Raises:
+            DataError: If it is not text, or has halves of surrogate pairs.
         """
+        try:
+            text.encode()
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise DataError(f"{repr(text)[:80]} cannot be encoded. Give valid Unicode text.") from error
         for name in self._special_names:
             if name in text:
                 text = text.replace(name, f"({name[1:]}")
@@ -191,18 +201,14 @@ class Backbone(nn.Module):
     def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
-        try:
-            texts = [[text if separators else self.without_special_tokens(text) for text in item] for item in items]
-            with self.lock:  # setting truncation changes the tokenizer
-                batch = self.tokenizer(
-                    [item[0] for item in texts],
-                    [item[1] for item in texts] if len(items[0]) == 2 else None,
-                    truncation="longest_first",
-                    max_length=self.max_length - (self._end_token is not None),
-                )
-        except (TypeError, ValueError) as error:
-            wrong = next((text for item in items for text in item if not _is_text(text)), None)
-            raise DataError(f"{repr(wrong)[:80]} cannot be encoded. Give valid Unicode text.") from error
+        texts = items if separators else [tuple(map(self.without_special_tokens, item)) for item in items]
+        with self.lock:  # setting truncation changes the tokenizer
+            batch = self.tokenizer(
+                [item[0] for item in texts],
+                [item[1] for item in texts] if len(texts[0]) == 2 else None,
+                truncation="longest_first",
+                max_length=self.max_length - (self._end_token is not None),
+            )
         return batch.encodings
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -312,10 +318,10 @@ class Backbone(nn.Module):
         Returns:
             n tensors on the CPU without gradient; equal texts share one.
         """
-        owner = owner or self.fingerprint
         unique = list(dict.fromkeys(items))
+        key = (owner or self.fingerprint, role, self._together(unique))
         with self.lock, torch.no_grad():
-            known = dict(zip(unique, self.cache.get_many([(owner, role, *item) for item in unique]), strict=True))
+            known = dict(zip(unique, self.cache.get_many([(*key, *item) for item in unique]), strict=True))
             missing = [item for item, value in known.items() if value is None]
             rows = tokenize(missing) if missing else []
             _warn_truncated(missing, rows, self.max_length)
@@ -324,11 +330,21 @@ class Backbone(nn.Module):
                 for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
                     known[missing[i]] = value.detach().cpu().clone()
                 # Batch by batch: what is done stays known if `progress` stops the work.
-                self.cache.put_many(((owner, role, *missing[i]), known[missing[i]]) for i in batch)
+                self.cache.put_many(((*key, *missing[i]), known[missing[i]]) for i in batch)
                 done += len(batch)
                 if progress:
                     progress(done, len(missing))
         return [known[item] for item in items]
+
+    def _together(self, items: Sequence[Item]) -> int | None:
+        """Give a mark of the texts that are computed together, where that shows in the result; else None.
+
+        In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as one
+        comparison, therefore shares vectors only with requests for the same texts: the same call gives the same numbers,
+        whatever was asked before. Large ones share by text, and in float32 all do.
+        """
+        exact = self.dtype in (torch.float32, torch.float64)
+        return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))
 
 
 def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
@@ -364,10 +380,6 @@ def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:

@@ -137,7 +137,7 @@ class ConditionalEncoder(ConditionalScorer):
         """Encode every sentence under every condition: (m, n, d) float32."""
         items = [(sentence, condition) for condition in conditions for sentence in sentences]
         vectors = self._encode(items, progress)
-        return vectors.view(len(conditions), len(sentences), -1).numpy()
+        return vectors.view(len(conditions), len(sentences), vectors.shape[-1]).numpy()
 
     def similarity_grid(
         self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
@@ -259,6 +259,8 @@ class SeparableEncoder(ConditionalEncoder):
             (m, n, d) float32 on the CPU.
         """
         sentences, conditions = sentences.to(self.backbone.device), conditions.to(self.backbone.device)
+        if not len(conditions):
+            return torch.zeros(0, *sentences.shape)
         index = torch.zeros(len(sentences), dtype=torch.long, device=sentences.device)
         return torch.stack([self.compose(sentences, condition[None], index).cpu() for condition in conditions])
 

@@ -79,14 +79,9 @@ class CrossEncoder(ConditionalScorer):
         separator = self.backbone.tokenizer.sep_token
         if separator is None:
             raise ConfigError(f"{self.backbone.name} has no separator token. Choose a BERT or RoBERTa type.")
-        sentence1, sentence2, condition = (
-            text if text is None else self.backbone.without_special_tokens(text)
-            for text in (sentence1, sentence2, condition)
-        )
-        both = [sentence1, sentence2]
-        parts = {"sentences": both, "condition": [condition or ""]}.get(self.method_config.inputs)
-        if parts is None:
-            parts = both if condition is None else [*both, condition]
+        both = [self.backbone.without_special_tokens(text) for text in (sentence1, sentence2)]
+        last = [] if condition is None else [self.backbone.without_special_tokens(condition)]
+        parts = {"all": [*both, *last], "sentences": both, "condition": last}[self.method_config.inputs]
         return f" {separator} ".join(parts)
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:

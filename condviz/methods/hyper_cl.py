@@ -112,7 +112,7 @@ class HyperCL(SeparableEncoder):
         sentences, conditions = sentences.to(self.backbone.device), conditions.to(self.backbone.device)
         first, *rest = self.factors(conditions)
         columns = first.permute(1, 0, 2).reshape(first.shape[1], -1)
-        grid = (sentences @ columns).view(len(sentences), len(conditions), -1).transpose(0, 1)
+        grid = (sentences @ columns).view(len(sentences), len(conditions), first.shape[2]).transpose(0, 1)
         for factor in rest:
             if scores_only:
                 factor = torch.linalg.qr(factor.transpose(1, 2), mode="r").R.transpose(1, 2)
