@@ -124,11 +124,16 @@ class Backbone(nn.Module):
         return self._layers
 
     @property
-    def fingerprint(self) -> str:
-        """Identity of weights and precision, 64 hex digits. Changes when the weights are trained."""
+    def weights_hash(self) -> str:
+        """Identity of the weights, 64 hex digits. Changes when they are trained."""
         if self._hash is None:
             self._hash = self.digest or hash_tensors(self.model.state_dict().items())
-        return hashlib.sha256(f"{self._hash} {self.dtype}".encode()).hexdigest()
+        return self._hash
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of weights and precision, 64 hex digits."""
+        return hashlib.sha256(f"{self.weights_hash} {self.dtype}".encode()).hexdigest()
 
     def train(self, mode: bool = True) -> Backbone:
         """Switch between training and inference; after training the cache no longer answers for the old weights.
@@ -339,9 +344,9 @@ class Backbone(nn.Module):
     def _together(self, items: Sequence[Item]) -> int | None:
         """Give a mark of the texts that are computed together, where that shows in the result; else None.
 
-        In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as one
-        comparison, therefore shares vectors only with requests for the same texts: the same call gives the same numbers,
-        whatever was asked before. Large ones share by text, and in float32 all do.
+        In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as
+        one comparison, therefore shares vectors only with requests for the same texts: the same call gives the same
+        numbers, whatever was asked before. Large ones share by text, and in float32 all do.
         """
         exact = self.dtype in (torch.float32, torch.float64)
         return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
-from functools import cache
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from condviz.backbone import Progress
+from condviz.analysis.reference import percentile, reference_scores
 from condviz.data.texts import MAX_CONDITIONS, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.cross_encoder import CrossEncoder
-from condviz.paths import ASSETS
-from condviz.types import Comparison, Pair
-
-REFERENCE_PAIRS = ASSETS / "reference_pairs.csv"
-
-_reference_scores: WeakKeyDictionary[ConditionalScorer, np.ndarray] = WeakKeyDictionary()
+from condviz.types import Comparison
 
 
 def compare(
@@ -64,32 +56,6 @@ def compare(
         percentiles=np.stack(percentiles),
         notes=_notes(models, sentence1, sentence2, conditions),
     )
-
-
-@cache
-def reference_pairs() -> tuple[Pair, ...]:
-    """Read the stored pairs that percentiles refer to: written for this project, balanced over labels 1 to 5."""
-    with REFERENCE_PAIRS.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Pair(row["sentence1"], row["sentence2"], row["condition"], float(row["label"]))
-            for row in csv.DictReader(file)
-        )
-
-
-def reference_scores(model: ConditionalScorer, *, progress: Progress | None = None) -> np.ndarray:
-    """Give the scores of the reference pairs by a model in ascending order, computed once per loaded model."""
-    known = _reference_scores.get(model)
-    if known is None:
-        pairs = reference_pairs()
-        columns = ([getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition"))
-        known = _reference_scores[model] = np.sort(model.score(*columns, progress=progress))
-    return known
-
-
-def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Give the share of reference scores below each score, equal ones counted half, in [0, 100], float32."""
-    below = np.searchsorted(reference, scores, side="left") + np.searchsorted(reference, scores, side="right")
-    return (50.0 * below / len(reference)).astype(np.float32)
 
 
 def _notes(

@@ -80,14 +80,18 @@ class ConditionalScorer(nn.Module, ABC):
         """Score p pairs without any condition, by the same weights: (p,) float32."""
 
     @property
-    def fingerprint(self) -> str:
-        """Identity of everything that decides the scores: weights, precision, settings; 64 hex digits."""
+    def weights_hash(self) -> str:
+        """Identity of weights and settings, 64 hex digits; the same in every precision."""
         if self._head_hash is None:
             self._head_hash = hash_tensors(self.head_state().items())
         settings = json.dumps([self.name, asdict(self.method_config)], sort_keys=True)
         # The backbone's is asked for each time: it may have been trained through another method that shares it.
-        parts = f"{settings} {self._head_hash} {self.backbone.fingerprint}"
-        return hashlib.sha256(parts.encode()).hexdigest()
+        return hashlib.sha256(f"{settings} {self._head_hash} {self.backbone.weights_hash}".encode()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of everything that decides the scores: weights, settings and precision; 64 hex digits."""
+        return hashlib.sha256(f"{self.weights_hash} {self.backbone.dtype}".encode()).hexdigest()
 
     def head_state(self) -> dict[str, Tensor]:
         """Give the weights that the method adds to the encoder."""

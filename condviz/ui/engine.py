@@ -25,7 +25,7 @@ def _describe(name: str) -> ModelInfo:
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
-    from condviz.analysis.compare import reference_scores
+    from condviz.analysis.reference import reference_scores
     from condviz.registry import load
 
     model = load(name)

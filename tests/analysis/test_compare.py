@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from condviz.analysis import compare as module
+from condviz.analysis import reference as module
 from condviz.analysis.attribution import leave_one_word_out
-from condviz.analysis.compare import compare, percentile, reference_pairs, reference_scores
+from condviz.analysis.compare import compare
 from condviz.analysis.finder import rank_conditions
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
@@ -54,25 +54,6 @@ def test_the_answer_is_plain_json(models: list[ConditionalScorer]) -> None:
     assert json.loads(json.dumps(answer, allow_nan=False)) == answer
     assert list(answer) == ["models", "conditions", "scores", "unconditional", "percentiles"]
     assert answer["models"] == list(METHODS)
-
-
-def test_percentiles_count_equal_scores_half() -> None:
-    reference = np.array([0.1, 0.2, 0.2, 0.9], dtype=np.float32)
-    scores = np.array([0.0, 0.1, 0.2, 0.5, 0.9, 1.0], dtype=np.float32)
-    np.testing.assert_allclose(percentile(scores, reference), [0, 12.5, 50, 75, 87.5, 100])
-
-
-def test_reference_scores_are_computed_once_and_sorted(models: list[ConditionalScorer]) -> None:
-    first = reference_scores(models[0])
-    assert reference_scores(models[0]) is first
-    assert (np.diff(first) >= 0).all()
-
-
-def test_stored_reference_pairs_cover_the_labels() -> None:
-    pairs = reference_pairs()
-    assert len(pairs) >= 50
-    assert {pair.label for pair in pairs} == {1.0, 2.0, 3.0, 4.0, 5.0}
-    assert all(pair.sentence1 and pair.sentence2 and pair.condition for pair in pairs)
 
 
 def test_cut_texts_are_noted(models: list[ConditionalScorer]) -> None:

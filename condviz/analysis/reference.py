@@ -1,0 +1,93 @@
+"""The yardstick behind percentiles: what each model gives for the stored reference pairs.
+
+Run this again whenever the pairs or the shipped models change: python -m condviz.analysis.reference
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import sys
+from functools import cache
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from condviz.backbone import Progress
+from condviz.data.files import write_text
+from condviz.methods import ConditionalScorer
+from condviz.paths import ASSETS
+from condviz.registry import list_models, load
+from condviz.types import Pair
+
+PAIRS = ASSETS / "reference_pairs.csv"
+SCORES = ASSETS / "reference_scores.json"
+
+_computed: WeakKeyDictionary[ConditionalScorer, np.ndarray] = WeakKeyDictionary()
+
+
+@cache
+def reference_pairs() -> tuple[Pair, ...]:
+    """Read the stored pairs that percentiles refer to: written for this project, balanced over labels 1 to 5."""
+    with PAIRS.open(encoding="utf-8", newline="") as file:
+        return tuple(
+            Pair(row["sentence1"], row["sentence2"], row["condition"], float(row["label"]))
+            for row in csv.DictReader(file)
+        )
+
+
+def reference_scores(model: ConditionalScorer) -> np.ndarray:
+    """Give the scores of the reference pairs by a model in ascending order.
+
+    Those of shipped models are stored; those of others are computed once per loaded model.
+    """
+    known = _computed.get(model)
+    if known is None:
+        stored = _stored().get(model.weights_hash)
+        known = _computed[model] = compute_scores(model) if stored is None else np.array(stored, dtype=np.float32)
+    return known
+
+
+def compute_scores(model: ConditionalScorer, *, progress: Progress | None = None) -> np.ndarray:
+    """Score the reference pairs: float32 in ascending order."""
+    columns = ([getattr(pair, name) for pair in reference_pairs()] for name in ("sentence1", "sentence2", "condition"))
+    return np.sort(model.score(*columns, progress=progress))
+
+
+def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """Give the share of reference scores below each score, equal ones counted half, in [0, 100], float32."""
+    below = np.searchsorted(reference, scores, side="left") + np.searchsorted(reference, scores, side="right")
+    return (50.0 * below / len(reference)).astype(np.float32)
+
+
+def pairs_digest() -> str:
+    """Give the SHA-256 of the pairs that stored scores belong to, whatever the line ends."""
+    return hashlib.sha256("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()).encode()).hexdigest()
+
+
+@cache
+def _stored() -> dict[str, list[float]]:
+    """Read stored scores by the hash of the weights; nothing where they belong to other pairs."""
+    if not SCORES.is_file():
+        return {}
+    content = json.loads(SCORES.read_text(encoding="utf-8"))
+    if content["pairs"] != pairs_digest():
+        return {}
+    return {model["weights"]: model["scores"] for model in content["models"].values()}
+
+
+def main() -> None:
+    """Score the reference pairs with every model, in float32, and store the result."""
+    models = {}
+    for name in list_models():
+        model = load(name, precision="float32")
+        scores = [round(float(score), 5) for score in compute_scores(model)]
+        models[name] = {"weights": model.weights_hash, "scores": scores}
+        sys.stdout.write(f"{name}: {len(scores)} pairs, median {float(np.median(scores)):.3f}\n")
+    rows = ",\n".join(f" {json.dumps(name)}: {json.dumps(content)}" for name, content in models.items())
+    write_text(SCORES, f'{{"pairs": "{pairs_digest()}", "models": {{\n{rows}\n}}}}\n')
+
+
+if __name__ == "__main__":
+    main()
