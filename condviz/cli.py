@@ -1,4 +1,4 @@
-"""The command line: python -m condviz serve | models | score | evaluate.
+"""The command line: python -m condviz serve | models | score | evaluate | data.
 
 User errors give one line on standard error and exit code 2. Results go to standard output, everything else to standard
 error, so that output can be piped.
@@ -7,6 +7,7 @@ error, so that output can be piped.
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
 
 if TYPE_CHECKING:
+    from condviz.data.corpora import Survey
     from condviz.data.tables import PairTable
     from condviz.evaluation.csts import EvaluationReport, Metric, Subset
     from condviz.methods.base import ConditionalScorer
@@ -60,7 +62,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="serve | models | score | evaluate")
+    commands = parser.add_subparsers(
+        title="commands", required=True, metavar="serve | models | score | evaluate | data"
+    )
 
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
@@ -97,7 +101,30 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: 1000; 0: none)")
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     evaluate.set_defaults(command=_evaluate)
+    _add_data(commands)
     return parser
+
+
+def _add_data(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    data = commands.add_parser(
+        "data",
+        help="list the corpora, and build pairs",
+        description="List the corpora for training and testing: licence, source, expected files, what was found. They "
+        "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
+    )
+    data.add_argument("--json", action="store_true", help="print JSON")
+    data.set_defaults(command=_data)
+    actions = data.add_subparsers(title="actions", metavar="build")
+    build = actions.add_parser(
+        "build", help="write rated pairs", description="Write the rated pairs of one part of a corpus, as a table."
+    )
+    build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
+    build.add_argument(
+        "--split", required=True, metavar="PART", help="train, dev, test, or another part that is listed"
+    )
+    build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
+    build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
+    build.set_defaults(command=_build_data)
 
 
 def _add_model_options(parser: argparse.ArgumentParser, *, help_suffix: str, required: bool = False) -> None:
@@ -214,6 +241,76 @@ def _evaluate(options: argparse.Namespace) -> None:
         content = {"data": options.data, "models": [report.to_dict() for report in reports]}
         write_text(options.json, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     print(_report(reports))
+
+
+def _data(options: argparse.Namespace) -> None:
+    from condviz.data.corpora import CORPORA, survey
+
+    surveys = [survey(name) for name in CORPORA]
+    if options.json:
+        print(json.dumps([item.to_dict() for item in surveys], indent=2, ensure_ascii=False))
+    else:
+        legend = (
+            "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
+        )
+        print("\n\n".join([*(_survey(item) for item in surveys), legend]))
+
+
+def _survey(item: Survey) -> str:
+    files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
+    facts = (
+        ("licence", item.corpus.licence),
+        ("source", item.corpus.source),
+        ("looked in", item.folder),
+        ("files", ", ".join(files)),
+    )
+    rows = [
+        (
+            part.name,
+            "-" if part.rows is None else f"{part.rows:,}",
+            "-" if part.pairs is None else f"{part.pairs:,}",
+            *(
+                (f"{100 * part.shortcuts.condition:.1f}", f"{100 * part.shortcuts.overlap:.1f}")
+                if part.shortcuts
+                else "--"
+            ),
+        )
+        for part in item.parts
+    ]
+    head = ("part", "texts", "pairs", "by wording", "by shared words")
+    table = _table(head, rows, right={1, 2, 3, 4})
+    lines = [f"{item.corpus.name}: {item.corpus.title}", *(f"{key:<10} {value}" for key, value in facts), table]
+    lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
+    return "\n  ".join("\n".join(lines).split("\n"))
+
+
+def _build_data(options: argparse.Namespace) -> None:
+    from condviz.data.corpora import CORPORA, build, format_rows
+    from condviz.data.files import check_target, write_text
+    from condviz.data.scene_pairs import measure_shortcuts
+
+    if options.out != "-":
+        check_target(options.out)
+    rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
+    if options.out == "-":
+        sys.stdout.write(format_rows(rows))
+    else:
+        write_text(options.out, format_rows(rows))
+    shortcuts = measure_shortcuts(rows)
+    _notes([
+        f"{len(rows) // 2:,} sentence pairs, each under two conditions.",
+        f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
+        f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
+        f"Pass on with: {CORPORA[options.corpus].attribution}.",
+    ])  # fmt: skip
+
+
+def _csts_password() -> str:
+    from condviz.data.csts import ARCHIVE, PASSWORD_VARIABLE, environment_password
+
+    if os.environ.get(PASSWORD_VARIABLE) or not sys.stdin.isatty():
+        return environment_password()
+    return getpass.getpass(f"Password of {ARCHIVE}: ")
 
 
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:

@@ -107,9 +107,9 @@ _STEMS = {
     "noise": _NOISE_STEMS,
 }
 """Beginnings of words that may tell an aspect: generous, since a word too many costs a pair and one too few a label."""
-_SWEEPING = set(
+_SWEEPING = (
     "all both everything every nothing neither nor overall experience evening night visit except but however although "
-    "though too also as well either same".split()
+    "though too also as well either same"
 )
 
 
@@ -152,7 +152,7 @@ def kept_aspects(original: str, edit: str, values: Mapping[str, str]) -> dict[st
     before, after = _clauses(original), _clauses(edit)
     kept, changed = before & after, before ^ after
     words = set().union(*before - after) ^ set().union(*after - before)
-    if words & _SWEEPING:
+    if words.intersection(_SWEEPING.split()):
         return {}
     return {
         name: value

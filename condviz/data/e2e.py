@@ -21,6 +21,9 @@ from condviz.errors import DataError
 
 FILES = {"train": "train-fixed.no-ol.csv", "dev": "devel-fixed.no-ol.csv", "test": "test-fixed.csv"}
 _STEPS = ("low", "average", "high")
+_ADVICE = (
+    "Set CONDVIZ_DATA to the folder above, get the file from github.com/tuetschek/e2e-cleaning, or take another part."
+)
 _SLOT = re.compile(r"([\w ]+)\[([^\[\]]*)\]")
 _NAMES = {
     "name": "name", "eatType": "kind", "food": "cuisine", "priceRange": "price", "rating": "rating",
@@ -165,7 +168,7 @@ def load(folder: Path, split: str) -> tuple[Family, ...]:
                     taken.add(text)
                     groups[row["mr"]].append(Scene("base", text, aspects))
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Set CONDVIZ_DATA to the folder above.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is damaged: {error}. Restore the file.") from error
     return tuple(

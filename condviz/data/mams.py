@@ -17,6 +17,9 @@ from condviz.data.scenes import Aspect, Family, Scene
 from condviz.errors import DataError
 
 FILES = {"train": "train.xml", "dev": "val.xml", "test": "test.xml"}
+_ADVICE = (
+    "Set CONDVIZ_DATA to the folder above, get the file from github.com/siat-nlp/MAMS-for-ABSA, or take another part."
+)
 POLARITIES = ("negative", "neutral", "positive")
 LEFT_OUT = "miscellaneous"
 
@@ -125,7 +128,7 @@ def load(folder: Path, split: str) -> tuple[Family, ...]:
     try:
         root = ElementTree.parse(path).getroot()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Set CONDVIZ_DATA to the folder above.") from error
+        raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
     except ElementTree.ParseError as error:
         raise DataError(f"{path} is not whole XML ({error}). It may be cut off; restore the file.") from error
     families = []

@@ -17,7 +17,7 @@ of no other family. In dev it stands for unseen conditions, so that held-out asp
 are chosen. No family is in two of train, dev, test and held-out domains, and no wording of the three unseen parts
 (phrasings, aspects, own aspects) occurs in training.
 
-Which families and wordings go where depends on a hash of their names alone: a family that is added later moves no other.
+Which families and wordings go where depends on a hash of their names alone: a family added later moves no other.
 """
 
 from __future__ import annotations

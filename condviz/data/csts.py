@@ -1,0 +1,261 @@
+"""C-STS: the official files, as their owners give them out, and the re-annotated labels of L-CSTS.
+
+The archive is what `openssl aes-256-cbc -a -salt -pbkdf2` makes of a tar file: base64 of "Salted__", eight bytes of
+salt and the encrypted file; key and initial vector come from the password by PBKDF2 with SHA-256 and 10,000 rounds.
+Python has PBKDF2 but no AES, so `cryptography` (extra "csts") decrypts, in memory: nothing readable is written.
+
+Whoever uses C-STS agrees not to share its decrypted content or the password.
+
+Source: Deshpande et al. 2023, arXiv:2305.15093, https://github.com/princeton-nlp/c-sts; labels: Tu et al. 2024,
+arXiv:2406.03673, https://github.com/brandeis-llc/L-CSTS; seen and unseen conditions: Yoo et al. 2024, arXiv:2403.09490.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import csv
+import hashlib
+import io
+import os
+import random
+import tarfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from condviz.data.scene_pairs import RatedPair
+from condviz.data.tables import read_pairs
+from condviz.errors import DataError, require
+from condviz.types import Pair
+
+ARCHIVE = "csts.tar.enc"
+FILES = {"train": "csts_train.csv", "dev": "csts_validation.csv", "test": "csts_test.csv"}
+REANNOTATED = ("csts-val-reannotated.tsv", "csts_dev_reannotated.tsv")
+"""Names of the L-CSTS file: in its repository, and in its README."""
+_TENTHS = ("train90", "dev10")
+PARTS = (*FILES, "reannotated", *_TENTHS)
+PASSWORD_VARIABLE = "CONDVIZ_CSTS_PASSWORD"
+
+_MAGIC, _SALT_BYTES, _ROUNDS = b"Salted__", 8, 10_000
+_BLOCK, _TAR_HEADER = 16, 512
+
+
+def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple[Pair, ...]:
+    """Read one part, from its CSV file if that is there, else from the archive.
+
+    Args:
+        folder: Where the files are.
+        part: "train", "dev" (official validation), "test" (no labels), or "reannotated": dev with the labels of L-CSTS,
+            without the rows that its authors found invalid; "train90" and "dev10": train, divided for the study of
+            unseen conditions (Hyper-CL, section 5.3), with dev as its test.
+        password: Asked for the password of the archive, if the archive is needed.
+
+    Raises:
+        DataError: If files are missing or damaged, the password is wrong, or a label is no number; says which.
+        MissingExtraError: If the archive is needed and `cryptography` is not installed.
+    """
+    if part not in PARTS:
+        raise DataError(f"There is no part {part!r} of C-STS. There are: {', '.join(PARTS)}.")
+    folder = Path(folder)
+    if part == "reannotated":
+        path = next((folder / name for name in REANNOTATED if (folder / name).is_file()), None)
+        if path is None:
+            raise DataError(f"There is no {REANNOTATED[0]} in {folder}. Get it from github.com/brandeis-llc/L-CSTS.")
+        return reannotate(load(folder, "dev", password=password), path)
+    if part in _TENTHS:
+        return divide(load(folder, "train", password=password))[_TENTHS.index(part)]
+    plain, archive = folder / FILES[part], folder / ARCHIVE
+    if plain.is_file():
+        return read_pairs(plain).pairs
+    if not archive.is_file():
+        raise DataError(
+            f"There is neither {FILES[part]} nor {ARCHIVE} in {folder}. Get the archive from "
+            "github.com/princeton-nlp/c-sts and its password from the form named there."
+        )
+    files = decrypt(archive.read_bytes(), password(), name=str(archive))
+    if FILES[part] not in files:
+        raise DataError(f"{archive} has no {FILES[part]}, only {', '.join(sorted(files)) or 'no file'}. Get it again.")
+    content = io.BytesIO(files[FILES[part]])
+    content.name = FILES[part]
+    return read_pairs(content).pairs
+
+
+def environment_password() -> str:
+    """Give the password of C-STS from the environment.
+
+    Raises:
+        DataError: If it is not set.
+    """
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if not password:
+        raise DataError(
+            f"{ARCHIVE} needs its password: set {PASSWORD_VARIABLE}, or run `condviz data build csts` in a "
+            "terminal, which asks for it."
+        )
+    return password
+
+
+def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, bytes]:
+    """Give the files in an archive of the official form.
+
+    Args:
+        content: The archive, in base64 or raw.
+        password: As sent by the owners.
+        name: For messages.
+
+    Returns:
+        File name without folders -> content.
+
+    Raises:
+        DataError: If the archive is cut off or no such archive, or the password is wrong.
+        MissingExtraError: If `cryptography` is not installed.
+    """
+    cut = f"{name} is cut off or damaged. Get it again from github.com/princeton-nlp/c-sts."
+    raw = _raw(content, name, cut)
+    salt, encrypted = raw[len(_MAGIC) :][:_SALT_BYTES], raw[len(_MAGIC) + _SALT_BYTES :]
+    if len(encrypted) < _TAR_HEADER or len(encrypted) % _BLOCK:
+        raise DataError(cut)
+    data = _decrypt_blocks(encrypted, password, salt)
+    # The right password gives a tar header, checksum and all, even where the end is missing.
+    try:
+        tarfile.TarInfo.frombuf(data[:_TAR_HEADER], "utf-8", "surrogateescape")
+    except tarfile.HeaderError as error:
+        raise DataError(
+            f"The password does not open {name}. Check it for blanks and capital letters, or request it again."
+        ) from error
+    padding = data[-1]
+    if not 1 <= padding <= _BLOCK or data[-padding:] != bytes([padding]) * padding:
+        raise DataError(cut)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data[:-padding])) as archive:
+            return {
+                Path(member.name).name: archive.extractfile(member).read()
+                for member in archive
+                if member.isfile() and not Path(member.name).name.startswith(".")
+            }
+    except tarfile.TarError as error:
+        raise DataError(cut) from error
+
+
+def _raw(content: bytes, name: str, cut: str) -> bytes:
+    if content.startswith(_MAGIC):
+        return content
+    stripped = b"".join(content.split())
+    if not stripped.startswith(base64.b64encode(_MAGIC)[:10]):
+        raise DataError(f"{name} is no archive made by openssl with a password. Get {ARCHIVE} again, unchanged.")
+    try:
+        return base64.b64decode(stripped, validate=True)
+    except binascii.Error as error:
+        raise DataError(cut) from error
+
+
+def _decrypt_blocks(encrypted: bytes, password: str, salt: bytes) -> bytes:
+    require("cryptography", "csts")
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    secret = hashlib.pbkdf2_hmac("sha256", password.encode("utf-8", "surrogateescape"), salt, _ROUNDS, dklen=48)
+    decryptor = Cipher(algorithms.AES(secret[:32]), modes.CBC(secret[32:])).decryptor()
+    return decryptor.update(encrypted) + decryptor.finalize()
+
+
+def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
+    """Give official validation rows the labels of L-CSTS, joined by position; rows labelled -1 (invalid) are dropped.
+
+    Args:
+        pairs: All official validation rows, in their order.
+        path: TSV file with the columns uid and reannotated-label.
+
+    Raises:
+        DataError: If the file cannot be read, has another number of rows, or a label is not -1 or from 1 to 5.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t")
+            if "reannotated-label" not in (reader.fieldnames or ()):
+                found = ", ".join(reader.fieldnames or ())[:100]
+                raise DataError(f"{path} has no column reannotated-label, only: {found}. Get the L-CSTS file again.")
+            labels = [row["reannotated-label"] for row in reader]
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror}. Get it from github.com/brandeis-llc/L-CSTS."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start:,}). Get the L-CSTS file again.") from error
+    if len(labels) != len(pairs):
+        raise DataError(
+            f"{path} has {len(labels):,} labels, but the official validation file has {len(pairs):,} rows. "
+            "They are joined by position: use both files whole and in their order."
+        )
+    values = [_label(label, f"{path}, row {number}") for number, label in enumerate(labels, start=1)]
+    return tuple(replace(pair, label=value) for pair, value in zip(pairs, values, strict=True) if value is not None)
+
+
+def _label(text: str | None, place: str) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = 0.0
+    if value == -1:
+        return None
+    if not 1 <= value <= 5:
+        raise DataError(f"{place}, column reannotated-label: {str(text)[:40]!r} is not a number from 1 to 5, nor -1.")
+    return value
+
+
+def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
+    """Put the two conditions of each sentence pair side by side.
+
+    Rows without a label, and those that are left over (a condition whose partner was dropped), are left out.
+
+    Args:
+        pairs: Rows of any table, in any order.
+        name: For messages.
+
+    Returns:
+        Rows as `build_pairs` gives them, with the label as it is and no aspect; sentence pairs in their order.
+
+    Raises:
+        DataError: If there is no row, no label, or no sentence pair with two conditions.
+    """
+    if not pairs:
+        raise DataError(f"{name} is empty: no row is left. Loosen the filter, or take another part.")
+    groups: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if pair.label is not None:
+            groups[pair.sentence1, pair.sentence2].append(pair)
+    if not groups:
+        raise DataError(f"{name} has {len(pairs):,} rows but no label (the labels of C-STS's test are kept secret).")
+    twos = [
+        (first, second)
+        for group in groups.values()
+        for first, second in zip(group[::2], group[1::2], strict=False)
+        if first.condition.strip() != second.condition.strip()
+    ]
+    if not twos:
+        raise DataError(
+            f"{name} has {len(pairs):,} rows, but each sentence pair under one condition only. Training on pairs needs "
+            "two conditions for the same two sentences: add a second row for each, or train with the loss mse alone."
+        )
+    return [
+        RatedPair(
+            number, row.sentence1, row.sentence2, row.condition, row.label, "", f"{name}:{number}", f"{name}:{number}"
+        )
+        for number, two in enumerate(twos)
+        for row in two
+    ]
+
+
+def divide(train: Sequence[Pair]) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    """Divide the official training rows into nine tenths and one, always the same, by sentence pair.
+
+    As in Hyper-CL's study of unseen conditions: official validation rows are the test there, so the tenth is for
+    choosing. A validation row is unseen if its condition does not occur in the nine tenths.
+    """
+    keys = list(dict.fromkeys((pair.sentence1, pair.sentence2) for pair in train))
+    tenth = set(random.Random(0).sample(keys, len(keys) // 10))
+    return (
+        tuple(pair for pair in train if (pair.sentence1, pair.sentence2) not in tenth),
+        tuple(pair for pair in train if (pair.sentence1, pair.sentence2) in tenth),
+    )
