@@ -104,20 +104,19 @@ class HyperCL(SeparableEncoder):
 
     @torch.no_grad()
     def compose_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
-        """Project n sentences by m matrices, as one large matrix product. See `SeparableEncoder.compose_grid`.
+        """Project n sentences by m matrices, in the precision of the encoder. See `SeparableEncoder.compose_grid`.
 
-        With rank K and `scores_only` the result has K numbers per vector: for W_c2 = L Q with orthonormal rows in Q,
-        inner products of s A L equal those of s A W_c2, at K/d of the cost.
+        With rank K and `scores_only` the result has K numbers per vector: for W = W_c1^T and W W^T = L L^T, inner
+        products of s W_c2 L equal those of s W_c2 W, at K/d of the cost.
         """
-        sentences, conditions = sentences.to(self.backbone.device), conditions.to(self.backbone.device)
-        first, *rest = self.factors(conditions)
-        columns = first.permute(1, 0, 2).reshape(first.shape[1], -1)
-        grid = (sentences @ columns).view(len(sentences), len(conditions), first.shape[2]).transpose(0, 1)
+        device, dtype = self.backbone.device, self.backbone.dtype
+        first, *rest = self.factors(conditions.to(device))
+        columns = first.to(dtype).permute(1, 0, 2).reshape(first.shape[1], -1)  # one large product is faster than m
+        grid = (sentences.to(device, dtype) @ columns).view(len(sentences), len(conditions), first.shape[-1])
+        grid = grid.transpose(0, 1)
         for factor in rest:
-            if scores_only:
-                factor = torch.linalg.qr(factor.transpose(1, 2), mode="r").R.transpose(1, 2)
-            grid = grid @ factor
-        return grid.cpu()
+            grid = grid @ (gram_root(factor) if scores_only else factor).to(dtype)
+        return grid.float().cpu()
 
     @torch.no_grad()
     def condition_matrix(self, condition: str) -> np.ndarray:
@@ -131,3 +130,13 @@ class HyperCL(SeparableEncoder):
     def _bytes_per_row(self) -> int:
         size = self.backbone.hidden_size
         return 8 * size * (size if self.method_config.rank is None else 2 * self.method_config.rank)
+
+
+def gram_root(matrices: Tensor) -> Tensor:
+    """Give L with L L^T = W W^T for each W: (m, k, d) -> (m, k, k)."""
+    wide = matrices.double()
+    gram = wide @ wide.transpose(1, 2)
+    # Keeps matrices without full rank decomposable; below the precision of the result.
+    diagonal = gram.diagonal(dim1=1, dim2=2)
+    diagonal += 1e-12 * diagonal.mean(dim=1, keepdim=True) + 1e-30
+    return torch.linalg.cholesky(gram).to(matrices.dtype)
