@@ -126,7 +126,7 @@ class Backbone(nn.Module):
     @property
     def weights_hash(self) -> str:
         """Identity of the weights, 64 hex digits. Changes when they are trained."""
-        if self._hash is None:
+        if self._hash is None or (self.training and not self.digest):
             self._hash = self.digest or hash_tensors(self.model.state_dict().items())
         return self._hash
 
@@ -326,7 +326,9 @@ class Backbone(nn.Module):
         unique = list(dict.fromkeys(items))
         key = (owner or self.fingerprint, role, self._together(unique))
         with self.lock, torch.no_grad():
-            known = dict(zip(unique, self.cache.get_many([(*key, *item) for item in unique]), strict=True))
+            known: dict[Item, Tensor | None] = dict.fromkeys(unique)
+            if not self.training:  # dropout makes vectors that must not be kept
+                known.update(zip(unique, self.cache.get_many([(*key, *item) for item in unique]), strict=True))
             missing = [item for item, value in known.items() if value is None]
             rows = tokenize(missing) if missing else []
             _warn_truncated(missing, rows, self.max_length)
@@ -334,8 +336,8 @@ class Backbone(nn.Module):
             for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS.get(self.device.type, 1024)):
                 for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
                     known[missing[i]] = value.detach().cpu().clone()
-                # Batch by batch: what is done stays known if `progress` stops the work.
-                self.cache.put_many(((*key, *missing[i]), known[missing[i]]) for i in batch)
+                if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
+                    self.cache.put_many(((*key, *missing[i]), known[missing[i]]) for i in batch)
                 done += len(batch)
                 if progress:
                     progress(done, len(missing))

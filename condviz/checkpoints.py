@@ -169,7 +169,7 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         module, _, leaf = name.rpartition(".")
         parameter = nn.Parameter(value.to(backbone.device, backbone.dtype), requires_grad=False)
         setattr(model.get_submodule(module), leaf, parameter)
-    digest = hash_tensors([("base", torch.tensor(list(backbone.digest.encode()))), *changes.items()])
+    digest = hash_tensors([("base", torch.tensor(list(backbone.weights_hash.encode()))), *changes.items()])
     return Backbone(
         model,
         backbone.tokenizer,

@@ -205,6 +205,25 @@ def test_training_changes_the_identity_and_freezing_keeps_it() -> None:
     assert not torch.equal(backbone.encode([("a cat",)], pooling="mean"), vector)
 
 
+def test_what_dropout_made_is_not_kept() -> None:
+    backbone, expected = tiny_backbone(), tiny_backbone().encode([("a cat",)], pooling="mean")
+    backbone.requires_grad_(False).train()
+    assert not torch.equal(backbone.encode([("a cat",)], pooling="mean"), expected)
+    torch.testing.assert_close(backbone.eval().encode([("a cat",)], pooling="mean"), expected, rtol=0, atol=0)
+    backbone.train()
+    with encoded_rows(backbone) as rows:
+        backbone.encode([("a cat",)], pooling="mean")
+    assert rows == [1]
+
+
+def test_each_step_of_training_is_another_identity() -> None:
+    backbone = tiny_backbone().train()
+    first = backbone.fingerprint
+    with torch.no_grad():
+        next(backbone.parameters()).add_(0.1)
+    assert backbone.fingerprint != first
+
+
 def test_precision_and_seed_are_part_of_the_identity() -> None:
     backbone, other = tiny_backbone(), tiny_backbone(seed=1)
     before = backbone.fingerprint

@@ -82,7 +82,7 @@ class ConditionalScorer(nn.Module, ABC):
     @property
     def weights_hash(self) -> str:
         """Identity of weights and settings, 64 hex digits; the same in every precision."""
-        if self._head_hash is None:
+        if self._head_hash is None or self.training:
             self._head_hash = hash_tensors(self.head_state().items())
         settings = json.dumps([self.name, asdict(self.method_config)], sort_keys=True)
         # The backbone's is asked for each time: it may have been trained through another method that shares it.
