@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 
 from condviz.backbone import Backbone
 from condviz.errors import ConfigError
-from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, gram_root
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
 
 SIZE = 32
@@ -120,3 +120,13 @@ def test_ranks_that_cannot_be(rank: object) -> None:
         HyperCLConfig(rank=rank)
     with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
         make(rank=33)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-4, 1.0, 1e4])
+def test_matrices_without_full_rank_have_a_root(value: float) -> None:
+    torch.manual_seed(0)
+    row = value * torch.randn(2, 1, 384)
+    matrices = torch.cat([row.expand(2, 60, 384), value * torch.randn(2, 4, 384)], dim=1)
+    root, gram = gram_root(matrices), matrices @ matrices.transpose(1, 2)
+    assert root.isfinite().all()
+    torch.testing.assert_close(root @ root.transpose(1, 2), gram, rtol=1e-4, atol=1e-3 * value**2 + 1e-12)
