@@ -231,6 +231,91 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
     assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in capsys.readouterr().err
 
 
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the folder of the corpora, with a C-STS validation file in it."""
+    monkeypatch.setenv("CONDVIZ_DATA", str(tmp_path))
+    monkeypatch.delenv("CONDVIZ_CSTS_PASSWORD", raising=False)
+    (tmp_path / "csts").mkdir()
+    (tmp_path / "csts" / "csts_validation.csv").write_text(
+        "sentence1,sentence2,condition,label\na b,a c,x,1\na b,a c,y,5\nd,e,y,2\nd,e,x,4\n"
+    )
+    return tmp_path
+
+
+def test_data_lists_what_is_there_and_what_is_missing(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data"]) == 0
+    printed = capsys.readouterr().out
+    assert f"looked in  {data / 'csts'}" in printed
+    assert "csts.tar.enc (missing), csts_train.csv (missing), csts_validation.csv, " in printed
+    assert "  dev              4      2        50.0" in printed
+    assert f"{data / 'mams' / 'train.xml'} cannot be read" in printed
+    assert printed.count("neither csts_train.csv nor csts.tar.enc") == 1
+    assert cli.main(["data", "--json"]) == 0
+    listed = {corpus["name"]: corpus for corpus in json.loads(capsys.readouterr().out)}
+    assert listed["scenes"]["licence"] == "CC BY 4.0"
+    assert [part["pairs"] for part in listed["csts"]["parts"]] == [None, 2, None, None, None, None]
+
+
+def test_data_build_writes_a_table_that_evaluate_reads(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "pairs.csv"
+    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "note: 2 sentence pairs, each under two conditions." in captured.err
+    assert "must not be passed on decrypted" in captured.err
+    assert cli.main(["evaluate", "--model", "words", "--data", str(out), "--resamples", "0"]) == 0
+    capsys.readouterr()
+    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", "-"]) == 0
+    assert capsys.readouterr().out == out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
+        (["mams", "--split", "val", "--out", "-"], "There is no part 'val' of mams. There are: train, dev, test."),
+        (["mams", "--split", "dev", "--out", "-"], "val.xml cannot be read"),
+        (["csts", "--split", "train", "--out", "-"], "neither csts_train.csv nor csts.tar.enc"),
+        (["csts", "--split", "dev", "--out", "no/out.csv"], "The folder of no/out.csv does not exist"),
+    ],
+)
+def test_data_build_errors_are_one_line(
+    words: list[str], message: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["data", "build", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_the_password_is_asked_for_in_a_terminal_only(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "csts" / "csts.tar.enc").write_bytes(b"no archive")
+    asked: list[str] = []
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return "secret"
+
+    monkeypatch.setattr("getpass.getpass", ask)
+    words = ["data", "build", "csts", "--split", "train", "--out", "-"]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    assert cli.main(words) == 2
+    assert "set CONDVIZ_CSTS_PASSWORD" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    assert cli.main(words) == 2
+    assert asked == ["Password of csts.tar.enc: "]
+    assert "is no archive made by openssl" in capsys.readouterr().err
+    monkeypatch.setenv("CONDVIZ_CSTS_PASSWORD", "secret")
+    assert cli.main(words) == 2
+    assert len(asked) == 1
+
+
 def test_a_reader_that_leaves_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)

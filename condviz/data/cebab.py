@@ -108,7 +108,7 @@ _STEMS = {
 }
 """Beginnings of words that may tell an aspect: generous, since a word too many costs a pair and one too few a label."""
 _SWEEPING = (
-    "all both everything every nothing neither nor overall experience evening night visit except but however although "
+    "all both everything every nothing neither nor overall experience evening night visit except however although "
     "though too also as well either same"
 )
 

@@ -1,0 +1,232 @@
+"""The official C-STS files: an archive of the same form, made here, and everything that can be wrong with it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from condviz.data import csts
+from condviz.errors import DataError, MissingExtraError
+from condviz.types import Pair
+
+PASSWORD = "a pässword with blanks"
+HEADER = "sentence1,sentence2,condition,label\n"
+TABLE = HEADER + "".join(
+    f"A man runs {i}.,Two men swim {i}.,the sport,1\nA man runs {i}.,Two men swim {i}.,the weather {i % 7},4\n"
+    for i in range(40)
+)
+HIDDEN = HEADER + "a b,c d,x,-1\na b,c d,y,-1\n"
+
+
+def tar(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def encrypt(content: bytes, password: str = PASSWORD) -> bytes:
+    """Do what `openssl aes-256-cbc -a -salt -pbkdf2` does."""
+    salt = b"\x01\x02\x03\x04\x05\x06\x07\x08"
+    secret = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 10_000, dklen=48)
+    padding = 16 - len(content) % 16
+    encryptor = Cipher(algorithms.AES(secret[:32]), modes.CBC(secret[32:])).encryptor()
+    encrypted = encryptor.update(content + bytes([padding]) * padding) + encryptor.finalize()
+    text = base64.b64encode(b"Salted__" + salt + encrypted)
+    return b"\n".join(text[start : start + 64] for start in range(0, len(text), 64)) + b"\n"
+
+
+@pytest.fixture(scope="module")
+def archive() -> bytes:
+    return encrypt(tar({"csts_train.csv": TABLE, "./csts_validation.csv": TABLE, "csts_test.csv": HIDDEN, "._x": "-"}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, archive: bytes) -> Path:
+    (tmp_path / csts.ARCHIVE).write_bytes(archive)
+    return tmp_path
+
+
+def password() -> str:
+    return PASSWORD
+
+
+def never() -> str:
+    pytest.fail("the password was asked for")
+
+
+def test_the_archive_is_read_in_memory(folder: Path) -> None:
+    pairs = csts.load(folder, "train", password=password)
+    assert len(pairs) == 80
+    assert pairs[0] == Pair("A man runs 0.", "Two men swim 0.", "the sport", 1.0)
+    assert [pair.label for pair in csts.load(folder, "test", password=password)] == [None, None]
+    assert [path.name for path in folder.iterdir()] == [csts.ARCHIVE]
+
+
+def test_plain_files_need_no_password(tmp_path: Path) -> None:
+    (tmp_path / "csts_validation.csv").write_text(TABLE)
+    assert len(csts.load(tmp_path, "dev", password=never)) == 80
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_what_openssl_makes_is_read(tmp_path: Path) -> None:
+    (tmp_path / "csts.tar").write_bytes(tar({"csts_train.csv": TABLE}))
+    options = ["-a", "-salt", "-pbkdf2", "-in", "csts.tar", "-out", csts.ARCHIVE, "-pass", f"pass:{PASSWORD}"]
+    subprocess.run(["openssl", "aes-256-cbc", *options], cwd=tmp_path, check=True)
+    files = csts.decrypt((tmp_path / csts.ARCHIVE).read_bytes(), PASSWORD)
+    assert files == {"csts_train.csv": TABLE.encode()}
+
+
+def test_base64_on_one_line_and_raw_bytes_are_read(archive: bytes) -> None:
+    line = archive.replace(b"\n", b"")
+    assert csts.decrypt(line, PASSWORD) == csts.decrypt(archive, PASSWORD)
+    assert csts.decrypt(base64.b64decode(line), PASSWORD) == csts.decrypt(archive, PASSWORD)
+
+
+@pytest.mark.parametrize("wrong", ["", "a password", PASSWORD + " ", PASSWORD.upper(), "\udcff"])
+def test_a_wrong_password_is_told_from_a_cut_archive(archive: bytes, wrong: str) -> None:
+    with pytest.raises(DataError, match=r"The password does not open csts\.tar\.enc\. Check it"):
+        csts.decrypt(archive, wrong)
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("unit", [1, 4, 64])
+def test_a_cut_archive_is_told_from_a_wrong_password(archive: bytes, kept: float, unit: int) -> None:
+    line = archive.replace(b"\n", b"")
+    end = int(len(line) * kept) // unit * unit
+    with pytest.raises(DataError, match="is cut off or damaged"):
+        csts.decrypt(line[:end], PASSWORD)
+
+
+def test_a_damaged_character_is_found(archive: bytes) -> None:
+    with pytest.raises(DataError, match="is cut off or damaged"):
+        csts.decrypt(archive[:200] + b"*" + archive[201:], PASSWORD)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"<html>not found</html>", b"version https://git-lfs"])
+def test_another_file_is_no_archive(content: bytes) -> None:
+    with pytest.raises(DataError, match="is no archive made by openssl"):
+        csts.decrypt(content, PASSWORD)
+
+
+def test_an_archive_without_the_file_names_what_it_has(tmp_path: Path) -> None:
+    (tmp_path / csts.ARCHIVE).write_bytes(encrypt(tar({"readme.txt": "x"})))
+    with pytest.raises(DataError, match=r"has no csts_train\.csv, only readme\.txt"):
+        csts.load(tmp_path, "train", password=password)
+
+
+def test_missing_files_say_where_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match=r"neither csts_train\.csv nor csts\.tar\.enc .* github\.com/princeton-nlp/c-sts"
+    ):
+        csts.load(tmp_path, "train", password=never)
+    with pytest.raises(DataError, match=r"no csts-val-reannotated\.tsv .* github\.com/brandeis-llc/L-CSTS"):
+        csts.load(tmp_path, "reannotated", password=never)
+    with pytest.raises(DataError, match=r"no part 'val' of C-STS\. There are: train, dev, test"):
+        csts.load(tmp_path, "val", password=never)
+
+
+def test_without_cryptography_the_extra_is_named(archive: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(MissingExtraError, match=r"condviz\[csts\]"):
+        csts.decrypt(archive, PASSWORD)
+
+
+def test_labels_as_text_name_the_row(tmp_path: Path) -> None:
+    (tmp_path / "csts_train.csv").write_text(HEADER + "a,b,c,2\na,b,d,very similar\n")
+    with pytest.raises(DataError, match=r"csts_train\.csv: Row 2 .*column label must be a number .*'very similar'"):
+        csts.load(tmp_path, "train", password=never)
+
+
+def reannotation(path: Path, labels: list[str]) -> Path:
+    path.write_text("uid\treannotated-label\n" + "".join(f"u{i}\t{label}\n" for i, label in enumerate(labels)))
+    return path
+
+
+@pytest.mark.parametrize("name", csts.REANNOTATED)
+def test_new_labels_are_joined_by_position_and_invalid_rows_dropped(folder: Path, name: str) -> None:
+    reannotation(folder / name, ["5", "-1", *["2"] * 78])
+    pairs = csts.load(folder, "reannotated", password=password)
+    assert len(pairs) == 79
+    assert [pair.label for pair in pairs[:2]] == [5.0, 2.0]
+    assert pairs[1].sentence1 == "A man runs 1."
+    rows = csts.pair_rows(pairs, "reannotated")
+    assert len(rows) == 78
+    assert "A man runs 0." not in {row.sentence1 for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["5"], r"has 1 labels, but the official validation file has 2 rows"),
+        (["5", "high"], r"row 2, column reannotated-label: 'high' is not a number from 1 to 5"),
+        (["5", "0"], r"row 2, column reannotated-label: '0' is not"),
+        (["5", "nan"], r"row 2, column reannotated-label: 'nan' is not"),
+    ],
+)
+def test_bad_new_labels_are_named(tmp_path: Path, labels: list[str], message: str) -> None:
+    path = reannotation(tmp_path / "labels.tsv", labels)
+    with pytest.raises(DataError, match=message):
+        csts.reannotate([Pair("a", "b", "c", 1.0), Pair("a", "b", "d", 2.0)], path)
+
+
+def test_a_file_without_new_labels_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "labels.tsv"
+    path.write_text("uid,label\n1,2\n")
+    with pytest.raises(DataError, match=r"no column reannotated-label, only: uid,label"):
+        csts.reannotate([Pair("a", "b", "c", 1.0)], path)
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="is not UTF-8"):
+        csts.reannotate([Pair("a", "b", "c", 1.0)], path)
+    with pytest.raises(DataError, match="cannot be read"):
+        csts.reannotate([Pair("a", "b", "c", 1.0)], tmp_path / "none.tsv")
+
+
+def test_the_two_conditions_of_a_pair_are_put_side_by_side() -> None:
+    pairs = [Pair("a", "b", "x", 1.0), Pair("c", "d", "x", 5.0), Pair("a", "b", "y", 4.0), Pair("e", "f", "x", 2.0)]
+    rows = csts.pair_rows(pairs, "t")
+    assert [(row.pair, row.sentence1, row.condition, row.label) for row in rows] == [
+        (0, "a", "x", 1.0),
+        (0, "a", "y", 4.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([], "t is empty: no row is left"),
+        ([Pair("a", "b", "x"), Pair("a", "b", "y")], "t has 2 rows but no label"),
+        ([Pair("a", "b", "x", 1.0), Pair("c", "d", "y", 2.0)], "each sentence pair under one condition only"),
+        ([Pair("a", "b", "x", 1.0), Pair("a", "b", "x ", 2.0)], "each sentence pair under one condition only"),
+    ],
+)
+def test_tables_without_pairs_say_why(pairs: list[Pair], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        csts.pair_rows(pairs, "t")
+
+
+def test_a_tenth_of_train_is_divided_off_by_sentence_pair(folder: Path) -> None:
+    large, small = (csts.load(folder, part, password=password) for part in ("train90", "dev10"))
+    assert (len(large), len(small)) == (72, 8)
+    assert not {pair.sentence1 for pair in large} & {pair.sentence1 for pair in small}
+    assert csts.load(folder, "dev10", password=password) == small
+
+
+def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(csts.PASSWORD_VARIABLE, "secret")
+    assert csts.environment_password() == "secret"
+    monkeypatch.delenv(csts.PASSWORD_VARIABLE)
+    with pytest.raises(DataError, match=r"set CONDVIZ_CSTS_PASSWORD"):
+        csts.environment_password()
