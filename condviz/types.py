@@ -35,7 +35,7 @@ class ModelInfo:
         title: Name for people, for instance "Hyper-CL".
         kind: "cross", "bi" or "tri".
         trained: False for models that use the pretrained encoder as it is. Shown wherever the model appears.
-        source: "zero-shot", "checkpoint", "folder" or "hub".
+        source: "zero-shot", "checkpoint", "folder", "hub", or "memory" for a model made by hand.
         revision: Fingerprint of the weights that decide the scores (first 12 hex digits), or "" before loading.
         score_range: Lowest and highest score the method can give; infinite for the cross-encoder.
         added_parameters: Parameters on top of the shared encoder.

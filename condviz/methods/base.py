@@ -32,9 +32,6 @@ class ConditionalScorer(nn.Module, ABC):
     Args:
         backbone: The encoder; shared with other methods as long as nobody trains it.
         method_config: Settings of the method. (Not `config`: the transformers Trainer writes into that.)
-
-    Attributes:
-        info: Name, origin and size, set by `condviz.load`.
     """
 
     name: ClassVar[str]
@@ -45,13 +42,35 @@ class ConditionalScorer(nn.Module, ABC):
     config_cls: ClassVar[type]
     score_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
-    info: ModelInfo
-
     def __init__(self, backbone: Backbone, method_config: Any) -> None:  # noqa: ANN401 (one config class per method)
         super().__init__()
         self.backbone = backbone
         self.method_config = method_config
         self._head_hash: str | None = None
+        self._info: ModelInfo | None = None
+
+    @property
+    def info(self) -> ModelInfo:
+        """Name, origin and size: what `condviz.load` has set, or what can be said of a model made by hand."""
+        if self._info is not None:
+            return self._info
+        return ModelInfo(
+            name=self.name,
+            method=self.name,
+            title=self.title,
+            kind=self.kind,
+            trained=False,
+            source="memory",
+            revision=self.fingerprint[:12],
+            score_range=self.score_range,
+            added_parameters=self.added_parameters,
+            reference=self.reference,
+            summary=self.summary,
+        )
+
+    @info.setter
+    def info(self, info: ModelInfo) -> None:
+        self._info = info
 
     @abstractmethod
     def score(
