@@ -67,14 +67,15 @@ class Tokens:
         return (self.mask.long().cumsum(dim=1) - 1).clamp_min(0)
 
 
-def collate(rows: Sequence[Encoded], pad_id: int) -> Tokens:
+def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Tokens:
     """Pad records to one length.
 
     Args:
         rows: b records.
         pad_id: Id written after the end of the shorter rows.
+        multiple: The common length is rounded up to a multiple of this.
     """
-    length = max(map(len, rows))
+    length = -(-max(map(len, rows)) // multiple) * multiple
     ids = torch.tensor([(*row.ids, *([pad_id] * (length - len(row)))) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     types = None
