@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +14,12 @@ from torch import Tensor, nn
 from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.layers import LayerAccess
+from condviz.pooling import Pooling, pool
 from condviz.tokens import Encoded, Tokens, batches_by_length, collate
 
 if TYPE_CHECKING:  # importing them takes seconds
     from tokenizers import Encoding
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
-"""How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
-layer; mean of the last two layers; last token. Means leave out padding (C-STS official code, modeling_encoders.py)."""
 
 Item = tuple[str, ...]
 """One text, or two texts that share a sequence."""
@@ -42,12 +39,6 @@ SMALL_REQUEST = 64
 
 DECODERS = ("mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
-
-
-def check_pooling(pooling: str) -> None:
-    """Raise ConfigError unless `pooling` is one of the five."""
-    if pooling not in get_args(Pooling):
-        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
 
 
 class Backbone(nn.Module):
@@ -356,32 +347,6 @@ class Backbone(nn.Module):
         """
         exact = self.dtype.itemsize > 2
         return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))
-
-
-def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
-    """Turn token states into one vector per row.
-
-    Args:
-        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough.
-        tokens: The batch, for its masks.
-        pooling: See `Pooling`.
-
-    Returns:
-        (b, d), float32 or better.
-    """
-    check_pooling(pooling)
-    last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
-    if pooling == "cls":
-        return last[:, 0]
-    if pooling == "last":
-        return last[torch.arange(len(tokens), device=last.device), tokens.mask.sum(dim=1) - 1]
-    if pooling == "first-last":
-        last = (states[0].to(last.dtype) + last) / 2
-    elif pooling == "top-2":
-        last = (states[-2].to(last.dtype) + last) / 2
-    keep = tokens.mask if tokens.pooled is None else tokens.pooled & tokens.mask
-    weight = keep.to(last.dtype)
-    return (last * weight[..., None]).sum(dim=1) / weight.sum(dim=1, keepdim=True).clamp_min(1)
 
 
 def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:

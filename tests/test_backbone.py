@@ -11,9 +11,10 @@ from tokenizers import processors
 from torch import Tensor
 from transformers import XLMRobertaTokenizer
 
-from condviz.backbone import DECODERS, Backbone, Pooling, hash_tensors
+from condviz.backbone import DECODERS, Backbone, hash_tensors
 from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, DataError, TruncationWarning
+from condviz.pooling import Pooling
 from tests.tiny import SENTENCES, SPECIAL, WORDS, encoded_rows, tiny_backbone
 
 KINDS = list(SPECIAL)

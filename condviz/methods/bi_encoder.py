@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item, Pooling, Progress, check_pooling
+from condviz.backbone import Backbone, Item, Progress
 from condviz.methods.base import ConditionalEncoder
 from condviz.methods.heads import SentenceTransform
+from condviz.pooling import Pooling, check_pooling
 from condviz.tokens import Encoded, Tokens
 
 

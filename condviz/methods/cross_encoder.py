@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item, Pooling, Progress, check_pooling
+from condviz.backbone import Backbone, Item, Progress
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalScorer, check_lengths
 from condviz.methods.heads import SentenceTransform, dropout_rate
+from condviz.pooling import Pooling, check_pooling
 from condviz.tokens import Encoded, Tokens
 
 Inputs = Literal["all", "sentences", "condition"]

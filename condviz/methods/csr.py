@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from condviz.backbone import BATCH_TOKENS, Backbone, Item, Pooling, Progress, check_pooling, pool
+from condviz.backbone import BATCH_TOKENS, Backbone, Item, Progress
 from condviz.errors import ConfigError
 from condviz.methods.routing import (
     ROUTERS,
@@ -29,6 +29,7 @@ from condviz.methods.routing import (
     check_routing,
     factor,
 )
+from condviz.pooling import Pooling, check_pooling, pool
 from condviz.tokens import Encoded, Tokens, batches_by_length
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condviz.backbone import Backbone, Item, Pooling, check_pooling, pool
+from condviz.backbone import Backbone, Item
 from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
+from condviz.pooling import Pooling, check_pooling, pool
 from condviz.tokens import Encoded, Tokens
 
 

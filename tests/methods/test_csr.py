@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from condviz import pretrained
-from condviz.backbone import Backbone, pool
+from condviz.backbone import Backbone
 from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, TruncationWarning
 from condviz.methods import METHODS
 from condviz.methods.csr import CSR, CSRConfig
+from condviz.pooling import pool
 from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
 
 ROUTERS = ["query_key", "multihead", "hidden", "random"]
