@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -34,6 +35,8 @@ FILES = (MANIFEST, WEIGHTS, CARD)
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 KEYS = {"format", "condviz", "method", "config", "backbone", "adapter_scale", "training", "metrics"}
 ADAPTER_PARTS = ("lora_A", "lora_B")
+_ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")
+"""End of the names that peft gives to the parts of an adapter."""
 
 
 def save(
@@ -48,7 +51,8 @@ def save(
     """Write a checkpoint; the folder appears, or is replaced, only when it is complete.
 
     Args:
-        model: A model whose encoder can be loaded again by its name.
+        model: A model whose encoder can be loaded again by its name. Low-rank adapters of peft in the encoder are
+            stored as such.
         folder: Where to; the last part is the name of the model.
         training: How it was made: data, recipe, seed, date; kept as it is.
         metrics: Scores; kept as they are.
@@ -64,6 +68,8 @@ def save(
         raise CheckpointError(f"{folder} exists and is not a checkpoint: nothing was written. Choose another folder.")
     tensors = {f"head.{name}": value for name, value in model.head_state().items()}
     base = _load_base(model.backbone)
+    adapters, adapter_scale = _adapters(model.backbone)
+    tensors |= adapters
     tensors |= {f"backbone.{name}": value for name, value in _changes(model.backbone, base).items()}
     manifest = {
         "format": FORMAT,
@@ -71,7 +77,7 @@ def save(
         "method": model.name,
         "config": asdict(model.method_config),
         "backbone": {"name": base.name, "revision": base.revision, "digest": base.digest},
-        "adapter_scale": None,
+        "adapter_scale": adapter_scale,
         "training": dict(training or {}),
         "metrics": dict(metrics or {}),
     }
@@ -285,11 +291,30 @@ def _load_base(backbone: Backbone) -> Backbone:
 def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
     """Give the encoder weights that differ from the pretrained ones, compared in the precision in use."""
     old = base.model.state_dict()
+    # peft moves the weights that it adapts one level down.
+    new = {name.replace(".base_layer.", "."): value for name, value in backbone.model.state_dict().items()}
     return {
         name: value
-        for name, value in backbone.model.state_dict().items()
-        if not torch.equal(value.cpu(), old[name].to(value.dtype))
+        for name, value in new.items()
+        if _ADAPTER.search(name) is None and not torch.equal(value.cpu(), old[name].to(value.dtype))
     }
+
+
+def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
+    """Give the low-rank adapters that peft has put into an encoder, and the factor of their products."""
+    # Attention modules have a number under the same name.
+    found = (getattr(module, "scaling", None) for module in backbone.model.modules())
+    scales = {factor for scaling in found if isinstance(scaling, dict) for factor in scaling.values()}
+    if not scales:
+        return {}, None
+    if len(scales) > 1:
+        raise CheckpointError(f"The adapters have several scales, {sorted(scales)}; a checkpoint holds one.")
+    tensors = {
+        "adapter." + _ADAPTER.sub(r".\1", name): value
+        for name, value in backbone.model.state_dict().items()
+        if _ADAPTER.search(name)
+    }
+    return tensors, scales.pop()
 
 
 def _swap(new: Path, target: Path) -> None:

@@ -37,7 +37,12 @@ _lock = Lock()
 
 
 def load_backbone(
-    name: str = DEFAULT_BACKBONE, *, revision: str = "", device: str = "auto", precision: str = "auto"
+    name: str = DEFAULT_BACKBONE,
+    *,
+    revision: str = "",
+    device: str = "auto",
+    precision: str = "auto",
+    shared: bool = True,
 ) -> Backbone:
     """Load a pretrained encoder; the same one is loaded once per process and shared.
 
@@ -47,6 +52,7 @@ def load_backbone(
         device: "auto" takes CUDA, else MPS, else the CPU.
         precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
             `choose_precision`). Weights are read in float32 and converted.
+        shared: False gives one of its own, for instance to be trained.
 
     Raises:
         CheckpointError: If the weights cannot be found, are not safetensors, or are not the pinned ones.
@@ -56,6 +62,8 @@ def load_backbone(
     dtype = choose_precision(precision, device)
     if name == DEFAULT_BACKBONE and not revision:
         revision = DEFAULT_REVISION
+    if not shared:
+        return _load(name, revision).to(device=device, dtype=dtype)
     key = (name, revision, device, str(dtype))
     with _lock:
         backbone = _loaded.get(key)

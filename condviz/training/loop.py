@@ -1,0 +1,258 @@
+"""The Trainer of transformers with our order of rows, learning rates, evaluation, checks and log."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Sampler
+from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_callback import TrainerControl, TrainerState
+
+from condviz.errors import CondvizError
+from condviz.evaluation.csts import condition_pairs, pair_accuracy, pearson, spearman
+from condviz.pretrained import choose_device, choose_precision
+from condviz.training.batching import MixedOrder, Unit, Units, collate
+from condviz.training.model import TrainingModel
+from condviz.training.recipes import TrainRecipe
+from condviz.training.runs import Report, Run
+from condviz.training.sources import Example
+from condviz.training.tuning import parameter_groups
+
+LOG_STEPS = 10
+"""Steps between two lines of the log."""
+KEPT_STATES = 2
+"""The best state and the newest."""
+NEVER = 2**31
+
+
+class TrainingError(CondvizError):
+    """A training cannot go on, or its result cannot be trusted. Says where the last good state is."""
+
+
+class Loop(Trainer):
+    """Trains one model.
+
+    Args:
+        model: The model with its loss.
+        recipe: How.
+        run: Folder for states and log.
+        parts: Units of each source.
+        validation: Rows that decide which weights are kept; may be empty.
+        device: As in `condviz.pretrained.choose_device`.
+        report: Told each record of the log.
+    """
+
+    def __init__(
+        self,
+        model: TrainingModel,
+        recipe: TrainRecipe,
+        run: Run,
+        *,
+        parts: Sequence[Sequence[Unit]],
+        validation: Sequence[Example],
+        device: str = "auto",
+        report: Report | None = None,
+    ) -> None:
+        weights = [source.weight for source in recipe.train]
+        self.order = MixedOrder([len(part) for part in parts], weights, seed=recipe.seed)
+        self.recipe, self.run_folder, self.validation = recipe, run, list(validation)
+        super().__init__(
+            model=model,
+            args=_arguments(recipe, run, choose_device(device), evaluated=bool(validation)),
+            train_dataset=Units(parts),
+            data_collator=collate,
+        )
+        self.remove_callback(PrinterCallback)
+        self.add_callback(_Moments(recipe.evaluations, evaluated=bool(validation)))
+        if recipe.patience:
+            self.add_callback(EarlyStoppingCallback(recipe.patience))
+        self.records = Log(run, report, model)
+        self.add_callback(self.records)
+
+    def autocast(self) -> AbstractContextManager:
+        """Compute in the precision of the training."""
+        return self.accelerator.autocast()
+
+    def validate(self) -> dict[str, float]:
+        """Score the validation rows.
+
+        Returns:
+            Spearman, Pearson and pair accuracy, times 100, NaN where one is not defined; and the number of rows.
+
+        Raises:
+            TrainingError: If a score is no number.
+        """
+        self.model.train()  # forgets the identity of the weights: those of the best step may have been loaded
+        self.model.eval()
+        with self.autocast():
+            scores = self.model.method.score(*columns(self.validation))
+        if not np.isfinite(scores).all():
+            self._stop("a score on the validation rows is not a number")
+        ratings = np.array([row.label for row in self.validation])
+        first, second = condition_pairs(self.validation).T
+        accuracy = pair_accuracy(ratings[first], ratings[second], scores[first], scores[second]).ties_excluded
+        found = {"spearman": spearman(ratings, scores), "pearson": pearson(ratings, scores), "pair_accuracy": accuracy}
+        metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
+        return metrics | {"rows": len(scores)}
+
+    # Called by the Trainer
+
+    def _get_train_sampler(self, train_dataset: Units | None = None) -> Sampler[int]:
+        return self.order
+
+    def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
+        """Make AdamW with one rate for the encoder and one for the head."""
+        if self.optimizer is None:
+            model = self.model if model is None else model
+            groups = parameter_groups(model, self.recipe, self.get_decay_parameter_names(model))
+            make, options = self.get_optimizer_cls_and_kwargs(self.args)
+            self.optimizer = make(groups, **options)
+        return self.optimizer
+
+    def compute_loss(self, model: nn.Module, inputs: Mapping[str, Any], **_: object) -> Tensor:
+        """Give the loss, and stop if it is no number."""
+        loss = model(**inputs)["loss"]
+        if not bool(loss.isfinite()):
+            self._stop(f"the loss is {float(loss)}")
+        return loss
+
+    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+        """Score the validation rows and tell everybody."""
+        metrics = {f"eval_{name}": value for name, value in self.validate().items()}
+        self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _get_grad_norm(self, model: nn.Module, grad_norm: Tensor | None = None) -> float | None:
+        # Without clipping the norm would be computed for the log alone, at a tenth of a step on a CPU.
+        return None if grad_norm is None else float(grad_norm)
+
+    def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
+        # A step can leave weights that are no numbers after a loss that was one.
+        if not all(bool(value.isfinite().all()) for value in self.model.parameters() if value.requires_grad):
+            self._stop("a weight is not a number")
+        super()._save_checkpoint(model, trial)
+
+    def _stop(self, reason: str) -> None:
+        state = self.run_folder.last_state()
+        kept = f"The last good state is kept in {state}" if state else "No state had been saved yet"
+        raise TrainingError(
+            f"Training stopped after step {self.state.global_step}: {reason}. {kept}. Lower lr or head_lr, or set "
+            'clip = 1.0 or precision = "float32", and begin again.'
+        )
+
+
+class Log(TrainerCallback):
+    """Writes one line per record, and tells `report`.
+
+    Args:
+        run: Where to.
+        report: Told each record; may raise.
+        model: Counts the tokens.
+    """
+
+    def __init__(self, run: Run, report: Report | None, model: TrainingModel) -> None:
+        self.run, self.report, self.model = run, report, model
+        self.clock, self.tokens = time.perf_counter(), 0
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Write a record. What is not a number becomes null."""
+        record = {key: None if value != value else value for key, value in record.items()}
+        self.run.write(record)
+        if self.report:
+            self.report(record)
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Note the first step."""
+        if state.is_world_process_zero:
+            self.add({"event": "start", "step": state.global_step, "steps": state.max_steps})
+        self.clock, self.tokens = time.perf_counter(), self.model.tokens
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, float],
+        **_: object,
+    ) -> None:
+        """Note loss or scores."""
+        place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
+        if not state.is_world_process_zero:
+            return
+        if "loss" in logs:
+            seconds, tokens = time.perf_counter() - self.clock, self.model.tokens - self.tokens
+            speed = {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
+            shown = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
+            self.add({"event": "step", **place, **shown, **speed})
+        elif "eval_rows" in logs:
+            scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_")}
+            self.add({"event": "evaluation", **place, **scores})
+        self.clock, self.tokens = time.perf_counter(), self.model.tokens
+
+
+class _Moments(TrainerCallback):
+    """Asks for an evaluation and a saved state evenly through each epoch, the last one at its end."""
+
+    def __init__(self, per_epoch: int, *, evaluated: bool) -> None:
+        self.per_epoch, self.evaluated = per_epoch, evaluated
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        steps = max(1, round(state.max_steps / args.num_train_epochs))
+        step = (state.global_step - 1) % steps + 1
+        if step in {math.ceil(steps * (part + 1) / self.per_epoch) for part in range(self.per_epoch)}:
+            control.should_save, control.should_evaluate = True, self.evaluated
+
+
+def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
+    """Give sentences 1, sentences 2 and conditions of rows."""
+    return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
+
+
+def _arguments(recipe: TrainRecipe, run: Run, device: str, *, evaluated: bool) -> TrainingArguments:
+    dtype = choose_precision(recipe.precision, device)
+    best = evaluated and recipe.keep == "best"
+    arguments = TrainingArguments(
+        output_dir=str(run.folder),
+        per_device_train_batch_size=recipe.batch_size // (2 if recipe.batching == "pairs" else 1),
+        gradient_accumulation_steps=recipe.accumulation,
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.lr,
+        weight_decay=recipe.weight_decay,
+        warmup_steps=recipe.warmup,
+        lr_scheduler_type="linear",
+        max_grad_norm=recipe.clip,
+        seed=recipe.seed,
+        bf16=dtype == torch.bfloat16,
+        fp16=dtype == torch.float16,
+        use_cpu=device == "cpu",
+        # `_Moments` says when.
+        eval_strategy="steps" if evaluated else "no",
+        eval_steps=NEVER,
+        save_strategy="steps",
+        save_steps=NEVER,
+        save_total_limit=KEPT_STATES,
+        load_best_model_at_end=best,
+        metric_for_best_model="spearman" if best else None,
+        greater_is_better=True if best else None,
+        restore_callback_states_from_checkpoint=bool(recipe.patience),
+        logging_steps=LOG_STEPS,
+        logging_nan_inf_filter=False,
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=False,
+        log_level="error",
+    )
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # several GPUs by `accelerate launch`, not by copies of the model in one process
+    return arguments

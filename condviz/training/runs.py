@@ -1,0 +1,106 @@
+"""The folder of a training that is under way: its recipe, its log, and the states that it can go on from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from condviz.checkpoints import MANIFEST, read_manifest
+from condviz.errors import CheckpointError, ConfigError
+from condviz.training.recipes import TrainRecipe
+
+Report = Callable[[Mapping[str, Any]], None]
+"""Told each record of the log; may raise to stop the training."""
+
+
+class Run:
+    """The folder beside a checkpoint in which its training keeps its states; hidden, so that it is not taken for one.
+
+    Args:
+        out: Folder of the checkpoint.
+        recipe: What is trained.
+
+    Attributes:
+        folder: The folder.
+        log: One JSON object per line: "event" is "start", "step", "evaluation" or "end".
+    """
+
+    def __init__(self, out: Path, recipe: TrainRecipe) -> None:
+        self.out, self.recipe = out, recipe
+        self.folder = out.parent / f".{out.name}.run"
+        self.log = self.folder / "log.jsonl"
+        self._recipe = self.folder / "recipe.json"
+
+    def is_finished(self) -> bool:
+        """Tell whether the checkpoint is there and comes from this very recipe."""
+        if not (self.out / MANIFEST).is_file():
+            return False
+        return read_manifest(self.out)["training"].get("recipe") == self.recipe.to_dict()
+
+    def last_state(self) -> Path | None:
+        """Give the newest saved state that is complete."""
+        states = [path for path in self.folder.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+        return max(states, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+    def find_state(self, *, resume: bool) -> Path | None:
+        """Find the state to go on from; changes nothing.
+
+        Args:
+            resume: Go on where an earlier training of the same recipe stopped, if there is one.
+
+        Returns:
+            The state, or None to begin.
+
+        Raises:
+            ConfigError: If there is an unfinished training that would be lost, or one by another recipe.
+            CheckpointError: If the checkpoint could not be written in the end.
+        """
+        if self.out.exists() and not (self.out / MANIFEST).is_file() and not _is_empty(self.out):
+            raise CheckpointError(f"{self.out} exists and is not a checkpoint. Choose another folder with --out.")
+        state = self.last_state()
+        if state is not None and not resume:
+            raise ConfigError(
+                f"{self.folder} holds an unfinished training ({state.name}). Go on with --resume, or delete the "
+                "folder to begin again."
+            )
+        if state is not None:
+            self._check_recipe()
+        return state
+
+    def begin(self) -> None:
+        """Make the folder anew."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        self._recipe.write_text(json.dumps(self.recipe.to_dict(), indent=2) + "\n", encoding="utf-8")
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Add a record to the log."""
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def close(self) -> None:
+        """Remove the saved states of a finished training; recipe and log stay."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+
+    def _check_recipe(self) -> None:
+        try:
+            stored = json.loads(self._recipe.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{self._recipe} cannot be read ({error}). Delete {self.folder} to begin again."
+            ) from error
+        wanted = self.recipe.to_dict()
+        if changed := sorted(key for key in {*stored, *wanted} if stored.get(key) != wanted.get(key)):
+            raise ConfigError(
+                f"{self.folder} was begun with another recipe: {', '.join(changed)} differ. Take the same recipe, or "
+                "delete that folder to begin again."
+            )
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())

@@ -1,0 +1,124 @@
+"""What of a model is trained, at which rate, and from where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from condviz.cache import EmbeddingCache
+from condviz.errors import ConfigError, require
+from condviz.methods import METHODS, ConditionalScorer
+from condviz.pretrained import load_backbone
+from condviz.training.recipes import Lora, TrainRecipe
+
+START_SCALE = 0.1
+"""Under start = "identity" the random part of a head is shrunk to this, so that what does not depend on the condition
+prevails at first."""
+FROZEN_CACHE_BYTES = 4 * 2**30
+"""Memory for the vectors of a frozen encoder, which every epoch asks for again."""
+FITTED = ("pca", "ica")
+"""Projections of CASE that are fitted, not trained."""
+
+
+def build_model(recipe: TrainRecipe) -> ConditionalScorer:
+    """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
+
+    Raises:
+        ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
+        CheckpointError: If the encoder cannot be found.
+        MissingExtraError: If adapters are asked for and peft is not installed.
+    """
+    backbone = load_backbone(recipe.backbone, revision=recipe.revision, device="cpu", precision="float32", shared=False)
+    torch.manual_seed(recipe.seed)
+    model = METHODS[recipe.method](backbone, recipe.method_config())
+    if recipe.start == "identity":
+        start_as_identity(model)
+    if recipe.tuning != "full":
+        backbone.requires_grad_(False)
+    if recipe.tuning == "frozen":
+        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
+    if recipe.tuning == "lora":
+        add_adapters(backbone.model, recipe.lora)
+    if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ConfigError(
+            f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
+            'Use tuning = "lora" or "full".'
+        )
+    return model
+
+
+def is_fitted(model: ConditionalScorer) -> bool:
+    """Tell whether the model is fitted to vectors, without labels or gradients (CASE with PCA or ICA)."""
+    return getattr(model.method_config, "projection", None) in FITTED
+
+
+def add_adapters(encoder: nn.Module, lora: Lora) -> None:
+    """Put low-rank adapters into an encoder, in place; only they require a gradient.
+
+    Raises:
+        ConfigError: If no linear layer has one of the names.
+        MissingExtraError: If peft is not installed.
+    """
+    peft = require("peft", "train")
+    linear = [name for name, module in encoder.named_modules() if isinstance(module, nn.Linear)]
+    chosen = [name for name in linear if not lora.targets or name.endswith(lora.targets)]
+    if not chosen:
+        ends = sorted({name.rpartition(".")[2] for name in linear})
+        raise ConfigError(f"lora.targets {list(lora.targets)} match no linear layer. Ends of names: {', '.join(ends)}.")
+    config = peft.LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=chosen, bias="none"
+    )
+    peft.inject_adapter_in_model(config, encoder)
+
+
+def start_as_identity(model: ConditionalScorer) -> None:
+    """Make a head under which conditions change almost nothing: W_c near the identity, or h_c' near 1.
+
+    With rank K the start is a projection on K random directions, which keeps cosines roughly.
+
+    Raises:
+        ConfigError: If the method has no such head.
+    """
+    config = model.method_config
+    with torch.no_grad():
+        if model.name == "hyper-cl" and config.rank is None:
+            _shrink([model.hyper])
+            model.hyper.bias.copy_(torch.eye(model.backbone.hidden_size).flatten())
+        elif model.name == "hyper-cl":
+            _shrink([model.hyper_left, model.hyper_right])
+            basis = torch.linalg.qr(torch.randn(model.backbone.hidden_size, config.rank)).Q
+            model.hyper_left.bias.copy_(basis.flatten())
+            model.hyper_right.bias.copy_(basis.T.flatten())
+        elif model.name == "tri-encoder" and config.composition == "hadamard":
+            _shrink([model.condition[-1]])
+            nn.init.ones_(model.condition[-1].bias)
+        else:
+            raise ConfigError(
+                f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {model.name}. '
+                'Use start = "random".'
+            )
+
+
+def parameter_groups(model: nn.Module, recipe: TrainRecipe, decayed: Iterable[str]) -> list[dict]:
+    """Sort the trained parameters by rate and weight decay for the optimizer.
+
+    Args:
+        model: The model; names of encoder weights contain "backbone.".
+        recipe: Rates and decay.
+        decayed: Names that weight decay applies to.
+    """
+    decayed = set(decayed)
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            rate = recipe.lr if "backbone." in name or recipe.head_lr is None else recipe.head_lr
+            decay = recipe.weight_decay if name in decayed else 0.0
+            groups.setdefault((rate, decay), []).append(parameter)
+    return [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
+
+
+def _shrink(layers: Iterable[nn.Linear]) -> None:
+    for layer in layers:
+        layer.weight.mul_(START_SCALE)
