@@ -67,6 +67,7 @@ class Loop(Trainer):
             model=model,
             args=_arguments(recipe, run, choose_device(device), evaluated=bool(validation)),
             train_dataset=Units(parts),
+            eval_dataset=self.validation or None,
             data_collator=collate,
         )
         self.remove_callback(PrinterCallback)
@@ -201,7 +202,7 @@ class Log(TrainerCallback):
 
 
 class _Moments(TrainerCallback):
-    """Asks for an evaluation and a saved state evenly through each epoch, the last one at its end."""
+    """Asks for an evaluation and a saved state at even distances, the last one at the end of each epoch."""
 
     def __init__(self, per_epoch: int, *, evaluated: bool) -> None:
         self.per_epoch, self.evaluated = per_epoch, evaluated
@@ -210,7 +211,8 @@ class _Moments(TrainerCallback):
         steps = max(1, round(state.max_steps / args.num_train_epochs))
         step = (state.global_step - 1) % steps + 1
         if step in {math.ceil(steps * (part + 1) / self.per_epoch) for part in range(self.per_epoch)}:
-            control.should_save, control.should_evaluate = True, self.evaluated
+            control.should_log = control.should_save = True
+            control.should_evaluate = self.evaluated
 
 
 def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
