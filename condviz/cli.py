@@ -12,11 +12,12 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
+from condviz.training import command as train_command
 
 if TYPE_CHECKING:
     from condviz.data.corpora import Survey
@@ -102,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     evaluate.set_defaults(command=_evaluate)
     _add_data(commands)
-    _add_train(commands)
+    train_command.add_to(commands)
     return parser
 
 
@@ -126,23 +127,6 @@ def _add_data(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build_data)
-
-
-def _add_train(commands: argparse._SubParsersAction) -> None:
-    train = commands.add_parser(
-        "train",
-        help="train a model by a recipe",
-        description="Train a model as a recipe says (assets/recipes/*.toml) and leave a checkpoint. On several GPUs: "
-        "accelerate launch -m condviz train RECIPE.",
-    )
-    train.add_argument("recipe", metavar="RECIPE", help="a TOML file")
-    train.add_argument("--out", metavar="FOLDER", help="the checkpoint (default: checkpoints/NAME, name of the recipe)")
-    train.add_argument("--resume", action="store_true", help="go on with an interrupted training; skip a finished one")
-    train.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe: epochs=1, loss.mse=0.5, ..."
-    )
-    train.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
-    train.set_defaults(command=_train)
 
 
 def _add_model_options(parser: argparse.ArgumentParser, *, help_suffix: str, required: bool = False) -> None:
@@ -331,29 +315,6 @@ def _csts_password() -> str:
     return getpass.getpass(f"Password of {ARCHIVE}: ")
 
 
-def _train(options: argparse.Namespace) -> None:
-    from condviz.training.recipes import load_recipe
-
-    recipe = load_recipe(options.recipe, options.set)
-    from condviz.training.trainer import train  # takes seconds to import
-
-    with _progress(recipe.name, 0, unit="step") as progress:
-
-        def report(record: Mapping[str, Any]) -> None:
-            if "steps" in record:
-                progress(record["step"], record["steps"])
-            if record["event"] == "evaluation":
-                scores = ", ".join(f"{name} {record[name]}" for name in ("spearman", "pearson", "pair_accuracy"))
-                _notes([f"step {record['step']} of {record['steps']}: {scores}"])
-
-        try:
-            folder = train(recipe, options.out, resume=options.resume, device=options.device, report=report)
-        except KeyboardInterrupt:
-            _notes(["what was saved is kept; go on with --resume."])
-            raise
-    print(folder)
-
-
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
     """Load the models asked for. Where none is asked for, load all, and only say so if one of them is broken."""
     from condviz.registry import list_models, load
@@ -457,11 +418,11 @@ def _notes(notes: Sequence[str]) -> None:
 
 
 @contextmanager
-def _progress(name: str, total: int, unit: str = "row") -> Iterator[Callable[[int, int], None]]:
+def _progress(name: str, total: int) -> Iterator[Callable[[int, int], None]]:
     """Show a bar on standard error, unless it is no terminal."""
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=name, unit=unit, disable=not sys.stderr.isatty(), leave=False) as bar:
+    with tqdm(total=total, desc=name, unit="row", disable=not sys.stderr.isatty(), leave=False) as bar:
 
         def update(done: int, total: int) -> None:
             bar.total = total

@@ -19,8 +19,9 @@ from condviz.training.batching import Batch, number
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.recipes import Loss
 
-BATCH_TOKENS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
-"""Tokens per forward pass, with padding. A batch is cut into such parts by length, which saves padding."""
+BATCH_TOKENS = {"cpu": 8192, "mps": 16384, "cuda": 65536}
+"""Tokens per forward pass, with padding. A batch is cut into such parts by length, which saves padding; each part
+costs a gradient of the size of the weights, so that smaller parts were slower."""
 
 
 class TrainingModel(nn.Module):

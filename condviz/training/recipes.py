@@ -16,7 +16,7 @@ from condviz.pretrained import DEFAULT_BACKBONE, PRECISIONS
 
 NONE = "none"
 """How a recipe writes None, which TOML has no word for: `rank = "none"`."""
-Tuning = Literal["full", "lora", "frozen"]
+Tuning = Literal["full", "layers", "lora", "frozen"]
 Batching = Literal["rows", "pairs"]
 Start = Literal["random", "identity"]
 Keep = Literal["best", "last"]
@@ -29,9 +29,9 @@ class Source:
     """Where rows come from.
 
     Attributes:
-        name: Key in `condviz.training.sources.SOURCES`, for instance "scenes", or "csv" for a table.
-        split: Which part of it; what there is depends on the source.
-        path: File of a "csv"; looked for in the current folder, then in CONDVIZ_DATA.
+        name: Key of `condviz.data.corpora.CORPORA`, for instance "scenes", or "csv" for a table.
+        split: Which part of a corpus; `python -m condviz data` lists them.
+        path: File of a "csv"; looked for in the current folder, then in that of the corpora.
         weight: How often each row appears in an epoch; 0.5 takes another half of the pairs (or rows) in every epoch.
         seed: Seed of sources that build pairs.
     """
@@ -122,7 +122,8 @@ class TrainRecipe:
         loss: The loss.
         teacher: Models whose mean score is learnt too, see `Loss.teacher`.
         batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together.
-        tuning: What is trained: everything ("full"), adapters and head ("lora"), or the head alone ("frozen").
+        tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
+            adapters and head ("lora"), or the head alone ("frozen").
         lora: The adapters.
         epochs: Passes over the data.
         batch_size: Rows per forward pass and device.

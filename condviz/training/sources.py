@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from condviz.data.scene_pairs import build_pairs
-from condviz.data.scenes import load_aspects, load_families
+from condviz.data import corpora
 from condviz.data.tables import read_pairs
-from condviz.errors import ConfigError, DataError
+from condviz.errors import DataError
 from condviz.training.recipes import Source
 
-VALIDATION_SHARE = 10
-"""One family in ten is kept for validation."""
+TABLE = "csv"
+"""Name of the source that reads any table with the columns of C-STS; the others are those of `condviz.data.corpora`."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,19 @@ def load_source(source: Source) -> list[Example]:
     """Give the rows of a source, always the same in the same order.
 
     Raises:
-        ConfigError: If there is no such source or split.
-        DataError: If its files are missing or cannot be used, or no row is left.
+        DataError: If there is no such source or split, its files are missing or cannot be used, or no row is left.
+        MissingExtraError: If a package that reads the source is not installed.
     """
-    if source.name not in SOURCES:
-        raise ConfigError(f"There is no data source {source.name!r}. Known: {', '.join(SOURCES)}.")
-    rows = SOURCES[source.name](source)
-    if not rows:
-        raise DataError(f"Source {source.name}, split {source.split}: no rated row is left. Choose another split.")
-    return rows
+    if source.name == TABLE:
+        rows = _read_table(source)
+        if not rows:
+            raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
+        return rows
+    place = f"{source.name} {source.split} {source.seed}"
+    return [
+        Example(row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}")
+        for row in corpora.build(source.name, source.split, seed=source.seed)
+    ]
 
 
 def digest(rows: Sequence[Example]) -> str:
@@ -66,8 +68,8 @@ def digest(rows: Sequence[Example]) -> str:
     return content.hexdigest()
 
 
-def _csv(source: Source) -> list[Example]:
-    """Read a table; hidden labels are left out, and a column "teacher" is taken over."""
+def _read_table(source: Source) -> list[Example]:
+    """Read a table; rows without a label are left out, and a column "teacher" is taken over."""
     path = _find(source.path)
     table = read_pairs(path)
     column = table.columns.index("teacher") if "teacher" in table.columns else None
@@ -90,35 +92,13 @@ def _teacher(path: Path, number: int, cell: str) -> float:
         raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
 
 
-def _scenes(source: Source) -> list[Example]:
-    """Build pairs from the scenes; families, chosen by a hash of their id, are in one split only."""
-    if source.split not in ("train", "validation"):
-        raise ConfigError(f"scenes has the splits train and validation, got {source.split!r}.")
-    families = [
-        family
-        for family in load_families()
-        if (int(hashlib.sha256(family.id.encode()).hexdigest(), 16) % VALIDATION_SHARE == 0)
-        == (source.split == "validation")
-    ]
-    return [
-        Example(row.sentence1, row.sentence2, row.condition, row.label, f"scenes {source.seed} {row.pair}")
-        for row in build_pairs(families, load_aspects(), seed=source.seed)
-    ]
-
-
 def _find(path: str) -> Path:
-    """Find a file in the current folder or in CONDVIZ_DATA."""
-    places = [Path(path)]
-    if root := os.environ.get("CONDVIZ_DATA"):
-        places.append(Path(root) / path)
+    """Find a file in the current folder or in that of the corpora."""
+    places = (Path(path), corpora.data_folder() / path)
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         raise DataError(
-            f"{path} is neither in {Path.cwd()} nor in the folder CONDVIZ_DATA ({root or 'not set'}). Put the file "
-            "there, or give another path with --set."
+            f"{path} is neither in {Path.cwd()} nor in {corpora.data_folder()}. Put the file there, set "
+            f"{corpora.VARIABLE}, or give another path with --set train.0.path=FILE."
         )
     return found
-
-
-SOURCES: dict[str, Callable[[Source], list[Example]]] = {"scenes": _scenes, "csv": _csv}
-"""Name -> rows. A corpus joins in by one line here."""

@@ -35,8 +35,12 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
     model = METHODS[recipe.method](backbone, recipe.method_config())
     if recipe.start == "identity":
         start_as_identity(model)
-    if recipe.tuning != "full":
+    if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
+    if recipe.tuning == "layers":
+        for module in backbone.model.modules():
+            if isinstance(module, nn.Embedding):
+                module.requires_grad_(False)
     if recipe.tuning == "frozen":
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
     if recipe.tuning == "lora":
