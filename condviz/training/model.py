@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from condviz.backbone import Item
 from condviz.errors import DataError
@@ -61,7 +63,10 @@ class TrainingModel(nn.Module):
         Returns:
             "loss" of shape () and "scores" (b,).
         """
-        scores = self.scores(batch).float()
+        # On CPUs the fused attention is slow backwards: 0.74 s against 0.23 s per batch of MiniLM in bfloat16.
+        on_cpu = self.method.backbone.device.type == "cpu"
+        with sdpa_kernel(SDPBackend.MATH) if on_cpu else nullcontext():
+            scores = self.scores(batch).float()
         terms = []
         if self.loss.mse:
             terms.append(self.loss.mse * mean_squared_error(scores, labels))

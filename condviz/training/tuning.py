@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
+from condviz.backbone import Backbone
 from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, require
 from condviz.methods import METHODS, ConditionalScorer
@@ -35,6 +36,21 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
     model = METHODS[recipe.method](backbone, recipe.method_config())
     if recipe.start == "identity":
         start_as_identity(model)
+    _prepare(backbone, recipe)
+    if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ConfigError(
+            f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
+            'Use tuning = "lora" or "full".'
+        )
+    return model
+
+
+def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
+    """Say which weights of the encoder are trained, and how."""
+    if recipe.dropout is not None:
+        for module in backbone.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = recipe.dropout
     if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
     if recipe.tuning == "layers":
@@ -45,12 +61,6 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
     if recipe.tuning == "lora":
         add_adapters(backbone.model, recipe.lora)
-    if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ConfigError(
-            f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
-            'Use tuning = "lora" or "full".'
-        )
-    return model
 
 
 def is_fitted(model: ConditionalScorer) -> bool:

@@ -1,0 +1,107 @@
+"""Which rows go together, in which order, and that no text of a batch is encoded twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condviz.errors import DataError
+from condviz.training.batching import MixedOrder, Units, collate, make_units, number
+from condviz.training.sources import Example
+
+row = st.builds(
+    Example,
+    sentence1=st.sampled_from("abc"),
+    sentence2=st.sampled_from("abc"),
+    condition=st.sampled_from("xyz"),
+    label=st.integers(1, 5),
+    group=st.sampled_from("123456"),
+)
+
+
+@given(st.lists(row, min_size=1, max_size=30))
+def test_pairs_are_groups_of_two_with_the_higher_label_first(rows: list[Example]) -> None:
+    twos = {group for group, count in Counter(row.group for row in rows).items() if count == 2}
+    if not twos:
+        with pytest.raises(DataError, match="exactly two rated conditions"):
+            make_units(rows, "pairs")
+        return
+    units = make_units(rows, "pairs")
+    assert [high.group for high, _ in units] == [low.group for _, low in units]
+    assert {high.group for high, _ in units} == twos
+    assert len(units) == len(twos)
+    assert all(high.label >= low.label for high, low in units)
+    for high, low in units:  # ties keep the order of the file
+        assert high.label > low.label or [row for row in rows if row.group == high.group] == [high, low]
+
+
+@given(st.lists(row, min_size=1, max_size=30))
+def test_batches_hold_highs_and_then_their_lows(rows: list[Example]) -> None:
+    units = [(high, low) for high in rows[:3] for low in rows[-2:]]
+    made = collate(units)
+    half = len(units)
+    assert len(made["batch"]) == 2 * half
+    for place, (high, low) in enumerate(units):
+        assert made["batch"].conditions[place] == high.condition
+        assert made["batch"].sentences1[place + half] == low.sentence1
+        assert made["labels"][place + half] == (low.label - 1) / 4
+    assert made["teacher"].isnan().all()
+
+
+def test_single_rows_stay_as_they_come() -> None:
+    rows = [Example("a", "b", condition, 3, "g", teacher) for condition, teacher in (("x", None), ("y", 0.25))]
+    made = collate(make_units(rows, "rows"))
+    assert made["batch"].conditions == ("x", "y")
+    assert made["labels"].tolist() == [0.5, 0.5]
+    assert made["teacher"].isnan().tolist() == [True, False]
+    assert made["teacher"][1] == 0.25
+
+
+@given(st.lists(st.text(max_size=2), max_size=20))
+def test_numbering_loses_and_repeats_nothing(items: list[str]) -> None:
+    different, index = number(items)
+    assert len(set(different)) == len(different)
+    assert [different[i] for i in index.tolist()] == items
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 7), st.sampled_from([0.3, 0.5, 1.0, 1.5, 2.0])), min_size=1, max_size=3),
+    st.integers(0, 5),
+)
+def test_every_epoch_takes_each_source_by_its_weight(parts: list[tuple[int, float]], seed: int) -> None:
+    sizes, weights = zip(*parts, strict=True)
+    order = MixedOrder(sizes, weights, seed=seed)
+    counts: Counter[int] = Counter()
+    for epoch in range(4):
+        order.set_epoch(epoch)
+        epoch_order = list(order)
+        assert len(epoch_order) == len(order)
+        counts.update(epoch_order)
+    start = 0
+    for size, count in zip(sizes, order.counts, strict=True):
+        taken = [counts[i] for i in range(start, start + size)]
+        assert sum(taken) == 4 * count
+        assert max(taken) - min(taken) <= 1  # none is left out for long, none comes too often
+        start += size
+
+
+def test_the_order_depends_on_seed_and_epoch_alone() -> None:
+    orders = {}
+    for seed, epoch in ((0, 0), (0, 1), (1, 0)):
+        order = MixedOrder([20], [1], seed=seed)
+        order.set_epoch(epoch)
+        orders[seed, epoch] = list(order)
+        torch.rand(3)
+        assert list(order) == orders[seed, epoch]
+        assert sorted(orders[seed, epoch]) == list(range(20))
+    assert len({tuple(order) for order in orders.values()}) == 3
+
+
+def test_units_of_several_sources_stand_one_after_the_other() -> None:
+    rows = [Example("a", "b", condition, 3, "g") for condition in "xyz"]
+    units = Units([make_units(rows[:1], "rows"), make_units(rows[1:], "rows")])
+    assert [units[i][0].condition for i in range(len(units))] == ["x", "y", "z"]

@@ -1,0 +1,129 @@
+"""Recipes: what is accepted, what is refused and how, and that all that are shipped can be read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condviz.errors import ConfigError
+from condviz.training.recipes import TrainRecipe, from_dict, load_recipe
+
+RECIPES = sorted((Path(__file__).parents[2] / "assets" / "recipes").glob("*.toml"))
+SMALL = {"name": "x", "method": "hyper-cl", "train": [{"name": "scenes"}], "keep": "last"}
+
+
+def small(**changes: Any) -> TrainRecipe:
+    return from_dict(SMALL | changes)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_shipped_recipes_can_be_read(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert recipe.name == path.stem
+    assert from_dict(json.loads(json.dumps(recipe.to_dict()))) == from_dict(recipe.to_dict())
+
+
+def test_there_is_a_recipe_for_every_shipped_model_and_paper() -> None:
+    names = {path.stem for path in RECIPES}
+    shipped = {"bi-encoder", "cross-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "hyper-cl-full", "csr"}
+    assert shipped | {"csr-prefix", "csr-bi", "case"} <= names
+    table = {f"csts-hyper-cl-{name}" for name in ("diffcse-base", "simcse-base", "simcse-large")}
+    assert table | {"csts-hyper-cl-simcse-base-64", "csts-csr-simcse-large", "csts-case-simcse-base"} <= names
+
+
+def test_defaults_and_types() -> None:
+    recipe = small(lr=1e-3, config={"rank": "none"}, head_lr="none", loss={"mse": 1})
+    assert recipe.method_config().rank is None
+    assert recipe.head_lr is None
+    assert recipe.loss.mse == 1.0
+    assert recipe.to_dict()["config"]["rank"] == "none"
+    assert from_dict(recipe.to_dict()).method_config() == recipe.method_config()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epoch": 3}, r"Unknown key epoch \(did you mean epochs\?\)"),
+        ({"loss": {"tempreature": 1}}, r"Unknown key loss.tempreature \(did you mean temperature\?\)"),
+        ({"train": [{"name": "scenes", "slit": "x"}]}, r"Unknown key train.0.slit \(did you mean split\?\)"),
+        ({"config": {"rnak": 3}}, r"Unknown key config.rnak \(did you mean rank\?\)"),
+        ({"method": "hyperCL"}, r"method is 'hyperCL' \(did you mean hyper-cl\?\)"),
+        ({"config": {"rank": -1}}, "rank must be a positive"),
+        ({"config": {"rank": "many"}}, "config.rank is 'many', expected int"),
+        ({"config": {"pooling": "max"}}, "config.pooling is 'max', allowed is one of cls"),
+        ({"epochs": 0}, "epochs is 0, allowed is 1 or more"),
+        ({"epochs": 2.5}, "epochs is 2.5, expected int"),
+        ({"epochs": True}, "epochs is True, expected int"),
+        ({"lr": "fast"}, "lr is 'fast', expected float"),
+        ({"lr": 0.0}, "lr is 0.0, allowed is above 0"),
+        ({"lr": float("nan")}, "lr is nan, expected float"),
+        ({"head_lr": -1.0}, "head_lr is -1.0"),
+        ({"warmup": 1.0}, "warmup is 1.0"),
+        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"precision": "int8"}, "precision is 'int8', allowed is one of auto, float32"),
+        ({"tuning": "half"}, "tuning is 'half', allowed is one of full, layers, lora, frozen"),
+        ({"name": "../x"}, "it names a folder"),
+        ({"train": []}, r"at least one source"),
+        ({"train": {"name": "scenes"}}, "expected a list"),
+        ({"train": ["scenes"]}, "train.0 is 'scenes', expected a table"),
+        ({"train": [{}]}, "Key train.0.name is missing"),
+        ({"train": [{"name": "csv"}]}, "needs a path"),
+        ({"train": [{"name": "scenes", "path": "x"}]}, "others take none"),
+        ({"train": [{"name": "scenes", "weight": 0.0}]}, "weight of a source is 0.0"),
+        ({"loss": {"mse": 0.0}}, "Every term of the loss has weight 0"),
+        ({"loss": {"infonce": 1.0}}, 'Set batching = "pairs"'),
+        ({"batching": "pairs", "batch_size": 7}, "need an even number"),
+        ({"teacher": ["bi-encoder"]}, "loss.teacher is 0"),
+        ({"keep": "best"}, r"Add \[\[validation\]\]"),
+        ({"patience": 2}, r"Add \[\[validation\]\]"),
+        ({"patience": 2, "validation": [{"name": "scenes"}]}, 'patience needs keep = "best"'),
+        ({"lora": {"rank": 0}}, "lora.rank is 0"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        small(**changes)
+
+
+def test_missing_keys_are_named() -> None:
+    with pytest.raises(ConfigError, match="Key method is missing"):
+        from_dict({"name": "x", "train": [{"name": "scenes"}]})
+
+
+def test_keys_can_be_set() -> None:
+    changes = ["epochs=7", "loss.mse=0.5", "train.0.weight=2", "config.rank=none", "tuning=frozen", "backbone=a/b"]
+    recipe = from_dict(SMALL, changes)
+    assert (recipe.epochs, recipe.loss.mse, recipe.train[0].weight) == (7, 0.5, 2.0)
+    assert (recipe.method_config().rank, recipe.tuning, recipe.backbone) == (None, "frozen", "a/b")
+    assert "loss" not in SMALL
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epochs", "expected key=value"),
+        ("=3", "expected key=value"),
+        ("train.1.weight=2", "'1' is no place in a list of 1"),
+        ("train.first=2", "'first' is no place"),
+        ("name.more.x=2", "name"),
+        ("colour=red", "Unknown key colour"),
+    ],
+)
+def test_settings_that_cannot_be_set(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        from_dict(SMALL, [text])
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere.toml cannot be read.*assets/recipes"):
+        load_recipe(tmp_path / "nowhere.toml")
+    for content in (b"name = ", b"\xff"):
+        (tmp_path / "bad.toml").write_bytes(content)
+        with pytest.raises(ConfigError, match="bad.toml is not valid TOML"):
+            load_recipe(tmp_path / "bad.toml")
+    (tmp_path / "bad.toml").write_text('name = "x"\nmethod = "csr"\ntrain = []\n')
+    with pytest.raises(ConfigError, match="bad.toml: train is"):
+        load_recipe(tmp_path / "bad.toml")
