@@ -121,7 +121,7 @@ class Loop(Trainer):
         """Give the loss, and stop if it is no number."""
         loss = model(**inputs)["loss"]
         if not bool(loss.isfinite()):
-            self._stop(f"the loss is {float(loss)}")
+            self._stop(f"the loss is {loss.item()}")
         return loss
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:

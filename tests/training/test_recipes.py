@@ -122,8 +122,8 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         load_recipe(tmp_path / "nowhere.toml")
     for content in (b"name = ", b"\xff"):
         (tmp_path / "bad.toml").write_bytes(content)
-        with pytest.raises(ConfigError, match="bad.toml is not valid TOML"):
+        with pytest.raises(ConfigError, match=r"bad\.toml is not valid TOML"):
             load_recipe(tmp_path / "bad.toml")
     (tmp_path / "bad.toml").write_text('name = "x"\nmethod = "csr"\ntrain = []\n')
-    with pytest.raises(ConfigError, match="bad.toml: train is"):
+    with pytest.raises(ConfigError, match=r"bad\.toml: train is"):
         load_recipe(tmp_path / "bad.toml")

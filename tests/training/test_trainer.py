@@ -1,0 +1,325 @@
+"""Trainings on a toy set: they learn, can be interrupted, and leave checkpoints that score as the trained model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from condviz import checkpoints, cli
+from condviz.errors import CheckpointError, ConfigError, DataError
+from condviz.training import model as model_module
+from condviz.training import trainer as trainer_module
+from condviz.training.batching import collate, make_units
+from condviz.training.loop import Loop, TrainingError
+from condviz.training.model import TrainingModel
+from condviz.training.recipes import Source, TrainRecipe
+from condviz.training.sources import load_source
+from condviz.training.trainer import train
+from tests.tiny import CONDITIONS, SENTENCES
+from tests.training.toy import HEADER, toy_recipe
+
+ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
+LEARNERS: list[tuple[str, dict]] = [
+    ("bi-encoder", {}),
+    ("cross-encoder", {"tuning": "layers"}),
+    ("tri-encoder", {"start": "identity", "head_lr": 1e-2}),
+    ("tri-encoder", {"config": {"composition": "concat"}, "batching": "rows", "loss": {"mse": 1.0}}),
+    ("hyper-cl", {"config": {"rank": 8}, "tuning": "lora", "lora": {"rank": 4}, "lr": 1e-3, "epochs": 12}),
+    ("hyper-cl", {"config": {"rank": "none"}, "tuning": "frozen", "lr": 1e-2}),
+    ("csr", {"config": {"num_routed_layers": 2}, "loss": {"mse": 0.0, "quadruplet": 1.0}}),
+    ("csr", {"config": {"router": "multihead"}, "tuning": "lora"}),
+    ("csr-bi", {"config": {"num_routed_layers": 2}}),
+    ("csr-prefix", {"accumulation": 2, "clip": 1.0}),
+    ("case", {"config": {"projection": "linear", "projection_dim": 8}, "tuning": "frozen", "lr": 1e-2}),
+    ("case", {"config": {"projection": "mlp", "projection_dim": 8, "hidden_dim": 8}}),
+]
+
+
+class Stopped(Exception):
+    """Somebody pulled the plug."""
+
+
+def quick(folder: Path, method: str = "bi-encoder", **changes: Any) -> TrainRecipe:
+    return toy_recipe(folder, method, **{"dropout": 0.0, **changes})
+
+
+def stop_at(event: str, step: int) -> Callable[[Mapping[str, Any]], None]:
+    def report(record: Mapping[str, Any]) -> None:
+        if (record["event"], record["step"]) == (event, step):
+            raise Stopped
+
+    return report
+
+
+def load(folder: Path) -> checkpoints.ConditionalScorer:
+    return checkpoints.load(folder, device="cpu", precision="float32")
+
+
+def loss_of(model: checkpoints.ConditionalScorer, recipe: TrainRecipe) -> float:
+    inputs = collate(make_units(load_source(recipe.train[0]), recipe.batching))
+    with torch.no_grad():
+        return float(TrainingModel(model, recipe.loss, frozen=False).eval()(**inputs)["loss"])
+
+
+@pytest.mark.parametrize(("method", "changes"), LEARNERS, ids=str)
+def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None:
+    recipe = quick(tmp_path, method, **{"epochs": 5, "keep": "last", "validation": [], **changes})
+    before = loss_of(trainer_module.build_model(recipe), recipe)
+    folder = train(recipe, tmp_path / "out" / "toy", device="cpu")
+    assert loss_of(load(folder), recipe) < before - 0.005
+    tensors = set(load_file(folder / checkpoints.WEIGHTS))
+    assert any(name.startswith("backbone.") for name in tensors) == (recipe.tuning in ("full", "layers"))
+    assert any(name.startswith("adapter.") for name in tensors) == (recipe.tuning == "lora")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".toy.run", "toy"]
+    assert sorted(path.name for path in (tmp_path / "out" / ".toy.run").iterdir()) == ["log.jsonl", "recipe.json"]
+
+
+def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
+    records: list[Mapping[str, Any]] = []
+    recipe = quick(tmp_path)
+    folder = train(recipe, tmp_path / "toy", device="cpu", report=records.append)
+    manifest = checkpoints.read_manifest(folder)
+    training = manifest["training"]
+    assert training["recipe"] == recipe.to_dict()
+    assert [(part["source"], part["rows"], len(part["sha256"])) for part in training["data"]] == [("csv", 24, 64)] * 2
+    assert training["steps"] == 6
+    assert training["best_step"] in (3, 6)
+    assert {"condviz", "torch", "transformers", "python"} <= set(training["versions"])
+    best = max(record["spearman"] for record in records if record["event"] == "evaluation")
+    assert manifest["metrics"]["validation"]["spearman"] == pytest.approx(best, abs=0.01)
+    assert manifest["metrics"]["validation"]["rows"] == 24
+    lines = (tmp_path / ".toy.run" / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == records
+    assert [record["event"] for record in records] == ["start", *["step", "evaluation"] * 2, "end"]
+    assert all(record["tokens_per_second"] > 0 for record in records if record["event"] == "step")
+
+
+@pytest.mark.parametrize(
+    ("stop", "changes"),
+    [
+        (12, {"epochs": 3}),  # in the second epoch of three, states at the end of each
+        (4, {"evaluations": 3, "accumulation": 2, "batch_size": 4}),  # in the middle of an epoch
+        (10, {"epochs": 3, "tuning": "lora", "patience": 3, "weight": 1.5}),
+    ],
+    ids=str,
+)
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, stop: int, changes: dict) -> None:
+    changes = dict(changes)
+    source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": changes.pop("weight", 2.0)}
+    recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, train=[source], keep="best", **changes)
+    straight = train(recipe, tmp_path / "straight", device="cpu")
+    steps = checkpoints.read_manifest(straight)["training"]["steps"]
+    assert steps > stop
+    with pytest.raises(Stopped):
+        train(recipe, tmp_path / "broken", device="cpu", report=stop_at("step", stop))
+    assert not (tmp_path / "broken").exists()
+    with pytest.raises(ConfigError, match=r"holds an unfinished training \(checkpoint-.*Go on with --resume"):
+        train(recipe, tmp_path / "broken", device="cpu")
+    records: list[Mapping[str, Any]] = []
+    resumed = train(recipe, tmp_path / "broken", device="cpu", resume=True, report=records.append)
+    assert 0 < records[0]["step"] < stop
+    one, other = (load_file(folder / checkpoints.WEIGHTS) for folder in (straight, resumed))
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
+
+
+def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
+    recipe = quick(tmp_path, epochs=1)
+    folder = train(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
+    time = (folder / checkpoints.WEIGHTS).stat().st_mtime_ns
+    train(recipe, folder, device="cpu", resume=True)
+    assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
+    train(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
+    assert checkpoints.read_manifest(folder)["training"]["seed"] == 1
+
+
+def test_another_recipe_does_not_go_on_from_a_state(tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        train(quick(tmp_path), tmp_path / "toy", device="cpu", report=stop_at("step", 6))
+    with pytest.raises(ConfigError, match="begun with another recipe: lr, seed differ"):
+        train(quick(tmp_path, seed=1, lr=1e-4), tmp_path / "toy", device="cpu", resume=True)
+
+
+def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
+    recipe = quick(tmp_path, tuning="lora", lr=1e-2)
+    model = trainer_module.build_model(recipe)
+    torch.manual_seed(0)
+    for name, value in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(value, std=0.1)
+    plain = trainer_module.build_model(quick(tmp_path)).eval().score(*ROWS)
+    model.train().eval()
+    folder = checkpoints.save(model, tmp_path / "toy")
+    assert checkpoints.read_manifest(folder)["adapter_scale"] == 2.0
+    loaded = load(folder).score(*ROWS)
+    np.testing.assert_allclose(loaded, model.score(*ROWS), atol=1e-5)
+    assert np.abs(loaded - plain).max() > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:FastICA did not converge")
+@pytest.mark.parametrize("projection", ["pca", "ica"])
+def test_case_can_be_fitted(tmp_path: Path, projection: str) -> None:
+    recipe = quick(tmp_path, "case", tuning="frozen", config={"projection": projection, "projection_dim": 3})
+    folder = train(recipe, tmp_path / "toy", device="cpu")
+    assert checkpoints.read_manifest(folder)["metrics"]["validation"]["rows"] == 24
+    assert load(folder).encode(SENTENCES, CONDITIONS).shape == (4, 3)
+
+
+def test_half_precision_on_disk(tmp_path: Path) -> None:
+    folder = train(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy", device="cpu")
+    assert {value.dtype for value in load_file(folder / checkpoints.WEIGHTS).values()} == {torch.float16}
+
+
+def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(trainer_module.TOLERANCE, "float32", -1.0)
+    with pytest.raises(TrainingError, match="apart from the trained one"):
+        train(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
+    assert not (tmp_path / "toy").exists()
+    assert (tmp_path / ".toy.run" / "model" / checkpoints.MANIFEST).is_file()
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def poisoned(scores: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return scores.mean() * (float("nan") if len(calls) > 4 else 1.0)
+
+    monkeypatch.setattr(model_module, "mean_squared_error", poisoned)
+    with pytest.raises(TrainingError, match=r"after step 4: the loss is nan.*kept in .*checkpoint-3.*Lower lr"):
+        train(quick(tmp_path), tmp_path / "toy", device="cpu")
+    assert (tmp_path / ".toy.run" / "checkpoint-3" / "model.safetensors").is_file()
+
+
+def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Loop.create_optimizer
+
+    def poisoned(self: Loop, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
+        optimizer = create(self, model)
+        optimizer.register_step_post_hook(lambda *_: next(self.model.parameters()).data.fill_(float("nan")))
+        return optimizer
+
+    monkeypatch.setattr(Loop, "create_optimizer", poisoned)
+    with pytest.raises(TrainingError, match="No state had been saved yet"):
+        train(quick(tmp_path, batch_size=24), tmp_path / "toy", device="cpu")
+    with pytest.raises(TrainingError, match="a weight is not a number"):
+        train(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy", device="cpu")
+
+
+def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter([10.0, 30.0, 20.0, 25.0, 99.0])
+    monkeypatch.setattr(
+        Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
+    )
+    folder = train(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy", device="cpu")
+    training = checkpoints.read_manifest(folder)["training"]
+    assert (training["steps"], training["best_step"]) == (12, 6)
+
+
+def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condviz.training.loop.spearman", lambda *_: None)
+    records: list[Mapping[str, Any]] = []
+    folder = train(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu", report=records.append)
+    assert next(record for record in records if record["event"] == "evaluation")["spearman"] is None
+    assert checkpoints.read_manifest(folder)["metrics"]["validation"]["spearman"] is None
+
+
+def test_teachers_score_rows_without_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Teacher:
+        def __init__(self, value: float) -> None:
+            self.value = value
+
+        def score(self, sentences1: list[str], *_: object) -> np.ndarray:
+            return np.full(len(sentences1), self.value, np.float32)
+
+    monkeypatch.setattr(trainer_module, "load", lambda name, **_: Teacher({"low": 0.0, "high": 0.5}[name]))
+    losses = {}
+    for teacher in ((), ("low",), ("low", "high")):
+        records: list[Mapping[str, Any]] = []
+        loss = {"mse": 1.0, "teacher": 1.0} if teacher else {"mse": 1.0}
+        recipe = quick(tmp_path, teacher=list(teacher), loss=loss, epochs=1, lr=1e-9)
+        train(recipe, tmp_path / f"toy{len(teacher)}", device="cpu", report=records.append)
+        losses[teacher] = records[1]["loss"]
+    assert len({round(value, 5) for value in losses.values()}) == 3
+    assert min(losses.values()) == losses[()]
+
+
+def test_tables_can_bring_the_teachers_scores(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("sentence1,sentence2,condition,label,teacher\na,b,x,1,0.25\na,b,y,5,\nc,d,x,,0.5\n")
+    assert [row.teacher for row in load_source(Source("csv", path=str(path)))] == [0.25, None]
+    path.write_text("sentence1,sentence2,condition,label,teacher\na,b,x,1,good\n")
+    with pytest.raises(DataError, match="row 1: teacher is 'good'"):
+        load_source(Source("csv", path=str(path)))
+
+
+def test_scenes_are_a_source() -> None:
+    rows = load_source(Source("scenes", split="dev"))
+    assert len(make_units(rows, "pairs")) == len(rows) / 2 > 100
+
+
+def test_data_that_cannot_be_used(tmp_path: Path) -> None:
+    recipe = quick(tmp_path)
+    rows = tmp_path / "rows.csv"
+    for content, message in (
+        (HEADER + "a,b,x,\n", "no row has a label"),
+        (HEADER + "a,b,x,1\nc,d,x,2\n", "None of 2 sentence pairs has exactly two rated conditions"),
+        (HEADER + "a,b,x,great\n", "Row 1"),
+    ):
+        rows.write_text(content)
+        with pytest.raises(DataError, match=message):
+            train(recipe, tmp_path / "toy", device="cpu")
+    rows.unlink()
+    with pytest.raises(DataError, match=r"rows\.csv is neither in"):
+        train(recipe, tmp_path / "toy", device="cpu")
+    with pytest.raises(DataError, match="no corpus 'scene'"):
+        load_source(Source("scene"))
+    with pytest.raises(DataError, match="no part 'x'"):
+        load_source(Source("scenes", split="x"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["encoder"]
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    recipe = quick(tmp_path)
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
+        train(recipe, tmp_path / "encoder", device="cpu")
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick(tmp_path)
+    text = f"""
+    name = "toy"
+    method = "tri-encoder"
+    backbone = "{tmp_path / "encoder"}"
+    epochs = 2
+    precision = "float32"
+    [[train]]
+    name = "csv"
+    path = "{tmp_path / "rows.csv"}"
+    [[validation]]
+    name = "csv"
+    path = "{tmp_path / "rows.csv"}"
+    """
+    (tmp_path / "toy.toml").write_text(text)
+    command = ["train", str(tmp_path / "toy.toml"), "--out", str(tmp_path / "toy"), "--device", "cpu"]
+    assert cli.main([*command, "--set", "epochs=1"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.strip() == str(tmp_path / "toy")
+    assert "step 1 of 1: spearman" in captured.err
+    assert cli.main([*command, "--set", "epoch=1"]) == 2
+    assert "Unknown key epoch (did you mean epochs?)" in capsys.readouterr().err
+    shutil.rmtree(tmp_path / "encoder")
+    assert cli.main(command) == 2
