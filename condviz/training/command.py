@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -52,4 +53,5 @@ def run(options: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             bar.write("What was saved is kept; go on with --resume.", file=sys.stderr)
             raise
-    sys.stdout.write(f"{folder}\n")
+    if os.environ.get("RANK", "0") == "0":  # of several processes, the first speaks
+        sys.stdout.write(f"{folder}\n")

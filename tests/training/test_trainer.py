@@ -132,6 +132,17 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
         torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
 
 
+@pytest.mark.parametrize("batching", ["rows", "pairs"])
+def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) -> None:
+    folders = []
+    for size, accumulation in ((8, 1), (4, 2)):
+        recipe = quick(tmp_path, batching=batching, loss={"mse": 1.0}, batch_size=size, accumulation=accumulation)
+        folders.append(train(recipe, tmp_path / f"toy{size}", device="cpu"))
+    one, other = (load_file(folder / checkpoints.WEIGHTS) for folder in folders)
+    for name, value in one.items():
+        torch.testing.assert_close(other[name], value, rtol=1e-3, atol=1e-4, msg=name)
+
+
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     recipe = quick(tmp_path, epochs=1)
     folder = train(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
