@@ -134,13 +134,12 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
 
 @pytest.mark.parametrize("batching", ["rows", "pairs"])
 def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) -> None:
-    folders = []
+    scores = []
     for size, accumulation in ((8, 1), (4, 2)):
         recipe = quick(tmp_path, batching=batching, loss={"mse": 1.0}, batch_size=size, accumulation=accumulation)
-        folders.append(train(recipe, tmp_path / f"toy{size}", device="cpu"))
-    one, other = (load_file(folder / checkpoints.WEIGHTS) for folder in folders)
-    for name, value in one.items():
-        torch.testing.assert_close(other[name], value, rtol=1e-3, atol=1e-4, msg=name)
+        scores.append(load(train(recipe, tmp_path / f"toy{size}", device="cpu")).score(*ROWS))
+    np.testing.assert_allclose(*scores, atol=1e-2)  # Adam enlarges rounding errors of gradients that are almost 0
+    assert np.abs(scores[0] - trainer_module.build_model(recipe).eval().score(*ROWS)).max() > 0.05
 
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
