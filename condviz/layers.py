@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from condviz.errors import ConfigError
+from condviz.packed import PackedLinear
 from condviz.tokens import Tokens
 
 if TYPE_CHECKING:  # importing it takes seconds
@@ -48,6 +49,7 @@ class LayerAccess:
         self.num_heads: int = config.num_attention_heads
         self.hidden_size: int = config.hidden_size
         self.head_size = self.hidden_size // self.num_heads
+        self._exact_gelu = config.hidden_act == "gelu"
         offset = POSITION_OFFSET[config.model_type]
         self._first_position = config.pad_token_id + 1 if offset else 0
 
@@ -96,6 +98,9 @@ class LayerAccess:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
         module = self._layer(layer)
         middle = module.attention.output(attended, hidden)
+        dense = module.intermediate.dense
+        if self._exact_gelu and isinstance(dense, PackedLinear):
+            return module.output(dense.with_gelu(middle), middle)
         return module.output(module.intermediate(middle), middle)
 
     def run(

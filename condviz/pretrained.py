@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 
 from condviz.backbone import DECODERS, Backbone
 from condviz.errors import CheckpointError, ConfigError
+from condviz.packed import pack_linear_layers
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
@@ -69,6 +70,8 @@ def load_backbone(
         backbone = _loaded.get(key)
         if backbone is None or not backbone.digest:  # without a digest it was trained: no longer the pretrained one
             backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
+            if device == "cpu" and dtype == torch.bfloat16:
+                pack_linear_layers(backbone.model)
     return backbone
 
 

@@ -25,6 +25,7 @@ LEVELS = {
     "cache": 1,
     "data": 1,
     "layers": 2,
+    "packed": 1,
     "pooling": 2,
     "backbone": 3,
     "pretrained": 4,
