@@ -48,5 +48,5 @@ def require(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{module} is not installed. Install it with: pip install 'condviz[{extra}]'"
+            f"{module} is not installed. Install it from a clone with: pip install -e '.[{extra}]'"
         ) from error
