@@ -7,11 +7,9 @@ formula, average pooling, no sentence transform. (1 + w) multiplies the joined a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -91,9 +89,9 @@ class CSR(RoutedEncoder):
 
     # Tensors
 
-    def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
-        """Encode sentences under conditions, row by row: (b, d)."""
-        return self.route(self.enter(sentence), sentence, self.read(condition))
+    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+        """Encode sentences under conditions, row by row. See `RoutedEncoder.embed`."""
+        return self.route(self.enter(sentence), sentence, self.read(condition), weights=weights)
 
     def enter(self, sentence: Tokens) -> Tensor:
         """Run sentences up to the first routed layer, without any condition: (b, L, d)."""
@@ -142,12 +140,6 @@ class CSR(RoutedEncoder):
         return pool([hidden], Tokens(ids, mask), self.method_config.pooling)
 
     # Texts
-
-    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give sentence and condition as two sequences."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        return list(zip(sentences, conditions, strict=True))
 
     @torch.no_grad()
     def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
@@ -207,12 +199,3 @@ class CSR(RoutedEncoder):
         if self.method_config.router == "random":  # the only router that looks at ids
             ids = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
         return Tokens(ids, mask), hidden
-
-    @torch.no_grad()
-    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
-        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
-        rows = self.tokenize(items)
-        sentence, condition = (self.backbone.collate(parts) for parts in zip(*rows, strict=True))
-        weights: list[Tensor] = []
-        self.route(self.enter(sentence), sentence, self.read(condition), weights=weights)
-        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]

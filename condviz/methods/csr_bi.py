@@ -7,9 +7,8 @@ Code followed: bigai-nlco/CSR, my_encoder.py with router type 3 and mask type 0,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -107,16 +106,4 @@ class CSRBi(RoutedEncoder):
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Give the sentence, and the condition with one more separator in front."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        separator = self.backbone.separator
-        conditions = [replace(row, ids=(separator, *row.ids), types=(0, *row.types)) for row in conditions]
-        return list(zip(sentences, conditions, strict=True))
-
-    @torch.no_grad()
-    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
-        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
-        rows = self.tokenize(items)
-        weights: list[Tensor] = []
-        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
-        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
+        return [(sentence, self.behind_separator(condition)) for sentence, condition in super().tokenize(items)]

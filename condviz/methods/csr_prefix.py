@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -86,16 +85,4 @@ class CSRPrefix(RoutedEncoder):
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Give the sentence with one more separator in front, and the condition."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        separator = self.backbone.separator
-        sentences = [replace(row, ids=(separator, *row.ids), types=(0, *row.types)) for row in sentences]
-        return list(zip(sentences, conditions, strict=True))
-
-    @torch.no_grad()
-    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
-        """Give the weights (R, p, L). See `RoutedEncoder.routing_weights`."""
-        rows = self.tokenize(items)
-        weights: list[Tensor] = []
-        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
-        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
+        return [(self.behind_separator(sentence), condition) for sentence, condition in super().tokenize(items)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -216,8 +217,34 @@ class RoutedEncoder(ConditionalEncoder):
         return range(self.backbone.num_layers - self.method_config.num_routed_layers, self.backbone.num_layers)
 
     @abstractmethod
+    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+        """Encode sentences under conditions, row by row.
+
+        Args:
+            sentence, condition: As `tokenize` gives them.
+            weights: A list that gets the weights (b, L) of each routed layer.
+
+        Returns:
+            (b, d), with gradient where it is switched on.
+        """
+
+    @torch.no_grad()
     def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
         """Give the weights (R, p, L) of each (sentence, condition) and the sentences' token records."""
+        rows = self.tokenize(items)
+        weights: list[Tensor] = []
+        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
+        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Give sentence and condition as two sequences."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        return list(zip(sentences, conditions, strict=True))
+
+    def behind_separator(self, row: Encoded) -> Encoded:
+        """Put one more separator in front of a sequence, as the released code does."""
+        return replace(row, ids=(self.backbone.separator, *row.ids), types=(0, *row.types))
 
     def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
         """Show how much weight each word of a sentence gets under each of m conditions.
