@@ -143,9 +143,11 @@ class ConditionalEncoder(ConditionalScorer):
     def embed(self, *inputs: Tokens) -> Tensor:
         """Encode a batch of token ids: (b, d), with gradient where it is switched on."""
 
-    @abstractmethod
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Turn (sentence, condition) tuples into what `embed` takes, unpadded."""
+        """Turn (sentence, condition) tuples into what `embed` takes, unpadded; by default two sequences."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        return list(zip(sentences, conditions, strict=True))
 
     def encode(
         self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
@@ -251,12 +253,6 @@ class SeparableEncoder(ConditionalEncoder):
         pooling = self.method_config.pooling
         sentences = self.project_sentences(self.backbone(sentence, pooling))
         return self.compose(sentences, self.project_conditions(self.backbone(condition, pooling)))
-
-    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give sentence and condition as two sequences."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        return list(zip(sentences, conditions, strict=True))
 
     def encode_conditions(self, conditions: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
         """Encode conditions, as `compose` takes them: (m, d) float32."""

@@ -236,12 +236,6 @@ class RoutedEncoder(ConditionalEncoder):
         self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
         return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
 
-    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give sentence and condition as two sequences."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        return list(zip(sentences, conditions, strict=True))
-
     def behind_separator(self, row: Encoded) -> Encoded:
         """Put one more separator in front of a sequence, as the released code does."""
         return replace(row, ids=(self.backbone.separator, *row.ids), types=(0, *row.types))
