@@ -1,7 +1,7 @@
 """Linear layers for bfloat16 on CPUs that keep their weights in the layout that the CPU library computes in.
 
-`nn.Linear` hands over plain weights, which oneDNN lays out anew in every call: for a few hundred tokens a fifth of the
-time. The operators used here are those that torch's own compiler puts in the place of linear layers.
+`nn.Linear` hands over plain weights, which oneDNN lays out anew in every call: a good part of the time where there are
+few tokens. The operators used here are those that torch's own compiler puts in the place of linear layers.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class TrainRecipe:
         batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together.
         tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
             adapters and head ("lora"), or the head alone ("frozen").
-        dropout: Of the encoder in training; None takes what it was pretrained with. 0 is a third faster on CPUs.
+        dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
         lora: The adapters.
         epochs: Passes over the data.
         batch_size: Rows per forward pass and device.
