@@ -30,6 +30,14 @@ class MissingExtraError(CondvizError):
     """An optional package is not installed. Names the extra that brings it."""
 
 
+class TrainingError(CondvizError):
+    """A training cannot start or go on, or its result cannot be trusted. Says where the last good state is."""
+
+
+class TrainingStopped(TrainingError):
+    """A training was asked to stop, and has saved a state to go on from."""
+
+
 class TruncationWarning(UserWarning):
     """A text was longer than the encoder can read, and its end was cut off."""
 

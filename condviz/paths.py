@@ -11,3 +11,5 @@ ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or _ROOT / "assets")
 """Texts, styles and scripts: beside the package in a checkout; CONDVIZ_ASSETS moves it."""
 CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _ROOT / "checkpoints")
 """Trained models, one per subfolder: beside the package in a checkout; CONDVIZ_CHECKPOINTS moves it."""
+JOBS = Path(os.environ.get("CONDVIZ_JOBS") or _ROOT / "runs")
+"""Trainings, one per subfolder: beside the package in a checkout; CONDVIZ_JOBS moves it."""

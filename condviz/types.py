@@ -42,6 +42,7 @@ class ModelInfo:
         reference: Paper.
         summary: One sentence on how it works.
         path: Folder of the checkpoint, or "" for zero-shot models.
+        graph: Name of the knowledge graph whose links it was trained to predict; "" for models of sentences.
     """
 
     name: str
@@ -56,6 +57,7 @@ class ModelInfo:
     reference: str
     summary: str
     path: str = ""
+    graph: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,3 +150,136 @@ class Attribution:
     words2: tuple[Word, ...]
     effects1: np.ndarray
     effects2: np.ndarray
+
+
+@dataclass(frozen=True)
+class WordReading:
+    """What one model makes of the words of one or two sentences under m conditions.
+
+    Attributes:
+        model: The model; a variant made from it has a name such as "csr@hidden".
+        source: "router", or "leave-one-out" for models without one. Then `weights` (1, m, w) holds what each word does
+            to the score, signed, as in `Attribution`; there are no layers, no sub-tokens and no hidden mass.
+        texts: The sentences, one or two.
+        scores: (m,) float32, scores of the pair; of a single sentence, None.
+        unconditional: Score of the pair without any condition, or None.
+    """
+
+    model: ModelInfo
+    source: Literal["router", "leave-one-out"]
+    texts: tuple[TokenWeights, ...]
+    scores: np.ndarray | None = None
+    unconditional: float | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The m conditions."""
+        return self.texts[0].conditions
+
+
+@dataclass(frozen=True)
+class AttentionRow:
+    """Where one first token looks under one condition: the mean of all heads of the last layer.
+
+    Attributes:
+        condition: The condition.
+        words: w words of the sentence.
+        weights: (w,) float32 >= 0.
+        condition_words: Words of the condition.
+        condition_weights: float32, one for each of them; 0 where the sentence cannot see the condition.
+        hidden_mass: Weight on special tokens. All weights and this sum to 1.
+    """
+
+    condition: str
+    words: tuple[Word, ...]
+    weights: np.ndarray
+    condition_words: tuple[Word, ...]
+    condition_weights: np.ndarray
+    hidden_mass: float
+
+
+@dataclass(frozen=True)
+class RouterPictures:
+    """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each.
+
+    Attributes:
+        model: Name of the model.
+        without_router: The sentence's first token, the router switched off.
+        router: The condition's first token over the words of the sentence; none where the model does not compute it.
+        with_router: The sentence's first token in the model as it is.
+        varies: False if `with_router` is the same under every condition by construction.
+    """
+
+    model: str
+    without_router: tuple[AttentionRow, ...]
+    router: tuple[AttentionRow, ...]
+    with_router: tuple[AttentionRow, ...]
+    varies: bool
+
+
+@dataclass(frozen=True)
+class HeadMap:
+    """Attention over the words of a sentence in every layer and head, the router switched off.
+
+    Attributes:
+        model: Name of the model.
+        condition: The condition.
+        words: w words of the sentence.
+        sentence: (T, heads, w) float32: from the sentence's first token.
+        from_condition: The same from the condition's first token; None where the model does not compute it.
+    """
+
+    model: str
+    condition: str
+    words: tuple[Word, ...]
+    sentence: np.ndarray
+    from_condition: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class DeletionTest:
+    """Does the score depend on the words that a model points at? Top words against random ones.
+
+    Attributes:
+        model: Name of the model.
+        num_words: Words deleted at once.
+        top: (m, s) float32: change of the score without the top words of each of s sentences, signed.
+        random: (draws, m, s) float32: the same without as many random words.
+    """
+
+    model: str
+    num_words: int
+    top: np.ndarray
+    random: np.ndarray
+
+    @property
+    def top_move(self) -> float:
+        """Mean absolute change without the top words."""
+        return float(np.abs(self.top).mean())
+
+    @property
+    def random_moves(self) -> np.ndarray:
+        """Mean absolute change in each draw, (draws,)."""
+        return np.abs(self.random).mean(axis=(1, 2))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The middle 95 % of the draws."""
+        low, high = np.quantile(self.random_moves, (0.025, 0.975))
+        return float(low), float(high)
+
+    @property
+    def as_far(self) -> int:
+        """How many draws moved the score at least as far as the top words."""
+        return int((self.random_moves >= self.top_move).sum())
+
+    def to_dict(self) -> dict:
+        """Give plain JSON: the figures of the test."""
+        return {
+            "words": self.num_words,
+            "top": self.top_move,
+            "random": float(self.random_moves.mean()),
+            "interval": list(self.interval),
+            "draws": len(self.random_moves),
+            "as_far": self.as_far,
+        }

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from condviz.data import cebab, csts, e2e, mams, scenes, splits
+from condviz.data import cebab, csts, e2e, mams, scene_blocks, scenes, splits
 from condviz.data.scene_pairs import RatedPair, Shortcuts, build_pairs, measure_shortcuts
+from condviz.data.scene_plain import build_plain_pairs
 from condviz.errors import CondvizError, DataError
 
 VARIABLE = "CONDVIZ_DATA"
@@ -35,7 +36,7 @@ class Corpus:
         licence: Short name.
         source: Where the files come from.
         attribution: What has to be said where anything made from it is passed on.
-        folder: Below the folder of the data.
+        folder: Below the folder of the data; "" for what is part of this project.
         files: Expected files.
         parts: What `build` takes.
     """
@@ -48,6 +49,11 @@ class Corpus:
     folder: str
     files: tuple[str, ...]
     parts: tuple[str, ...] = RELEASE
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is made from the scenes, which are part of this project."""
+        return not self.folder
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,10 @@ CORPORA = {
         Corpus(
             "scenes", "scenes of this project, with edits", "CC BY 4.0", "assets/scenes, written by a language model",
             "CondViz scenes, CC BY 4.0", "", ("aspects.json", "*.jsonl"), splits.PARTS,
+        ),
+        Corpus(
+            "scenes-plain", "scenes without a condition: a paraphrase, and something else", "CC BY 4.0",
+            "assets/scenes, written by a language model", "CondViz scenes, CC BY 4.0", "", ("*.jsonl",),
         ),
         Corpus(
             "cebab", "CEBaB: restaurant reviews, labels of people only", "CC BY 4.0", "github.com/CEBaBing/CEBaB",
@@ -151,6 +161,9 @@ def build(
     corpus = _corpus(name, part)
     if name == "scenes":
         rows = splits.build_part(scenes.load_families(), scenes.load_aspects(), part, seed=seed)
+    elif name == "scenes-plain":
+        families = [family for family in scenes.load_families() if splits.group_of(family) == part]
+        rows = build_plain_pairs(families, seed=seed)
     elif name == "csts":
         pairs = csts.load(_place(corpus, folder), part, password=password or csts.environment_password)
         return csts.pair_rows(pairs, f"csts {part}")
@@ -164,6 +177,34 @@ def build(
             f"Check that the files in {_place(corpus, folder)} are whole, or take another part."
         )
     return rows
+
+
+def build_blocks(
+    name: str, part: str, *, sentences: int, seed: int = 0, folder: Path | None = None
+) -> list[list[RatedPair]]:
+    """Build blocks of rated rows that share sentences and wordings, for training.
+
+    Args:
+        name: Key of `CORPORA`; C-STS has single pairs only.
+        part: One of its parts; of the scenes only "train".
+        sentences: How many sentences a block has, at least.
+        seed: Decides blocks and wordings.
+        folder: In place of `data_folder()`.
+
+    Raises:
+        DataError: As `build`, or if the corpus or part has no blocks.
+    """
+    corpus = _corpus(name, part)
+    if name in ("csts", "scenes-plain") or (name == "scenes" and part != "train"):
+        raise DataError(
+            f'{name} {part} has no blocks: only single pairs. Set batching = "pairs", or take another part.'
+        )
+    if name == "scenes":
+        return splits.build_training_blocks(
+            scenes.load_families(), scenes.load_aspects(), seed=seed, sentences=sentences
+        )
+    families, aspects = _families(corpus, part, folder)
+    return scene_blocks.build_blocks(families, aspects, seed=seed, sentences=sentences)
 
 
 def survey(name: str, *, seed: int = 0, folder: Path | None = None) -> Survey:
@@ -195,7 +236,7 @@ def _corpus(name: str, part: str) -> Corpus:
 
 
 def _place(corpus: Corpus, folder: Path | None) -> Path:
-    return scenes.SCENES if corpus.name == "scenes" else (folder or data_folder()) / corpus.folder
+    return scenes.SCENES if corpus.ours else (folder or data_folder()) / corpus.folder
 
 
 def _families(
@@ -226,7 +267,7 @@ def _survey_part(corpus: Corpus, part: str, seed: int, folder: Path | None) -> P
     try:
         if corpus.name == "csts":
             count = len(csts.load(_place(corpus, folder), part, password=csts.environment_password))
-        elif corpus.name != "scenes":
+        elif not corpus.ours:
             count = sum(len(family.scenes) for family in _families(corpus, part, folder)[0])
         rows = build(corpus.name, part, seed=seed, folder=folder)
     except CondvizError as error:

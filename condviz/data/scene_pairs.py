@@ -106,6 +106,32 @@ def gold(aspect: Aspect | None, value1: str, value2: str) -> int:
     return min(4, max(1, round(5 - 4 * distance / (len(aspect.values) - 1))))
 
 
+def rate(
+    first: tuple[Family, Scene], second: tuple[Family, Scene], aspects: Mapping[str, Aspect]
+) -> list[tuple[str, int]]:
+    """Rate two sentences under every aspect that both tell.
+
+    Args:
+        first: A sentence with its family.
+        second: Another.
+        aspects: The shared aspects to ask for.
+
+    Returns:
+        Aspect and rating; the name of a local aspect, which only sentences of one family share, begins with the family:
+        "sport-001:x_handedness".
+    """
+    (family1, scene1), (family2, scene2) = first, second
+    ratings = []
+    for name, value in scene1.aspects.items():
+        is_local = name.startswith(LOCAL)
+        if name not in scene2.aspects or (is_local and family1.id != family2.id):
+            continue
+        if is_local or name in aspects:
+            node = f"{family1.id}:{name}" if is_local else name
+            ratings.append((node, gold(aspects.get(name), value, scene2.aspects[name])))
+    return ratings
+
+
 def build_pairs(
     families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, cross: int = 1
 ) -> list[RatedPair]:
@@ -211,21 +237,6 @@ def _across(
                     yield (family, scene), partner
 
 
-def _ratings(
-    first: tuple[Family, Scene], second: tuple[Family, Scene], aspects: Mapping[str, Aspect]
-) -> list[tuple[str, int]]:
-    (family1, scene1), (family2, scene2) = first, second
-    ratings = []
-    for name, value in scene1.aspects.items():
-        is_local = name.startswith(LOCAL)
-        if name not in scene2.aspects or (is_local and family1.id != family2.id):
-            continue
-        if is_local or name in aspects:
-            node = f"{family1.id}:{name}" if is_local else name
-            ratings.append((node, gold(aspects.get(name), value, scene2.aspects[name])))
-    return ratings
-
-
 def _choose(
     candidates: Sequence[tuple[tuple[Family, Scene], tuple[Family, Scene]]],
     aspects: Mapping[str, Aspect],
@@ -235,7 +246,7 @@ def _choose(
     surplus: Counter[str] = Counter()
     edges = []
     for first, second in candidates:
-        ratings = _ratings(first, second, aspects)
+        ratings = rate(first, second, aspects)
         options = [
             (surplus[high] - surplus[low], rng.random(), low, high, (low_label, high_label))
             for low, low_label in ratings

@@ -26,6 +26,7 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from condviz.data.scene_blocks import build_blocks
 from condviz.data.scene_pairs import RatedPair, build_pairs
 from condviz.data.scenes import LOCAL, Aspect, Family
 from condviz.errors import DataError
@@ -38,14 +39,17 @@ HELD_OUT_PHRASINGS = 4
 UNSEEN_ASPECTS = frozenset(
     {
         "attention",
+        "body_part",
         "clothing_item",
         "direction",
         "duration",
         "furniture",
         "held_object",
+        "knowledge_source",
         "material",
         "mood",
         "opinion_service",
+        "permanence",
         "posture",
         "relationship",
         "safety_gear",
@@ -58,7 +62,9 @@ sentences tell two of them."""
 UNSEEN_DOMAINS = frozenset(
     {
         "album",
+        "art museum",
         "ballet",
+        "cave museum",
         "classical concert",
         "concert",
         "dancing",
@@ -66,18 +72,26 @@ UNSEEN_DOMAINS = frozenset(
         "farm animals",
         "job ad",
         "job_ad",
+        "museum label",
+        "museum rules",
         "music",
         "music festival",
         "music shop",
+        "naval museum",
         "night train",
         "railway",
+        "railway history",
+        "school museum",
         "stations",
         "theatre",
+        "theatre diary",
+        "toy museum",
+        "train incident",
         "trains",
         "tram line",
     }
 )
-"""Music and stage, farms, railways, job advertisements."""
+"""Music and stage, farms, railways, museums, job advertisements."""
 
 
 _UNSEEN = {"unseen_phrasings", "unseen_aspects", "own_aspects"}
@@ -98,15 +112,7 @@ def build_part(
     Raises:
         DataError: If there is no such part, or it has no pairs.
     """
-    if part not in PARTS:
-        raise DataError(f"There is no part {part!r} of the scenes. There are: {', '.join(PARTS)}.")
-    chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
-    used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
-    asked = _asked(aspects, part, used)
-    if part in {"train", "dev", "own_aspects"}:
-        chosen = [_with_fresh_wordings(family, used) for family in chosen]
-    else:
-        chosen = [_restricted(family, ()) for family in chosen]
+    chosen, asked = _select(families, aspects, part)
     # Few sentences tell two held-out aspects, so more partners are tried for them.
     rows = build_pairs(chosen, asked, seed=seed, cross=8 if part == "unseen_aspects" else 1)
     if not rows:
@@ -115,6 +121,14 @@ def build_part(
             "two of their sentences differ under one aspect and agree under another. Add families."
         )
     return rows
+
+
+def build_training_blocks(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int = 0, sentences: int
+) -> list[list[RatedPair]]:
+    """Build blocks of rated rows (see `condviz.data.scene_blocks`) of what training may use; arguments as there."""
+    chosen, asked = _select(families, aspects, "train")
+    return build_blocks(chosen, asked, seed=seed, sentences=sentences)
 
 
 def group_of(family: Family) -> str:
@@ -134,6 +148,35 @@ def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
     return tuple(wording for wording in aspect.phrasings if wording not in held_out)
 
 
+def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
+    """Collect the wordings that training may use, without building its pairs.
+
+    Args:
+        families: All families of the corpus.
+        aspects: All shared aspects.
+    """
+    shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
+    own = (
+        wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()
+    )
+    return frozenset(wording for wordings in (*shared, *own) for wording in wordings)
+
+
+def _select(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], part: str
+) -> tuple[list[Family], dict[str, Aspect]]:
+    """Give the families of a part, with the local aspects that are asked in it, and its shared aspects."""
+    if part not in PARTS:
+        raise DataError(f"There is no part {part!r} of the scenes. There are: {', '.join(PARTS)}.")
+    chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
+    used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
+    if part in {"train", "dev", "own_aspects"}:
+        chosen = [_with_fresh_wordings(family, used) for family in chosen]
+    else:
+        chosen = [_restricted(family, ()) for family in chosen]
+    return chosen, _asked(aspects, part, used)
+
+
 def _asked(aspects: Mapping[str, Aspect], part: str, used: frozenset[str]) -> dict[str, Aspect]:
     if part == "own_aspects":
         return {}
@@ -148,12 +191,8 @@ def _asked(aspects: Mapping[str, Aspect], part: str, used: frozenset[str]) -> di
 
 
 def _used_in_training(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
-    """Collect the wordings that training may use: a held-out one may be that of another aspect, too."""
-    shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
-    own = (
-        wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()
-    )
-    return frozenset(_folded(wording) for wordings in (*shared, *own) for wording in wordings)
+    """Fold the wordings of training: a held-out one may be that of another aspect, too."""
+    return frozenset(map(_folded, training_conditions(families, aspects)))
 
 
 def _fresh(wordings: Sequence[str], used: frozenset[str]) -> tuple[str, ...]:

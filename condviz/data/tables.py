@@ -64,6 +64,21 @@ class PairTable:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class TextTable:
+    """A table of any columns.
+
+    Attributes:
+        columns: Their names, all different, as in the file.
+        rows: All cells as text.
+        notes: What the reader should know, for instance about the character encoding.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
 def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> PairTable:
     """Read a CSV or TSV file with the columns sentence1, sentence2, condition and, optionally, label.
 
@@ -78,36 +93,34 @@ def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX
         DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control
             characters, a label that is no number from 1 to 5 (-1 stands for a hidden label). Names row and column.
     """
-    name, content = _read_bytes(source, max_bytes)
-    text, notes = _decode(name, content)
-    delimiter = _find_delimiter(text)
-    records = _records(name, text, delimiter)
-    header = next(records, None)
-    if header is None:
-        raise DataError(f"{name} is empty. It needs the columns {_wanted()}.")
-    columns = tuple(cell.strip() for cell in header[1])
-    positions = _find_columns(name, columns)
-    pairs, rows, blank = [], [], 0
-    for line, cells in records:
-        if not any(cell.strip() for cell in cells):
-            blank += 1
-            continue
-        place = f"row {len(pairs) + 1} (line {line})"
-        if len(cells) != len(columns):
-            raise DataError(
-                f"{name}: {place} has {len(cells)} cells, but the header has {len(columns)}. "
-                f"Put texts that contain {_spell(delimiter)} in double quotes."
-            )
+    opened = _open(source, max_bytes, f"It needs the columns {_wanted()}.")
+    positions = _find_columns(opened.name, opened.columns)
+    pairs, rows = [], []
+    for place, cells in opened.rows():
         try:
-            pairs.append(_pair(place, cells, positions, comma_decimals=delimiter != ","))
+            pairs.append(_pair(place, cells, positions, comma_decimals=opened.delimiter != ","))
         except DataError as error:
-            raise DataError(f"{name}: {error}") from error
+            raise DataError(f"{opened.name}: {error}") from error
         rows.append(tuple(cells))
-    if not pairs:
-        raise DataError(f"{name} has a header but no rows. Add at least one row below {', '.join(columns)}.")
-    if blank:
-        notes.append(f"{blank} blank {'row was' if blank == 1 else 'rows were'} left out.")
-    return PairTable(tuple(pairs), columns, tuple(rows), tuple(notes))
+    return PairTable(tuple(pairs), opened.columns, tuple(rows), tuple(opened.notes))
+
+
+def read_table(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> TextTable:
+    """Read a CSV or TSV file with any columns; its form as in `read_pairs`.
+
+    Args:
+        source: A path, "-" for standard input, or an open file.
+        max_bytes: Larger files are refused before they are parsed.
+
+    Raises:
+        DataError: If the file cannot be read, is no table, has no rows, or two columns have one name.
+    """
+    opened = _open(source, max_bytes, "Its first line must name the columns.")
+    repeated = [column for index, column in enumerate(opened.columns) if column in opened.columns[:index]]
+    if repeated:
+        raise DataError(f"{opened.name} has two columns called {repeated[0]!r}. Rename or remove one.")
+    rows = tuple(tuple(cells) for _, cells in opened.rows())
+    return TextTable(opened.columns, rows, tuple(opened.notes))
 
 
 def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> str:
@@ -138,6 +151,49 @@ def write_predictions(path: str | Path, table: PairTable, scores: Mapping[str, n
         DataError: If the file cannot be written.
     """
     write_text(path, format_predictions(table, scores))
+
+
+@dataclass
+class _Opened:
+    """A table whose header has been read."""
+
+    name: str
+    columns: tuple[str, ...]
+    records: Iterator[tuple[int, list[str]]]
+    delimiter: str
+    notes: list[str]
+
+    def rows(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield (place for messages, cells); blank rows are left out, which the notes say in the end."""
+        number = blank = 0
+        for line, cells in self.records:
+            if not any(cell.strip() for cell in cells):
+                blank += 1
+                continue
+            number += 1
+            place = f"row {number} (line {line})"
+            if len(cells) != len(self.columns):
+                raise DataError(
+                    f"{self.name}: {place} has {len(cells)} cells, but the header has {len(self.columns)}. "
+                    f"Put texts that contain {_spell(self.delimiter)} in double quotes."
+                )
+            yield place, cells
+        if not number:
+            columns = ", ".join(self.columns)
+            raise DataError(f"{self.name} has a header but no rows. Add at least one row below {columns}.")
+        if blank:
+            self.notes.append(f"{blank} blank {'row was' if blank == 1 else 'rows were'} left out.")
+
+
+def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str) -> _Opened:
+    name, content = _read_bytes(source, max_bytes)
+    text, notes = _decode(name, content)
+    delimiter = _find_delimiter(text)
+    records = _records(name, text, delimiter)
+    header = next(records, None)
+    if header is None:
+        raise DataError(f"{name} is empty. {wanted}")
+    return _Opened(name, tuple(cell.strip() for cell in header[1]), records, delimiter, notes)
 
 
 def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tuple[str, bytes]:
@@ -193,14 +249,18 @@ def _without_mark(content: bytes) -> str:
 
 
 def _find_delimiter(text: str) -> str:
-    """Choose what splits the first line into most of the wanted columns, then into most columns."""
+    """Choose what splits the first line into most of the wanted columns, then into most columns.
+
+    A tab where nothing splits it: the texts of a single column may have commas.
+    """
     first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
 
     def fit(delimiter: str) -> tuple[int, int]:
         cells = {cell.strip(' \n"').casefold() for cell in first.split(delimiter)}
         return len(cells.intersection((*TEXT_COLUMNS, LABEL_COLUMN))), len(cells)
 
-    return max(_DELIMITERS, key=fit)
+    best = max(_DELIMITERS, key=fit)
+    return best if best in first else "\t"
 
 
 def _records(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

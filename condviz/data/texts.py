@@ -15,6 +15,8 @@ MAX_CONDITION_CHARACTERS = 300
 MAX_CONDITIONS = 20
 """What one matrix can show."""
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -72,6 +74,11 @@ def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CON
             )
         first_at[key] = number
     return checked
+
+
+def plain_cell(text: str) -> str:
+    """Give a text as a cell of a CSV file that no spreadsheet runs as a formula: with an apostrophe where needed."""
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def _check(text: str, field: str, *, max_characters: int, example: str) -> str:

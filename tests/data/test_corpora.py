@@ -267,7 +267,7 @@ def test_the_table_is_read_back_with_its_origin(data: Path) -> None:
 
 
 def test_unknown_names_and_missing_files_say_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, cebab"):
+    with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, scenes-plain, cebab"):
         corpora.build("sick", "train", folder=tmp_path)
     with pytest.raises(DataError, match=r"no part 'val' of mams\. There are: train, dev, test"):
         corpora.build("mams", "val", folder=tmp_path)

@@ -1,0 +1,287 @@
+"""A knowledge graph: entities with names and definitions, relations, triples, and the texts that encoders read.
+
+Texts follow SimKGC (Wang et al. 2022; preprocess.py, doc.py and triplet.py of intfloat/SimKGC): `name: definition`, and
+behind a short definition the names of neighbours. Files are read by `condviz.data.kg_formats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+import numpy as np
+
+from condviz.errors import DataError
+
+SPLITS = ("train", "valid", "test")
+SHORT_DESCRIPTION = 20
+"""A definition with fewer words than this gets the names of neighbours behind it."""
+MAX_NEIGHBOURS = 10
+INVERSE = "inverse "
+"""In front of the text of a relation that is asked backwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of the graph.
+
+    Attributes:
+        id: As in the files, for instance "00260881".
+        label: Unique name, for instance "land_reform_NN_1".
+        name: What encoders read, for instance "land reform"; several entities may share it.
+        description: A definition, or "".
+    """
+
+    id: str
+    label: str
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A kind of edge: its id in the files ("_has_part") and what encoders read ("has part")."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Entities, relations and triples of one data set; everything is known by its number from 0.
+
+    Relations count from 0 to N - 1, and the inverse of relation r is r + N, as in `condviz.evaluation.ranking`.
+
+    Attributes:
+        name: For instance "wn18rr".
+        entities: E entities.
+        relations: N relations.
+        splits: "train", "valid" and "test" -> (t, 3) int64: head, relation, tail. May be empty.
+        hops: Steps to the candidates that re-ranking prefers; SimKGC takes 5 for WN18RR and 2 for FB15k-237.
+        notice: Who has to be named where anything made from the graph is shown, and the licence.
+    """
+
+    name: str
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+    splits: Mapping[str, np.ndarray]
+    hops: int = 5
+    notice: str = ""
+
+    @property
+    def num_entities(self) -> int:
+        """E."""
+        return len(self.entities)
+
+    @property
+    def num_relations(self) -> int:
+        """N, without inverses."""
+        return len(self.relations)
+
+    @cached_property
+    def triples(self) -> np.ndarray:
+        """All triples of all splits, (t, 3) int64."""
+        return np.concatenate([self.splits[name] for name in SPLITS])
+
+    def directed(self, split: str) -> np.ndarray:
+        """Give the triples of a split forward and then the same backwards: (2 t, 3) int64, relations in [0, 2N)."""
+        forward = self.splits[split]
+        shift = np.array([0, self.num_relations, 0])
+        return np.concatenate([forward, (forward + shift)[:, [2, 1, 0]]])
+
+    # Texts
+
+    def relation_text(self, relation: int) -> str:
+        """Give what encoders read for a relation in [0, 2N): "hypernym", or "inverse hypernym" for N and above."""
+        inverse, number = divmod(relation, self.num_relations)
+        return (INVERSE if inverse else "") + self.relations[number].text
+
+    def text(self, entity: int, *, neighbours: bool = True, without: int | None = None) -> str:
+        """Give what encoders read for an entity.
+
+        Args:
+            entity: Its number.
+            neighbours: Put the names of neighbours in the train graph behind a short definition.
+            without: An entity that is not named among them: in training the answer, which the text would give away.
+        """
+        item = self.entities[entity]
+        description = item.description
+        if neighbours and len(description.split()) < SHORT_DESCRIPTION:
+            names = [self.entities[other].name for other in self.neighbours(entity) if other != without]
+            description = " ".join([description, *names]).strip()
+        description = description.removeprefix(item.name).strip()
+        return f"{item.name}: {description}" if description else item.name
+
+    def texts(self, *, neighbours: bool = True) -> list[str]:
+        """Give the text of every entity, in their order."""
+        return [self.text(entity, neighbours=neighbours) for entity in range(self.num_entities)]
+
+    def neighbours(self, entity: int) -> list[int]:
+        """Give the first ten neighbours of an entity in the train graph, in the order of their ids."""
+        return self._neighbours.get(entity, [])
+
+    @cached_property
+    def _neighbours(self) -> dict[int, list[int]]:
+        found: dict[int, set[int]] = {}
+        for head, _, tail in self.splits["train"].tolist():
+            found.setdefault(head, set()).add(tail)
+            found.setdefault(tail, set()).add(head)
+        return {
+            entity: sorted(others, key=lambda other: self.entities[other].id)[:MAX_NEIGHBOURS]
+            for entity, others in found.items()
+        }
+
+    # Search
+
+    def find_entity(self, text: str) -> int:
+        """Find one entity by its id, label or name, whatever the case.
+
+        Raises:
+            DataError: If there is none (similar names are given), or several of that name.
+        """
+        wanted = _plain(text)
+        if wanted in self._by_label:
+            return self._by_label[wanted]
+        named = self._by_name.get(wanted, [])
+        if len(named) == 1:
+            return named[0]
+        if named:
+            choice = "; ".join(f"{self.entities[i].label}: {self.entities[i].description[:50]}" for i in named[:8])
+            raise DataError(f"There are {len(named)} entities named {text[:80]!r}. Name one of: {choice}.")
+        near = [self.entities[i].label for i in self.search(text, limit=5)]
+        hint = f" Similar: {', '.join(near)}." if near else " Search for a part of the name."
+        raise DataError(f"There is no entity {text[:80]!r} in {self.name}.{hint}")
+
+    def search(self, text: str, *, limit: int = 20) -> list[int]:
+        """Find entities by a part of their name: the same name first, then those that begin with it, that hold it,
+        and names that are spelled alike; among equals the better connected ones first.
+
+        Args:
+            text: Any text; "" finds the best connected entities.
+            limit: How many at most.
+        """  # noqa: D205 (one sentence)
+        wanted = _plain(text).replace("_", " ")
+        labelled = self._by_label.get(_plain(text))
+        ranked = [] if labelled is None else [(-1, 0, labelled)]
+        for i, name in enumerate(self._names):
+            place = name.find(wanted)
+            if place >= 0 and i != labelled:
+                whole = 0 if name == wanted else 1 if place == 0 else 2 if name[place - 1] == " " else 3
+                ranked.append((whole, -self._degrees[i], i))
+        found = [i for *_, i in sorted(ranked)[:limit]]
+        if not found:
+            near = get_close_matches(wanted, self._by_name, n=limit, cutoff=0.6)
+            found = [i for name in near for i in self._by_name[name]][:limit]
+        return found
+
+    def find_relation(self, text: str) -> int:
+        """Find a relation by its id or text, with "inverse " in front for the other direction: a number in [0, 2N).
+
+        Raises:
+            DataError: If there is none; the message lists all.
+        """
+        wanted = _plain(text)
+        inverse = wanted.startswith(INVERSE)
+        wanted = wanted.removeprefix(INVERSE).strip()
+        for number, relation in enumerate(self.relations):
+            if wanted in (_plain(relation.id), _plain(relation.text), _plain(relation.id).strip("_")):
+                return number + (self.num_relations if inverse else 0)
+        known = [relation.text for relation in self.relations]
+        near = get_close_matches(wanted, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(known[:30]) + (" ..." if len(known) > 30 else "")
+        raise DataError(f'There is no relation {text[:80]!r}.{hint} Relations, each also with "inverse ": {listed}.')
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [_plain(item.name) for item in self.entities]
+
+    @cached_property
+    def _by_label(self) -> dict[str, int]:
+        labels = {_plain(item.label): i for i, item in enumerate(self.entities)}
+        return labels | {_plain(item.id): i for i, item in enumerate(self.entities)}
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        named: dict[str, list[int]] = {}
+        for i, name in enumerate(self._names):
+            named.setdefault(name, []).append(i)
+        return {name: sorted(group, key=lambda i: -self._degrees[i]) for name, group in named.items()}
+
+    @cached_property
+    def _degrees(self) -> list[int]:
+        return np.bincount(self.splits["train"][:, [0, 2]].ravel(), minlength=self.num_entities).tolist()
+
+
+def build_graph(
+    name: str,
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+    splits: Mapping[str, Sequence[tuple[str, str, str]]],
+    *,
+    hops: int = 5,
+    notice: str = "",
+    places: Mapping[str, str] | None = None,
+) -> Graph:
+    """Number entities and relations, and check the triples.
+
+    Args:
+        name: Of the graph.
+        entities: At least one; ids and labels are unique, names are not blank.
+        relations: At least one; ids are unique.
+        splits: Split -> triples of ids; a missing split counts as empty.
+        hops, notice: As in `Graph`.
+        places: Split -> file, for messages.
+
+    Raises:
+        DataError: If something is there twice or not at all, an entity has no text, or a triple names what is missing.
+    """
+    if not entities or not relations:
+        raise DataError(f"{name} has {len(entities)} entities and {len(relations)} relations. Give at least one each.")
+    _refuse_repeats(name, "entity", [item.id for item in entities])
+    _refuse_repeats(name, "label", [item.label for item in entities])
+    _refuse_repeats(name, "relation", [item.id for item in relations])
+    if blank := next((item.id for item in entities if not item.name.strip()), None):
+        raise DataError(f"{name}: entity {blank!r} has no name, so there is no text to encode. Give it one.")
+    if blank := next((item.id for item in relations if not item.text.strip()), None):
+        raise DataError(f"{name}: relation {blank!r} has no text. Give it one.")
+    numbers = {item.id: i for i, item in enumerate(entities)}
+    kinds = {item.id: i for i, item in enumerate(relations)}
+    arrays = {}
+    for split in SPLITS:
+        place = (places or {}).get(split, f"{name} {split}")
+        rows = [
+            _number(place, row, triple, numbers, kinds) for row, triple in enumerate(splits.get(split, ()), start=1)
+        ]
+        arrays[split] = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return Graph(name, tuple(entities), tuple(relations), arrays, hops, notice)
+
+
+def _number(
+    place: str, row: int, triple: tuple[str, str, str], entities: Mapping[str, int], relations: Mapping[str, int]
+) -> tuple[int, int, int]:
+    head, relation, tail = triple
+    for end in (head, tail):
+        if end not in entities:
+            raise DataError(
+                f"{place}, row {row}: entity {end!r} is not in the list of entities. Add it, or mend the row."
+            )
+    if relation not in relations:
+        raise DataError(
+            f"{place}, row {row}: relation {relation!r} is not in the list of relations. Add it, or mend it."
+        )
+    return entities[head], relations[relation], entities[tail]
+
+
+def _refuse_repeats(name: str, kind: str, values: Sequence[str]) -> None:
+    seen: dict[str, int] = {}
+    for row, value in enumerate(values, start=1):
+        if value in seen:
+            raise DataError(f"{name}: {kind} {value!r} is in rows {seen[value]} and {row}. Remove one of them.")
+        seen[value] = row
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -1,0 +1,177 @@
+"""Reads knowledge graphs: WN18RR, FB15k-237 in the files of SimKGC, and anybody's graph from three tables.
+
+The data sets are third-party: they are read from the folder CONDVIZ_DATA, else `shared/data` beside the checkout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from condviz.data.corpora import data_folder
+from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
+from condviz.errors import DataError
+
+FB_WORDS = 50
+"""Words kept of a description of FB15k-237 (SimKGC, preprocess.py)."""
+SENSE_FIELDS = 2
+"""Part of speech and sense number at the end of a name of WN18RR: land_reform_NN_1."""
+MAX_ROWS = 5_000_000
+WN18RR_NOTICE = (
+    "WN18RR by Dettmers, Minervini, Stenetorp and Riedel (AAAI 2018, MIT licence), after WN18 by Bordes et al. (2013). "
+    "WordNet 3.0 Copyright 2006 by Princeton University. All rights reserved."
+)
+FB15K237_NOTICE = "FB15k-237 by Toutanova and Chen (2015), from Freebase (CC BY 2.5); descriptions as in SimKGC."
+
+Row = tuple[str, ...]
+
+
+@cache
+def load_graph(name: str = "wn18rr") -> Graph:
+    """Load a graph once per process.
+
+    Args:
+        name: "wn18rr", "fb15k237", or a folder with entities.tsv, relations.tsv and triples.tsv (see `read_tables`).
+
+    Raises:
+        DataError: If there is no such graph on this machine, or its files cannot be used.
+    """
+    known: dict[str, Callable[[Path], Graph]] = {"wn18rr": read_wn18rr, "fb15k237": read_fb15k237}
+    if name in known:
+        return known[name](data_folder() / name)
+    if not Path(name).is_dir():
+        raise DataError(f"There is no graph {name[:200]!r}. Known: {', '.join(known)}, or give a folder of tables.")
+    return read_tables(Path(name))
+
+
+def read_wn18rr(folder: Path) -> Graph:
+    """Read WN18RR: triples, and names and definitions from entities.tsv or SimKGC's wordnet-mlj12-definitions.txt.
+
+    Raises:
+        DataError: If a file is missing or cannot be used.
+    """
+    names = next((folder / name for name in ("entities.tsv", "wordnet-mlj12-definitions.txt")
+                  if (folder / name).is_file()), folder / "entities.tsv")  # fmt: skip
+    entities = [
+        Entity(number, name.removeprefix("__"), parse_wordnet_name(name), description)
+        for number, name, description in _rows(names, 3)
+    ]
+    triples = _splits(folder)
+    relations = [Relation(kind, kind.replace("_", " ").strip()) for kind in _kinds(triples)]
+    return build_graph("wn18rr", entities, relations, triples, hops=5, notice=WN18RR_NOTICE, places=_places(folder))
+
+
+def parse_wordnet_name(name: str) -> str:
+    """Give the name that encoders read: "__family_alcidae_NN_1" -> "family alcidae" (SimKGC, preprocess.py)."""
+    return " ".join(name.replace("__", "").split("_")[:-SENSE_FIELDS])
+
+
+def read_fb15k237(folder: Path) -> Graph:
+    """Read FB15k-237: triples, FB15k_mid2name.txt and FB15k_mid2description.txt.
+
+    Raises:
+        DataError: If a file is missing or cannot be used.
+    """
+    descriptions = {key: _unquoted(text) for key, text in _rows(folder / "FB15k_mid2description.txt", 2)}
+    triples = _splits(folder)
+    used = {end for rows in triples.values() for head, _, tail in rows for end in (head, tail)}
+    found = [(key, name) for key, name in _rows(folder / "FB15k_mid2name.txt", 2) if key in used]
+    entities = [
+        Entity(key, label, name.replace("_", " ").strip(), " ".join(descriptions.get(key, "").split()[:FB_WORDS]))
+        for (key, name), label in zip(found, _labels(found), strict=True)
+    ]
+    relations = [Relation(kind, parse_freebase_relation(kind)) for kind in _kinds(triples)]
+    return build_graph("fb15k237", entities, relations, triples, hops=2, notice=FB15K237_NOTICE, places=_places(folder))
+
+
+def parse_freebase_relation(relation: str) -> str:
+    """Give what encoders read: "/film/film/genre" -> "genre film" (SimKGC, preprocess.py: reversed, no repeats)."""
+    parts: list[str] = []
+    for part in relation.replace("./", "/").replace("_", " ").strip().split("/"):
+        if part not in parts[-3:]:
+            parts.append(part)
+    return " ".join(reversed(parts)).strip()
+
+
+def read_tables(folder: Path) -> Graph:
+    """Read anybody's graph from three tab-separated tables in UTF-8, with or without a line of column names.
+
+    `entities.tsv`: id, name, description (may be blank). `relations.tsv`: id, text. `triples.tsv`: head, relation,
+    tail, and, if wanted, split: train, valid or test; without it, all triples are train.
+
+    Raises:
+        DataError: If a file is missing or cannot be used; the message names file and row.
+    """
+    found = [(row[0], row[1], row[2] if len(row) > 2 else "") for row in _table(folder / "entities.tsv", "id", 2, 3)]
+    labels = _labels([(key, name) for key, name, _ in found])
+    entities = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
+    relations = [Relation(*row) for row in _table(folder / "relations.tsv", "id", 2, 2)]
+    splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
+    path = folder / "triples.tsv"
+    for number, row in enumerate(_table(path, "head", 3, 4), start=1):
+        split = row[3].strip().lower() if len(row) == 4 else "train"
+        if split not in splits:
+            raise DataError(f"{path}, row {number}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
+        splits[split].append(row[:3])
+    return build_graph(folder.name, entities, relations, splits, places=dict.fromkeys(SPLITS, str(path)))
+
+
+def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
+    """Give unique labels: the name, with the id behind it where several entities share the name."""
+    shared = {name for name, group in groupby(sorted(name.casefold() for _, name in entities)) if len(list(group)) > 1}
+    return [f"{name} ({key})" if name.casefold() in shared else name for key, name in entities]
+
+
+def _splits(folder: Path) -> dict[str, list[Row]]:
+    return {split: _rows(path, 3) for split, path in _paths(folder).items()}
+
+
+def _paths(folder: Path) -> dict[str, Path]:
+    return {split: folder / f"{split}.txt" for split in SPLITS}
+
+
+def _places(folder: Path) -> dict[str, str]:
+    return {split: str(path) for split, path in _paths(folder).items()}
+
+
+def _kinds(triples: dict[str, list[Row]]) -> list[str]:
+    """Give the relations in the order of their first triple."""
+    return list(dict.fromkeys(kind for rows in triples.values() for _, kind, _ in rows))
+
+
+def _table(path: Path, first: str, least: int, most: int) -> list[Row]:
+    rows = _rows(path, least, most)
+    return rows[1:] if rows and rows[0][0].strip().lower() == first else rows
+
+
+def _rows(path: Path, least: int, most: int | None = None) -> list[Row]:
+    """Read the rows of a tab-separated file; quotes are common characters, blank lines are left out."""
+    most = most or least
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror}. Put the files of the graph into this folder, or set "
+            "CONDVIZ_DATA to the folder above."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    if len(lines) > MAX_ROWS:
+        raise DataError(f"{path} has {len(lines):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        row = tuple(line.split("\t"))
+        if not least <= len(row) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {wanted}, separated by tabs.")
+        rows.append(row)
+    return rows
+
+
+def _unquoted(text: str) -> str:
+    """Take the marks of a literal off: "..."@en."""
+    return text.removesuffix("@en").strip().removeprefix('"').removesuffix('"').replace("\\n", " ").replace('\\"', '"')

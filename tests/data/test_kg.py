@@ -1,0 +1,193 @@
+"""Knowledge graphs: formats, texts as SimKGC writes them, search, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from condviz.data.corpora import data_folder
+from condviz.data.kg import Entity, Graph, Relation, build_graph
+from condviz.data.kg_formats import (
+    load_graph,
+    parse_freebase_relation,
+    parse_wordnet_name,
+    read_fb15k237,
+    read_tables,
+    read_wn18rr,
+)
+from condviz.errors import DataError
+from tests.kg_toy import write_graph
+
+requires_wn18rr = pytest.mark.skipif(not (data_folder() / "wn18rr" / "train.txt").is_file(), reason="no WN18RR here")
+
+
+def graph(entities: Sequence[Entity], triples: Sequence[tuple[str, str, str]] = ()) -> Graph:
+    return build_graph("toy", entities, [Relation("_of", "of")], {"train": triples})
+
+
+def animals() -> Graph:
+    return graph(
+        [
+            Entity("1", "dog_NN_1", "dog", "dog that barks"),
+            Entity("2", "cat_NN_1", "cat", ""),
+            Entity("3", "cat_NN_2", "cat", "a whip"),
+            Entity("4", "wild_cat_NN_1", "wild cat", " ".join(["word"] * 20)),
+        ],
+        [("1", "_of", "4"), ("2", "_of", "1"), ("1", "_of", "3")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [("__family_alcidae_NN_1", "family alcidae"), ("land_reform_NN_1", "land reform"), ("cover_VB_19", "cover")],
+)
+def test_names_of_wordnet(name: str, parsed: str) -> None:
+    assert parse_wordnet_name(name) == parsed
+
+
+@pytest.mark.parametrize(
+    ("relation", "parsed"),
+    [
+        ("/film/film/genre", "genre film"),
+        ("/people/person/places_lived./people/place_lived/location", "location place lived places lived person people"),
+    ],
+)
+def test_relations_of_freebase(relation: str, parsed: str) -> None:
+    assert parse_freebase_relation(relation) == parsed
+
+
+def test_text_of_an_entity() -> None:
+    found = animals()
+    assert found.text(0, neighbours=False) == "dog: that barks"  # the name is not said twice
+    assert found.text(0) == "dog: that barks cat cat wild cat"
+    assert found.text(0, without=3) == "dog: that barks cat cat"
+    assert found.text(1, neighbours=False) == "cat"
+    assert found.text(1) == "cat: dog"
+    assert found.text(3) == found.text(3, neighbours=False)  # twenty words are not short
+
+
+def test_at_most_ten_neighbours_in_the_order_of_ids_and_the_answer_is_cut_afterwards() -> None:
+    others = [Entity(f"{i:02}", f"n{i}", f"n{i}") for i in range(20)]
+    hub = Entity("99", "hub", "hub", "short")
+    found = graph([hub, *others], [("99", "_of", f"{i:02}") for i in reversed(range(20))])
+    assert found.text(0) == "hub: short " + " ".join(f"n{i}" for i in range(10))
+    assert found.text(0, without=1) == "hub: short " + " ".join(f"n{i}" for i in range(1, 10))
+
+
+def test_both_directions() -> None:
+    found = animals()
+    assert found.directed("train").tolist() == [[0, 0, 3], [1, 0, 0], [0, 0, 2], [3, 1, 0], [0, 1, 1], [2, 1, 0]]
+    assert [found.relation_text(number) for number in range(2)] == ["of", "inverse of"]
+    assert found.splits["test"].shape == (0, 3)
+
+
+def test_search() -> None:
+    found = animals()
+    assert found.find_entity("3") == 2
+    assert found.find_entity("CAT_nn_2") == 2
+    assert found.find_entity(" wild  cat ") == 3
+    assert found.search("cat") == [1, 2, 3]  # the whole name before a part of it
+    assert found.search("wld cat")[0] == 3
+    with pytest.raises(DataError, match=r"There are 2 entities named 'cat'. Name one of: cat_NN_1.*cat_NN_2: a whip"):
+        found.find_entity("cat")
+    with pytest.raises(DataError, match=r"no entity 'dgo' in toy. Similar: dog_NN_1"):
+        found.find_entity("dgo")
+
+
+def test_search_for_relations() -> None:
+    found = animals()
+    assert [found.find_relation(text) for text in ("of", "_of", "OF", "inverse of")] == [0, 0, 0, 1]
+    with pytest.raises(DataError, match="There is no relation 'fo'"):
+        found.find_relation("fo")
+
+
+@pytest.mark.parametrize(
+    ("entities", "triples", "message"),
+    [
+        ([], [], "has 0 entities"),
+        ([Entity("1", "a", "a"), Entity("1", "b", "b")], [], "entity '1' is in rows 1 and 2"),
+        ([Entity("1", "a", "a"), Entity("2", "a", "a")], [], "label 'a' is in rows 1 and 2"),
+        ([Entity("1", "a", " ")], [], "entity '1' has no name"),
+        ([Entity("1", "a", "a")], [("1", "_of", "1"), ("1", "_of", "7")], "toy train, row 2: entity '7' is not in"),
+        ([Entity("1", "a", "a")], [("1", "_on", "1")], "row 1: relation '_on' is not in"),
+    ],
+)
+def test_wrong_graphs_are_refused(entities: list[Entity], triples: list[tuple[str, str, str]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        graph(entities, triples)
+
+
+def test_tables_of_anybody(tmp_path: Path) -> None:
+    found = read_tables(write_graph(tmp_path / "mine"))
+    assert (found.name, found.num_entities, found.num_relations) == ("mine", 12, 2)
+    assert {split: len(rows) for split, rows in found.splits.items()} == {"train": 22, "valid": 1, "test": 1}
+    assert load_graph(str(tmp_path / "mine")).triples.tolist() == found.triples.tolist()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("triples.tsv", "e00\t_in\tnowhere\n", "triples.tsv, row 1: entity 'nowhere'"),
+        ("triples.tsv", "e00\t_in\n", "triples.tsv, line 1: 2 columns, expected 3 to 4"),
+        ("triples.tsv", "e00\t_in\te01\tlater\n", "row 1: split is 'later'; allowed are train, valid, test"),
+        ("entities.tsv", "e00\t\tnothing\n", "entity 'e00' has no name"),
+        ("entities.tsv", "e00\ta\ne00\tb\n", "entity 'e00' is in rows 1 and 2"),
+    ],
+)
+def test_wrong_tables_are_refused(tmp_path: Path, file: str, content: str, message: str) -> None:
+    folder = write_graph(tmp_path / "mine")
+    (folder / file).write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        read_tables(folder)
+
+
+def test_same_names_get_their_id_as_label(tmp_path: Path) -> None:
+    folder = write_graph(tmp_path / "mine")
+    (folder / "entities.tsv").write_text("a\tjaguar\ta cat\nb\tJaguar\ta car\n", encoding="utf-8")
+    (folder / "triples.tsv").write_text("a\t_in\tb\n", encoding="utf-8")
+    assert [entity.label for entity in read_tables(folder).entities] == ["jaguar (a)", "Jaguar (b)"]
+
+
+def test_missing_files_and_graphs(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"entities\.tsv cannot be read: No such file.*CONDVIZ_DATA"):
+        read_wn18rr(tmp_path)
+    with pytest.raises(DataError, match=r"There is no graph 'nowhere'. Known: wn18rr, fb15k237"):
+        load_graph("nowhere")
+
+
+def test_fb15k237_as_simkgc_has_it(tmp_path: Path) -> None:
+    long = " ".join(f"w{i}" for i in range(60))
+    files = {
+        "FB15k_mid2name.txt": "/m/1\tJane_Doe\n/m/2\tA_Film\n/m/3\tnever used\n",
+        "FB15k_mid2description.txt": f'/m/1\t"{long}"@en\n',
+        "train.txt": "/m/1\t/film/actor/film\t/m/2\n",
+        "valid.txt": "",
+        "test.txt": "",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    found = read_fb15k237(tmp_path)
+    assert [entity.name for entity in found.entities] == ["Jane Doe", "A Film"]
+    assert found.entities[0].description.split() == [f"w{i}" for i in range(50)]
+    assert found.entities[1].description == ""
+    assert (found.relations[0].text, found.hops) == ("actor film", 2)
+
+
+@requires_wn18rr
+def test_wn18rr() -> None:
+    found = load_graph("wn18rr")
+    assert (found.num_entities, found.num_relations, found.hops) == (40_943, 11, 5)
+    assert {split: len(rows) for split, rows in found.splits.items()} == {
+        "train": 86_835,
+        "valid": 3_034,
+        "test": 3_134,
+    }
+    assert found.text(found.find_entity("land reform"), neighbours=False) == (
+        "land reform: a redistribution of agricultural land (especially by government action)"
+    )
+    assert {relation.text for relation in found.relations} >= {"hypernym", "member of domain usage"}
+    seen = set(found.splits["train"][:, [0, 2]].ravel().tolist())
+    test = found.splits["test"]
+    assert sum(head not in seen or tail not in seen for head, _, tail in test.tolist()) == 210
