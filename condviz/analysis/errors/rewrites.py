@@ -1,0 +1,173 @@
+"""Change the rows of a slice by a rule and score them again: does the model follow the change?
+
+Source: behavioural tests by perturbation, Ribeiro et al. ACL 2020 (CheckList); Errudite, Wu et al. ACL 2019.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from condviz.analysis.errors.names import RULES
+from condviz.analysis.errors.study import Judged, Study
+from condviz.errors import ConfigError, DataError
+from condviz.types import Pair
+
+MAX_ROWS = 300
+"""Rows scored again at once: some seconds."""
+_COUNTING = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_NUMBERS = _COUNTING.split()
+_NUMBER = re.compile(rf"(?<!\d[.,])\b({'|'.join(_NUMBERS[:-1])}|\d{{1,6}})\b(?![.,]\d)", re.IGNORECASE)
+_NEGATION = re.compile(r"\s(not|never)\b|(?<=[a-z])n['’]t\b", re.IGNORECASE)
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|am)\b", re.IGNORECASE
+)
+_IRREGULAR = {"can't": "can", "won't": "will", "shan't": "shall"}
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """Rows after a rule.
+
+    Attributes:
+        rule: Key of `RULES`.
+        rows: (k,) int64, positions of the changed rows in the dataset.
+        pairs: k changed rows; their labels no longer hold and are None.
+        unchanged: Rows of the slice to which the rule does not apply.
+        left_out: Rows beyond `MAX_ROWS`.
+    """
+
+    rule: str
+    rows: np.ndarray
+    pairs: tuple[Pair, ...]
+    unchanged: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a rule does to the scores of one model.
+
+    Attributes:
+        rewritten: The rows.
+        before, after: (k,) scores.
+        fitted_before, fitted_after: (k,) the ratings that they stand for.
+    """
+
+    rewritten: Rewritten
+    before: np.ndarray
+    after: np.ndarray
+    fitted_before: np.ndarray
+    fitted_after: np.ndarray
+
+
+def rewrite(
+    study: Study, mask: np.ndarray, rule: str, *, old: str = "", new: str = "", max_rows: int = MAX_ROWS
+) -> Rewritten:
+    """Apply a rule to the rows of a slice.
+
+    Args:
+        study: Rows.
+        mask: (p,) bool, the slice.
+        rule: Key of `RULES`.
+        old, new: For "word": the word to replace in either sentence, and what by (may be blank: leave it out).
+        max_rows: Most rows to change.
+
+    Raises:
+        ConfigError: If there is no such rule.
+        DataError: If the rule changes no row of the slice, or the word is missing.
+    """
+    if rule not in RULES:
+        raise ConfigError(f"There is no rule {rule!r}. There are: {', '.join(RULES)}.")
+    if rule == "word" and not old.strip():
+        raise DataError("There is no word to replace. Write the word that stands in the sentences.")
+    change = _changer(study, rule, old.strip(), new.strip())
+    rows, pairs, left_out, unchanged = [], [], 0, 0
+    for row in np.flatnonzero(mask):
+        changed = change(int(row))
+        if changed is None:
+            unchanged += 1
+        elif len(rows) == max_rows:
+            left_out += 1
+        else:
+            rows.append(int(row))
+            pairs.append(replace(changed, label=None))
+    if not rows:
+        raise DataError(
+            f"The rule changes none of the {int(mask.sum()):,} rows. Widen the filter, or take another rule."
+        )
+    return Rewritten(rule, np.array(rows), tuple(pairs), unchanged, left_out)
+
+
+def measure_effect(rewritten: Rewritten, judged: Judged, scores: Sequence[float]) -> Effect:
+    """Put scores before and after side by side.
+
+    Args:
+        rewritten: The changed rows.
+        judged: The model on the rows as they were.
+        scores: (k,) its scores of the changed rows.
+    """
+    before, after = judged.scores[rewritten.rows], np.asarray(scores, dtype=np.float64)
+    return Effect(rewritten, before, after, judged.calibration(before), judged.calibration(after))
+
+
+def next_number(text: str) -> str | None:
+    """Replace every number by the next one, "two" by "three" and "9" by "10"; None if there is none."""
+
+    def step(match: re.Match[str]) -> str:
+        word = match.group()
+        if word.isdigit():
+            return str(int(word) + 1)
+        following = _NUMBERS[_NUMBERS.index(word.lower()) + 1]
+        return following.capitalize() if word[0].isupper() else following
+
+    changed = _NUMBER.sub(step, text)
+    return changed if changed != text else None
+
+
+def negate(text: str) -> str | None:
+    """Take away the first "not", "never" or "n't", else put "not" after the first auxiliary; None without either."""
+    for short, full in _IRREGULAR.items():
+        if found := re.search(rf"\b{short[:-2]}['’]t\b", text, re.IGNORECASE):
+            return text[: found.start()] + full + text[found.end() :]
+    if _NEGATION.search(text):
+        return _NEGATION.sub("", text, count=1)
+    if found := _AUXILIARY.search(text):
+        return f"{text[: found.end()]} not{text[found.end() :]}"
+    return None
+
+
+def replace_word(text: str, old: str, new: str) -> str | None:
+    """Replace a whole word, upper and lower case alike; None if the text does not have it."""
+    word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
+    changed = " ".join(word.sub(lambda _: new, text).split())
+    return changed if word.search(text) and changed else None
+
+
+def _changer(study: Study, rule: str, old: str, new: str) -> Callable[[int], Pair | None]:
+    pairs = study.dataset.pairs
+    partner = {
+        int(one): int(two) for first, second in study.dataset.items for one, two in ((first, second), (second, first))
+    }
+
+    def change(row: int) -> Pair | None:
+        pair = pairs[row]
+        if rule == "swap_sentences":
+            return replace(pair, sentence1=pair.sentence2, sentence2=pair.sentence1)
+        if rule == "swap_conditions":
+            return replace(pair, condition=pairs[partner[row]].condition) if row in partner else None
+        if rule == "word":
+            one, two = replace_word(pair.sentence1, old, new), replace_word(pair.sentence2, old, new)
+            if one is None and two is None:
+                return None
+            return replace(pair, sentence1=one or pair.sentence1, sentence2=two or pair.sentence2)
+        second = next_number(pair.sentence2) if rule == "number" else negate(pair.sentence2)
+        return None if second is None else replace(pair, sentence2=second)
+
+    return change

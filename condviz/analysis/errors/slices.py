@@ -1,0 +1,294 @@
+"""Find what rows with errors have in common: short filters, tested against the other rows, corrected for their number.
+
+Each candidate is a filter of `condviz.analysis.errors.filters` that anybody can read and change. Its rows are compared
+with all other rows by the difference of means; the standard error is that of sentence pairs, because the two rows of a
+pair are not independent. Thousands of candidates are tried, so p is corrected for the share of false finds.
+
+Sources: Errudite, Wu et al. ACL 2019 (errors as filters); SliceFinder, Chung et al. 2019; standard errors of clusters,
+Liang and Zeger 1986; false discovery rate, Benjamini and Hochberg 1995.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+from scipy.stats import false_discovery_control, t
+
+from condviz.analysis.errors.filters import quote
+from condviz.analysis.errors.names import TARGETS
+from condviz.analysis.errors.study import Study
+from condviz.errors import ConfigError, DataError
+
+Target = Literal["over", "under", "large", "order", "first", "second"]
+MIN_SUPPORT = 15
+"""Fewer rows are anecdotes."""
+MAX_WORDS, MAX_VALUES = 150, 300
+JOINED = 30
+"""Single filters that are tried in pairs."""
+WORSE = 1.2
+"""A pair of filters has to have this many times the effect of either, or the longer filter says nothing new."""
+ALIKE = 0.8
+"""Two slices with more of their rows in common (intersection over union) count as one."""
+SIGNIFICANT = 0.05
+BATCH = 64
+"""Filters compared at once; keeps memory bounded."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Rows that one filter selects, against all others.
+
+    Attributes:
+        filter: The filter.
+        n: Rows in it that the comparison rests on.
+        share: Of all rows that could be compared, in [0, 1].
+        inside, outside: Mean of the target's measure in the slice and outside of it: error, in steps of the rating,
+            beyond that of all compared rows with the same rating ("over", "under"), absolute error ("large"), share of
+            wrong orders ("order"), absolute error of the second model minus that of the first ("first", "second").
+        p: Two-sided, not corrected: that inside and outside are alike or, for "first" and "second", that neither model
+            is closer inside; the larger of the two.
+        q: Corrected for the number of filters tried (Benjamini-Hochberg); a pair of filters counts for all pairs.
+    """
+
+    filter: str
+    n: int
+    share: float
+    inside: float
+    outside: float
+    p: float
+    q: float
+
+    @property
+    def effect(self) -> float:
+        """Mean in the slice minus mean outside."""
+        return self.inside - self.outside
+
+
+@dataclass(frozen=True)
+class Search:
+    """What was found.
+
+    Attributes:
+        target: Key of `TARGETS`.
+        slices: Found slices, the surest first.
+        tried: How many filters, single and in pairs, q allows for.
+        sure: How many of the compared filters have q below `SIGNIFICANT`; `slices` leaves out those that select nearly
+            the same rows, and those beyond the limit.
+        min_support: Rows that a slice had to have.
+    """
+
+    target: str
+    slices: tuple[Slice, ...]
+    tried: int
+    sure: int
+    min_support: int
+
+
+def find_slices(
+    study: Study,
+    target: Target,
+    *,
+    mask: np.ndarray | None = None,
+    min_support: int = MIN_SUPPORT,
+    limit: int = 20,
+) -> Search:
+    """Search for slices in which a model is wrong more than elsewhere.
+
+    Args:
+        study: Rows and models.
+        target: Key of `TARGETS`; "first" and "second" need two models.
+        mask: (p,) bool, search in these rows only; None for all.
+        min_support: Fewest rows of a slice.
+        limit: Most slices to give.
+
+    Raises:
+        ConfigError: If the target does not exist or needs a second model.
+        DataError: If fewer than twice `min_support` rows can be compared.
+    """
+    values = _measure(study, target)
+    used = np.flatnonzero(np.isfinite(values) & (True if mask is None else mask))
+    if len(used) < 2 * min_support:
+        raise DataError(
+            f"Only {len(used):,} {'row' if len(used) == 1 else 'rows'} can be compared, and slices of {min_support} "
+            f"rows need {2 * min_support:,}. Widen the filter, or take a file with more labels."
+        )
+    values, columns = values[used], {name: column[used] for name, column in study.columns.items()}
+    if target in ("over", "under"):
+        values = _beyond_rating(values, columns["gold"])
+    clusters = np.unique(study.dataset.clusters[used], return_inverse=True)[1]
+    sign = -1 if target in ("under", "second") else 1
+    single = _candidates(columns, min_support)
+    if not single:
+        return Search(target, (), 0, 0, min_support)
+    masks = np.stack(list(single.values()))
+    joined = _join(list(single), masks, sign * values, clusters, min_support)
+    filters, masks = [*single, *joined], np.stack([*single.values(), *joined.values()])
+    inside, outside, p = contrast(values, masks, clusters)
+    if target in ("first", "second"):
+        # To lose by less than elsewhere is not to win.
+        p = np.maximum(p, [_p_of_mean(values[mask], clusters[mask]) for mask in masks])
+    # Pairs are tried only for the strongest filters, so each stands for many that were looked at from afar.
+    factor = np.ones(len(filters))
+    factor[len(single) :] = len(single) * (len(single) - 1) / 2 / max(1, len(joined))
+    q = false_discovery_control(np.minimum(1, np.nan_to_num(p, nan=1.0) * factor))
+    counts, effects = masks.sum(axis=1), sign * (inside - outside)
+    # What a target says of a slice has to be true there, not only truer than elsewhere.
+    right = (effects > 0) & (sign * inside > 0) & np.isfinite(p)
+    order = [index for index in np.lexsort((-effects, p * factor)) if right[index]]
+    found = [
+        Slice(
+            filters[i], int(counts[i]), float(counts[i] / len(values)), float(inside[i]), float(outside[i]),
+            float(p[i]), float(q[i]),
+        )
+        for i in _without_twins(order, masks, limit)
+    ]  # fmt: skip
+    tried = len(single) * (len(single) + 1) // 2
+    return Search(target, tuple(found), tried, int((right & (q < SIGNIFICANT)).sum()), min_support)
+
+
+def contrast(values: np.ndarray, masks: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compare the mean inside and outside of each slice.
+
+    Args:
+        values: (n,) finite.
+        masks: (s, n) bool; no slice is empty or everything.
+        clusters: (n,) int from 0.
+
+    Returns:
+        Mean inside, mean outside, two-sided p: (s,) each. The standard error adds up residuals over each cluster first;
+        the degrees of freedom are those of the smaller side, as few pairs tell little about their own spread.
+    """
+    by_cluster = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[by_cluster], prepend=-1))
+    values = values[by_cluster]
+    parts = [_contrast(values, part[:, by_cluster], starts) for part in np.array_split(masks, len(masks) // BATCH + 1)]
+    inside, outside, p = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return inside, outside, p
+
+
+def _contrast(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n_in = masks.sum(axis=1)
+    n_out = masks.shape[1] - n_in
+    total = masks @ values
+    inside, outside = total / n_in, (values.sum() - total) / n_out
+    residual_in, residual_out = (values - inside[:, None]) / n_in[:, None], (values - outside[:, None]) / n_out[:, None]
+    sums = np.add.reduceat(np.where(masks, residual_in, -residual_out), starts, axis=1)
+    groups = np.minimum(*((np.logical_or.reduceat(side, starts, axis=1)).sum(axis=1) for side in (masks, ~masks)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt((sums**2).sum(axis=1) * groups / (groups - 1))
+        p = 2 * t.sf(np.abs((inside - outside) / error), df=groups - 1)
+    return inside, outside, np.where((error > 0) & (groups > 1), p, np.nan)
+
+
+def _p_of_mean(values: np.ndarray, clusters: np.ndarray) -> float:
+    """Give the two-sided p of a mean of zero, with the standard error of `contrast`; 1 where it is not defined."""
+    _, group = np.unique(clusters, return_inverse=True)
+    sums = np.bincount(group, values - values.mean())
+    groups = len(sums)
+    error = np.sqrt((sums**2).sum() * groups / max(1, groups - 1)) / len(values)
+    return float(2 * t.sf(abs(values.mean()) / error, df=groups - 1)) if error > 0 and groups > 1 else 1.0
+
+
+def _measure(study: Study, target: str) -> np.ndarray:
+    if target not in TARGETS:
+        raise ConfigError(f"There is no target {target!r}. There are: {', '.join(TARGETS)}.")
+    first, second = study.first, study.second
+    if target in ("first", "second"):
+        if second is None:
+            raise ConfigError(f"The target {target!r} compares two models. Choose a second one.")
+        return np.abs(second.error) - np.abs(first.error)
+    if target in ("over", "under"):
+        return first.error
+    return np.abs(first.error) if target == "large" else 1 - first.right
+
+
+def _beyond_rating(error: np.ndarray, gold: np.ndarray) -> np.ndarray:
+    """Subtract what rows of the same rating have on average.
+
+    An error is measured from the rating, so low ratings look too similar and high ones too different by themselves; a
+    slice with many low ratings would be found whatever the model does.
+    """
+    _, level = np.unique(gold, return_inverse=True)
+    return error - (np.bincount(level, error) / np.bincount(level))[level]
+
+
+def _candidates(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
+    """Give single filters with enough rows inside and outside: filter -> (n,) bool."""
+    made: dict[str, np.ndarray] = {}
+    for name in ("seen", "negation", "numerals", "numerals_differ"):
+        made |= {name: columns[name] == 1, f"not {name}": columns[name] == 0}
+    for name in ("length", "length_gap", "overlap"):
+        low, high = (float(f"{value:.3g}") for value in np.quantile(columns[name], [0.25, 0.75]))
+        made |= {f"{name} <= {low:g}": columns[name] <= low, f"{name} >= {high:g}": columns[name] >= high}
+    gold = columns["gold"]
+    made |= {"gold <= 2": gold <= 2, "gold >= 4": gold >= 4, "gold > 2 and gold < 4": (gold > 2) & (gold < 4)}
+    made |= _values(columns, least)
+    for name in ("shared", "words"):
+        made |= _words(columns[name], name, least)
+    size = len(columns["row"])
+    return {name: mask for name, mask in made.items() if least <= mask.sum() <= size - least}
+
+
+def _values(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
+    """Give a filter for each frequent value of the columns of texts: condition, aspect, columns of the file."""
+    made: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        if column.dtype != object or name in ("sentence1", "sentence2", "shared", "words"):
+            continue
+        folded = np.array([value.casefold() for value in column])
+        _, first, place = np.unique(folded, return_index=True, return_inverse=True)
+        counts = np.bincount(place)
+        for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:
+            if counts[index] >= least:
+                made[f"{name} == {quote(column[first[index]])}"] = place == index
+    return made
+
+
+def _words(column: np.ndarray, name: str, least: int) -> dict[str, np.ndarray]:
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, words in enumerate(column):
+        for word in words:
+            rows[word].append(row)
+    # Words of up to three letters are nearly all grammar.
+    chosen = sorted((word for word in rows if len(word) > 3), key=lambda word: (-len(rows[word]), word))[:MAX_WORDS]
+    made = {}
+    for word in chosen:
+        if len(rows[word]) >= least:
+            made[f"{quote(word)} in {name}"] = np.zeros(len(column), dtype=bool)
+            made[f"{quote(word)} in {name}"][rows[word]] = True
+    return made
+
+
+def _join(
+    filters: list[str], masks: np.ndarray, values: np.ndarray, clusters: np.ndarray, least: int
+) -> dict[str, np.ndarray]:
+    """Join the strongest single filters two by two, where the rows of both are clearly worse than those of either."""
+    inside, outside, p = contrast(values, masks, clusters)
+    best = [index for index in np.argsort(np.nan_to_num(p, nan=1.0), kind="stable") if inside[index] > outside[index]]
+    made = {}
+    for one, two in combinations(best[:JOINED], 2):
+        both = masks[one] & masks[two]
+        if not least <= both.sum() < min(masks[one].sum(), masks[two].sum()):
+            continue
+        effect = values[both].mean() - values[~both].mean()
+        if effect > WORSE * max(inside[one] - outside[one], inside[two] - outside[two]):
+            made[f"{filters[one]} and {filters[two]}"] = both
+    return made
+
+
+def _without_twins(order: list[int], masks: np.ndarray, limit: int) -> list[int]:
+    kept: list[int] = []
+    for index in order:
+        if all(_likeness(masks[index], masks[other]) <= ALIKE for other in kept):
+            kept.append(index)
+        if len(kept) == limit:
+            break
+    return kept
+
+
+def _likeness(one: np.ndarray, two: np.ndarray) -> float:
+    return float((one & two).sum() / max(1, (one | two).sum()))

@@ -1,0 +1,56 @@
+"""From scores to ratings: monotone, equal scores alike, worked example, confusion."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condviz.analysis.errors.calibration import calibration_curve, confusion, fit_calibration
+
+ROWS = st.lists(st.tuples(st.floats(-5, 5, width=32), st.integers(1, 5)), min_size=1, max_size=40)
+
+
+def test_pool_adjacent_violators_by_hand() -> None:
+    fit = fit_calibration(np.array([0.1, 0.2, 0.3, 0.4]), np.array([1.0, 4.0, 2.0, 5.0]))
+    assert fit.ratings.tolist() == [1, 3, 3, 5]
+    np.testing.assert_allclose(fit(np.array([-9.0, 0.25, 0.35, 9.0])), [1, 3, 4, 5])
+
+
+@given(ROWS)
+def test_the_fit_rises_stays_in_range_and_keeps_the_mean(rows: list) -> None:
+    scores, gold = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    fitted = fit_calibration(scores, gold)(scores)
+    order = np.argsort(scores, kind="stable")
+    assert (np.diff(fitted[order]) >= -1e-9).all()
+    assert fitted.min() >= gold.min() - 1e-9
+    assert fitted.max() <= gold.max() + 1e-9
+    assert abs(fitted.mean() - gold.mean()) < 1e-6
+
+
+@given(ROWS, st.floats(0.1, 10), st.floats(-3, 3))
+def test_models_that_differ_in_scale_only_get_the_same_errors(rows: list, factor: float, shift: float) -> None:
+    scores, gold = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+    scores = scores.round(2)
+    moved = (factor * scores + shift).round(9)
+    np.testing.assert_allclose(fit_calibration(scores, gold)(scores), fit_calibration(moved, gold)(moved), atol=1e-6)
+
+
+def test_what_is_not_finite_is_left_out() -> None:
+    fit = fit_calibration(np.array([0.1, np.nan, 0.3]), np.array([1.0, 5.0, np.nan]))
+    assert np.isnan(fit(np.array([np.nan, 0.2]))).tolist() == [True, False]
+    assert np.isnan(fit_calibration(np.array([0.1]), np.array([np.nan]))(np.array([0.1]))).all()
+
+
+def test_curve_has_groups_of_equal_size() -> None:
+    scores = np.arange(100.0)
+    points = calibration_curve(scores, scores / 25 + 1, bins=4)
+    assert [point.n for point in points] == [25] * 4
+    assert [point.score for point in points] == [12, 37, 62, 87]
+    assert calibration_curve(np.zeros(0), np.zeros(0)) == ()
+
+
+def test_confusion_counts_ratings_in_rows() -> None:
+    counts = confusion(np.array([1.0, 5.0, 2.5, np.nan]), np.array([1.4, 3.5, 9.0, 2.0]))
+    assert counts.sum() == 3
+    assert (counts[0, 0], counts[4, 3], counts[2, 4]) == (1, 1, 1)

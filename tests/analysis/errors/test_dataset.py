@@ -1,0 +1,107 @@
+"""Rows to analyse: items, repeats, missing partners and labels, further columns, damaged files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condviz.analysis.errors.dataset import identifier, make_dataset, read_dataset
+from condviz.errors import DataError
+from condviz.types import Pair
+
+HEAD = "sentence1,sentence2,condition,label"
+
+
+def read(*lines: str, head: str = HEAD, **options: object):  # noqa: ANN201
+    return read_dataset(io.BytesIO("\n".join([head, *lines]).encode()), **options)
+
+
+def test_items_are_two_rows_with_the_same_sentences() -> None:
+    data = read("a,b,x,1", "c,d,x,2", "a,b,y,5", "c,d,z,3")
+    assert data.items.tolist() == [[0, 2], [1, 3]]
+    assert data.clusters.tolist() == [0, 1, 0, 1]
+    assert data.numbers.tolist() == [1, 2, 3, 4]
+    assert data.gold.tolist() == [1, 2, 5, 3]
+    assert data.notes == ()
+
+
+def test_repeats_are_left_out_with_a_note_and_numbers_stay_those_of_the_file() -> None:
+    data = read("a,b,x,1", "a,b,x,1", "a,b,y,2", "a,b,x,4")
+    assert data.numbers.tolist() == [1, 3]
+    assert data.items.tolist() == [[0, 1]]
+    assert any("2 rows repeated an earlier one" in note for note in data.notes)
+    assert any("1 of them had another label" in note for note in data.notes)
+
+
+def test_of_repeats_the_first_with_a_label_stays() -> None:
+    data = read("a,b,x,", "a,b,x,3")
+    assert (data.numbers.tolist(), data.gold.tolist()) == ([2], [3.0])
+
+
+def test_a_missing_second_condition_is_said() -> None:
+    assert "second condition: 1 of 3 rows" in " ".join(read("a,b,x,1", "a,b,y,2", "c,d,x,3").notes)
+
+
+def test_no_labels_means_scoring_only() -> None:
+    data = read("a,b,x", "a,b,y", head="sentence1,sentence2,condition")
+    assert np.isnan(data.gold).all()
+    assert "No row has a label" in data.notes[0]
+
+
+def test_equal_labels_and_one_row_are_accepted_with_a_note() -> None:
+    assert any("All labels are 3" in note for note in read("a,b,x,3", "a,b,y,3").notes)
+    assert len(read("a,b,x,3").pairs) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [("a,b,x,9", "must be a number from 1 to 5"), ("a,,x,1", "is empty"), ("a,b,x", "3 cells")]
+)
+def test_damaged_rows_are_named(line: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(line)
+
+
+def test_too_many_rows_are_refused() -> None:
+    with pytest.raises(DataError, match="at most 2 are allowed"):
+        read("a,b,x,1", "a,b,y,1", "a,b,z,1", max_rows=2)
+
+
+def test_other_encodings_are_read_with_a_note() -> None:
+    data = read_dataset(io.BytesIO(f"{HEAD}\ncafé,b,x,1\n".encode("latin-1")))
+    assert data.pairs[0].sentence1 == "café"
+    assert any("not UTF-8" in note for note in data.notes)
+
+
+def test_further_columns_become_columns_and_scores() -> None:
+    data = read("a,b,x,1,p,0.5,bad", "a,b,y,2,q,0.25,", head=f"{HEAD},My Domain!,score_csr,score_other")
+    assert data.extra == {"my_domain": ("p", "q")}
+    assert list(data.stored) == ["csr"]
+    assert data.stored["csr"].tolist() == [0.5, 0.25]
+
+
+def test_seen_does_not_depend_on_case_and_blanks() -> None:
+    data = make_dataset("t", [Pair("a", "b", "The  Sport"), Pair("a", "b", "mood")], training_conditions=["the sport"])
+    assert data.seen.tolist() == [True, False]
+    assert make_dataset("t", [Pair("a", "b", "c")]).seen is None
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [("Domain", "domain"), ("a b-c", "a_b_c"), ("1st", "file_1st"), ("gold", "file_gold"), ("in", "file_in")],
+)
+def test_names_of_columns_are_valid_in_filters(column: str, name: str) -> None:
+    assert identifier(column) == name
+
+
+def test_the_digest_depends_on_rows_and_columns() -> None:
+    one, two = read("a,b,x,1"), read("a,b,x,2")
+    assert one.digest == read("a,b,x,1").digest != two.digest
+    assert read("a,b,x,1,0.5", head=f"{HEAD},score_m").digest != read("a,b,x,1,0.6", head=f"{HEAD},score_m").digest
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        read_dataset(tmp_path / "absent.csv")

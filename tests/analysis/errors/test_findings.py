@@ -1,0 +1,279 @@
+"""Worst conditions, blindness, rewrites, neighbours, CSV, report, command: on rows with known faults."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from condviz import cli
+from condviz.analysis.errors.conditions import check_blindness, worst_conditions
+from condviz.analysis.errors.dataset import make_dataset, read_dataset
+from condviz.analysis.errors.export import Remark, format_csv
+from condviz.analysis.errors.findings import find
+from condviz.analysis.errors.metrics import Figure
+from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
+from condviz.analysis.errors.report import render_report, show_figure
+from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
+from condviz.analysis.errors.study import judge, make_study
+from condviz.data.tables import format_predictions, read_pairs
+from condviz.errors import ConfigError, DataError
+from condviz.types import Pair
+from tests.analysis.errors.toy import WORDINGS, toy_dataset, toy_scores, toy_study
+from tests.stand_ins import LengthModel
+
+HOSTILE = "<img src=x onerror=alert(1)>${1}'\"</textarea>"
+
+
+def test_the_worst_condition_of_each_model_comes_first() -> None:
+    study = toy_study()
+    swapped = make_study(study.dataset, study.second, study.first)
+    worst = worst_conditions(swapped)[0]
+    assert worst.value == WORDINGS["number"]
+    assert worst.error[0] > 1.5 * worst.error[1]
+    assert worst_conditions(swapped, column="aspect")[0].value == "number"
+    assert worst_conditions(swapped, least=1000) == []
+
+
+def test_a_few_unlucky_rows_are_not_the_worst_condition() -> None:
+    labels = [1.0, 5.0] * 40
+    conditions = ["often"] * 74 + ["rare"] * 6
+    data = make_dataset(
+        "t", [Pair(f"a{i}", "b", c, x) for i, (c, x) in enumerate(zip(conditions, labels, strict=True))]
+    )
+    judged = judge(data, "m", np.arange(80.0))
+    errors = np.r_[np.full(74, 2.0), [0.1, 0.1, 0.1, 4.0, 4.0, 4.0]]
+    often, rare = worst_conditions(make_study(data, replace(judged, error=errors)))
+    assert (often.value, rare.value) == ("often", "rare")
+    assert rare.error[0] > often.error[0]
+    assert often.spread[0] == pytest.approx(0)
+    low, high = scipy.stats.t.interval(0.95, 5, loc=2.05, scale=scipy.stats.sem(errors[74:]))
+    assert rare.spread[0] == pytest.approx((high - low) / 2)
+
+
+def test_a_blind_model_has_no_variance_between_conditions() -> None:
+    data = toy_dataset()
+    blind = judge(data, "blind", data.clusters.astype(float))
+    found = check_blindness(make_study(data, blind), blind)
+    assert found.within == 0
+    assert found.within_gold > 0.5
+    study = toy_study()
+    assert check_blindness(study, study.first).within > 0.4
+
+
+def test_a_model_that_guesses_from_the_wording_is_seen_through() -> None:
+    data = toy_dataset()
+    guess = judge(data, "guess", np.array([float(len(pair.condition)) for pair in data.pairs]))
+    found = check_blindness(make_study(data, guess), guess)
+    assert found.wording == pytest.approx(1)
+    assert found.wording_gold < 0.05
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("Two dogs and 3 cats.", "Three dogs and 4 cats."),
+        ("nineteen", "twenty"),
+        ("A dog in 3.5 miles", None),
+        ("Someone alone", None),
+    ],
+)
+def test_numbers_go_up_by_one(text: str, changed: str | None) -> None:
+    assert next_number(text) == changed
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("He is asleep.", "He is not asleep."),
+        ("He is not asleep.", "He is asleep."),
+        ("He can't swim.", "He can swim."),
+        ("It won’t start.", "It will start."),
+        ("She didn't run.", "She did run."),
+        ("He never sleeps.", "He sleeps."),
+        ("Dogs run.", None),
+    ],
+)
+def test_negation_is_put_in_or_taken_out(text: str, changed: str | None) -> None:
+    assert negate(text) == changed
+
+
+def test_words_are_replaced_whole() -> None:
+    assert replace_word("Red red redder", "red", "blue") == "blue blue redder"
+    assert replace_word("a b", "a", "") == "b"
+    assert replace_word("nothing", "red", "blue") is None
+    assert replace_word("a \\1 b", "\\1", "\\g<0>") == "a \\g<0> b"
+
+
+def test_a_rule_changes_the_slice_and_its_effect_is_measured() -> None:
+    study = toy_study(second=False)
+    mask = np.arange(240) < 40
+    changed = rewrite(study, mask, "swap_conditions")
+    assert len(changed.rows) == 40
+    assert all(pair.label is None for pair in changed.pairs)
+    partner = {tuple(item): item for item in study.dataset.items.tolist()}
+    assert partner
+    scores = [study.first.scores[one] for one in changed.rows]
+    effect = measure_effect(changed, study.first, scores)
+    assert (effect.before == effect.after).all()
+    word = rewrite(study, np.ones(240, bool), "word", old="umbrella", new="parasol", max_rows=10)
+    assert (len(word.rows), word.left_out, word.unchanged) == (10, 50, 180)
+    assert "parasol" in word.pairs[0].sentence1
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "error"),
+    [
+        ("odd", {}, ConfigError),
+        ("word", {}, DataError),
+        ("negate", {}, DataError),
+        ("word", {"old": "zebra"}, DataError),
+    ],
+)
+def test_rules_that_change_nothing_say_so(rule: str, options: dict, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        rewrite(toy_study(), np.ones(240, bool), rule, **options)
+
+
+class LetterModel(LengthModel):
+    """Vectors that count letters."""
+
+    def encode(self, sentences: list[str], conditions: list[str]) -> np.ndarray:
+        texts = [f"{sentence} {condition}" for sentence, condition in zip(sentences, conditions, strict=True)]
+        return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float)
+
+
+def test_the_nearest_training_row_is_the_row_itself_in_either_order() -> None:
+    data = toy_dataset(20)
+    training = TrainingRows(data.pairs)
+    asked = data.pairs[6]
+    turned = Pair(asked.sentence2, asked.sentence1, asked.condition)
+    for pair in (asked, turned):
+        found = nearest_rows(LetterModel(), pair, training, count=3)
+        assert found[0].pair == asked
+        assert found[0].similarity == pytest.approx(1)
+        assert [one.similarity for one in found] == sorted((one.similarity for one in found), reverse=True)
+    with pytest.raises(ConfigError, match="has no vectors"):
+        nearest_rows(LengthModel(), asked, training)
+
+
+def test_csv_can_be_read_again_and_holds_no_formulas() -> None:
+    data = make_dataset("t", [Pair("=1+1", "b", "x", 1.0), Pair("=1+1", "b", "y", 5.0)])
+    study = make_study(data, judge(data, "m", np.array([0.25, 0.5])))
+    text = format_csv(study, [1, 0], {1: Remark(("number",), "@note, with comma")})
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["row"] for row in rows] == ["2", "1"]
+    assert rows[0]["sentence1"] == "'=1+1"
+    assert (rows[0]["tags"], rows[0]["note"], rows[0]["right_m"]) == ("number", "'@note, with comma", "yes")
+    again = read_dataset(io.BytesIO(text.encode()))
+    assert again.stored["m"].tolist() == [0.5, 0.25]
+    assert again.gold.tolist() == [5, 1]
+
+
+class Tags(HTMLParser):
+    """Collects tags and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href") or name.startswith("on")]
+
+
+def test_the_report_needs_nothing_else_and_escapes_texts() -> None:
+    asked = ((HOSTILE, 1.0), ("y", 5.0))
+    pairs = [Pair(f"{HOSTILE} {i}", "b", condition, label) for i in range(20) for condition, label in asked]
+    data = make_dataset(HOSTILE, pairs)
+    study = make_study(data, judge(data, HOSTILE, np.arange(40.0)))
+    report = render_report(find(study, filter="gold >= 1", resamples=20), remarks={3: Remark(("number",), HOSTILE)})
+    seen = Tags()
+    seen.feed(report)
+    assert not {"img", "script", "link", "iframe"} & set(seen.found)
+    assert seen.addresses == []
+    assert seen.found.count("svg") == 2
+    assert "Worst conditions" in report
+    assert len(report) < 500_000
+
+
+def test_findings_are_json_without_what_json_cannot_hold() -> None:
+    found = find(toy_study(), filter='aspect == "mood"', resamples=20).to_dict()
+    content = json.loads(json.dumps(found, allow_nan=False))
+    assert set(content["figures"]) == {"every", "part", "rest"}
+    assert content["figures"]["part"]["n"] + content["figures"]["rest"]["n"] == 240
+    assert set(content["slices"]) == {"over", "under", "large", "order", "first", "second"}
+    with pytest.raises(DataError, match="No row meets the filter"):
+        find(toy_study(), filter="gold > 9")
+
+
+def test_rows_selected_by_hand_are_the_slice_of_the_report() -> None:
+    found = find(toy_study(), filter="gold >= 2", selected=list(range(100)), resamples=20)
+    assert found.part.n + found.rest.n == 240
+    assert found.mask[:100].sum() == found.mask.sum() == found.part.n < 100
+    assert "<code>gold &gt;= 2</code> and 100 rows selected by hand" in render_report(found)
+
+
+def test_figures_that_round_to_zero_have_no_sign() -> None:
+    assert show_figure("bias", Figure(-0.0001)) == ("0.00", "")
+    assert show_figure("bias", Figure(0.5, -0.1, 0.6)) == ("+0.50", "\N{MINUS SIGN}0.10 to +0.60")
+    assert show_figure("spearman", Figure(None, reason="x")) == ("\N{EN DASH}", "")
+
+
+def test_unlabelled_rows_give_findings_without_figures() -> None:
+    data = make_dataset("t", [Pair(f"a{i}", "b", "x") for i in range(3)])
+    found = find(make_study(data, judge(data, "m", np.arange(3.0))))
+    assert found.every.figures[0].n == 0
+    assert (found.searches, found.conditions) == ({}, ())
+    assert "<html" in render_report(found)
+
+
+def write_table(path: Path) -> Path:
+    data = toy_dataset(40)
+    lines = ["sentence1,sentence2,condition,label"]
+    lines += [f"{p.sentence1},{p.sentence2},{p.condition},{p.label:g}" for p in data.pairs]
+    plain = path / "plain.csv"
+    plain.write_text("\n".join(lines))
+    scored = path / "scored.csv"
+    scored.write_text(format_predictions(read_pairs(plain), toy_scores(data)))
+    return scored
+
+
+def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    table, page, found, rows = (write_table(tmp_path), *(tmp_path / name for name in ("r.html", "r.json", "r.csv")))
+    outputs = ["--html", str(page), "--json", str(found), "--out", str(rows)]
+    code = cli.main(["errors", str(table), "--resamples", "20", "--filter", "gold >= 2", *outputs])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "hyper-cl" in out
+    assert "difference" in out
+    assert "worst conditions" in out
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert json.loads(found.read_text())["filter"] == "gold >= 2"
+    assert len(rows.read_text().splitlines()) == 1 + json.loads(found.read_text())["figures"]["part"]["n"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent.csv", "--model", "csr"], "cannot be read"),
+        (["scenes:odd", "--model", "csr"], "There is no part 'odd'"),
+        (["{table}", "--model", "a", "--model", "b", "--model", "c"], "got 3"),
+        (["{table}", "--filter", "golf > 1"], "Did you mean gold"),
+        (["{table}", "--html", "{table}/x.html"], "does not exist"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture, arguments: list[str], message: str
+) -> None:
+    table = str(write_table(tmp_path))
+    assert cli.main(["errors", *(argument.replace("{table}", table) for argument in arguments)]) == 2
+    assert message in capsys.readouterr().err

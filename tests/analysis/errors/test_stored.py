@@ -1,0 +1,55 @@
+"""Scores that are stored come back exactly, for the rows that they belong to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condviz.analysis.errors import stored
+from tests.analysis.errors.toy import toy_dataset
+from tests.stand_ins import LengthModel
+
+
+class Weighted(LengthModel):
+    """A model whose scores are no round numbers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.weights_hash = f"weights of {name}"
+
+    def score(self, *columns: list[str], **options: object) -> np.ndarray:
+        return (super().score(*columns) / np.float32(3)).astype(np.float32)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(stored, "FILE", tmp_path / "scores.json")
+    monkeypatch.setattr(stored, "corpus_dataset", lambda corpus, part: toy_dataset(12))
+    monkeypatch.setattr(stored, "list_models", lambda: ["a", "b"])
+    monkeypatch.setattr(stored, "load", lambda name, precision: Weighted(name))
+    return tmp_path / "scores.json"
+
+
+def test_scores_come_back_exactly(file: Path) -> None:
+    assert stored.read_stored(toy_dataset(12)) == {}
+    stored.main([])
+    data = toy_dataset(12)
+    found = stored.read_stored(data)
+    assert list(found) == ["a", "b"]
+    assert found["b"].weights == "weights of b"
+    np.testing.assert_array_equal(found["a"].scores, Weighted("a").score(*data.texts()))
+
+
+def test_other_rows_get_no_scores(file: Path) -> None:
+    stored.main([])
+    assert stored.read_stored(toy_dataset(13)) == {}
+
+
+def test_one_model_can_be_added(file: Path) -> None:
+    stored.main([])
+    stored.main(["--model", "c"])
+    assert list(stored.read_stored(toy_dataset(12))) == ["a", "b", "c"]
+    assert len(json.loads(file.read_text())["models"]["c"]["scores"]) == 4 * 24 * 4 // 3
