@@ -1,0 +1,130 @@
+"""Stored results of link prediction, and their table beside the figures of the papers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from condviz.data.files import write_text
+from condviz.errors import DataError
+from condviz.evaluation.score_tables import NONE, markdown_table
+from condviz.paths import ASSETS
+
+SCORES = ASSETS / "kgc.json"
+FORMAT = 1
+FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of a paper's table on WN18RR: filtered, test, mean of both directions, in %."""
+
+    model: str
+    source: str
+    encoder: str
+    figures: tuple[float | None, ...]
+
+
+BERT = "BERT-base"
+PUBLISHED = (
+    Published("SimKGC, re-ranked", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", (66.6, 58.7, 71.7, 80.0)),
+    Published("CSR", "CSR, table 2", BERT, (66.1, 58.1, 71.1, None)),
+    Published("Hyper-CL", "Hyper-CL, table 2", BERT, (61.6, 50.6, 69.0, 81.0)),
+    Published("Hyper-CL, rank 64", "Hyper-CL, table 2", BERT, (54.8, 42.7, 62.6, 77.0)),
+    Published("tri-encoder, concatenation", "Hyper-CL, table 2", BERT, (33.5, 22.6, 38.2, 55.0)),
+    Published("tri-encoder, Hadamard", "Hyper-CL, table 2", BERT, (16.4, 0.4, 24.3, 48.1)),
+)
+
+
+@dataclass(frozen=True)
+class LinkScores:
+    """What one of our models reaches.
+
+    Attributes:
+        model: Its name.
+        title: For people.
+        weights: `weights_hash` of the model.
+        encoder: Name of the encoder.
+        how: What was trained: "not trained", "head on a frozen encoder" or "encoder and head".
+        hardware: Of the training, or of the measurement where nothing was trained.
+        seed: Of the training, or None.
+        report: As `LinkReport.to_dict` gives it.
+    """
+
+    model: str
+    title: str
+    weights: str
+    encoder: str
+    how: str
+    hardware: str
+    seed: int | None
+    report: Mapping[str, Any]
+
+    def figures(self, *, reranked: bool = False) -> tuple[float | None, ...]:
+        """Give MRR and hits in %, the mean of both directions; None where they were not measured."""
+        found = self.report["reranked" if reranked else "plain"]
+        return tuple(100 * found["mean"][name] if found else None for name in FIGURES)
+
+
+def read_scores(path: str | Path = SCORES) -> list[LinkScores]:
+    """Read stored results; an absent file gives none.
+
+    Raises:
+        DataError: If the file cannot be read or was written by another version.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise DataError(f"{path} has format {content['format']!r}, this version reads {FORMAT}.")
+        return [LinkScores(**item) for item in content["models"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} cannot be read ({error!r}). Run: python -m condviz benchmark kgc") from error
+
+
+def write_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> None:
+    """Store results, a line for each model.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    lines = ",\n".join(f"  {json.dumps(vars(item))}" for item in scores)
+    write_text(path, f'{{"format": {FORMAT}, "models": [\n{lines}\n]}}\n')
+
+
+def format_scores(scores: Sequence[LinkScores]) -> str:
+    """Write our results and the papers' as one Markdown table, the best first."""
+    rows = [
+        (item.figures()[0], (f"`{item.model}`", item.how, f"{_short(item.encoder)}, {item.hardware}",
+                             *map(_percent, item.figures()), _percent(item.figures(reranked=True)[0])))
+        for item in scores
+    ]  # fmt: skip
+    for row in PUBLISHED:
+        figures = [*map(_percent, row.figures), NONE]
+        if "re-ranked" in row.model:  # SimKGC prints no figure without
+            figures = [NONE] * len(row.figures) + [_percent(row.figures[0])]
+        rows.append((row.figures[0], (row.model, row.source, row.encoder, *figures)))
+    head = ("model", "from", "encoder, hardware", "MRR", "Hits@1", "Hits@3", "Hits@10", "MRR re-ranked")
+    ordered = [cells for _, cells in sorted(rows, key=lambda row: -(row[0] or 0))]
+    return markdown_table(head, ordered)
+
+
+def format_relations(scores: LinkScores) -> str:
+    """Write the figures of one model by relation as Markdown, the best first."""
+    found = sorted(scores.report["by_relation"].items(), key=lambda item: -item[1]["MRR"])
+    rows = [
+        (name, f"{figures['queries']:,}", *(_percent(100 * figures[key]) for key in FIGURES)) for name, figures in found
+    ]
+    return markdown_table(("relation", "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1f}"
+
+
+def _short(encoder: str) -> str:
+    return encoder.rpartition("/")[2]

@@ -1,0 +1,141 @@
+"""Link prediction: vectors kept on disk, figures of both directions, what architectures cost, stored results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from condviz.data.corpora import data_folder
+from condviz.data.kg import Graph
+from condviz.data.kg_formats import load_graph
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.kgc import evaluate_links, split_queries
+from condviz.evaluation.kgc_costs import cache_costs, time_costs
+from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, format_scores, read_scores, write_scores
+from condviz.evaluation.kgc_vectors import entity_vectors, shorten
+from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
+from tests.kg_toy import ENTITIES, toy_graph
+from tests.tiny import encoded_rows, tiny_backbone
+
+MB = 2**20
+CONFIGS = {"hyper-cl": {"rank": 4, "pooling": "mean"}, "cross-encoder": {}}
+
+
+def make(name: str) -> ConditionalScorer:
+    return METHODS[name](tiny_backbone(), METHODS[name].config_cls(**CONFIGS.get(name, {"pooling": "mean"}))).eval()
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return toy_graph(tmp_path / "graph")
+
+
+@pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder", "bi-encoder", "csr", "case", "unconditional"])
+def test_figures_are_those_of_the_definition(name: str, graph: Graph, tmp_path: Path) -> None:
+    model = make(name)
+    assert isinstance(model, ConditionalEncoder)
+    report = evaluate_links(model, graph, "test", folder=tmp_path / "cache")
+    texts = graph.texts(neighbours=False)
+    entities = torch.nn.functional.normalize(torch.from_numpy(model.encode_sentences(texts)), dim=1)
+    known = {tuple(row) for split in graph.splits for row in graph.directed(split).tolist()}
+    ranks = []
+    for head, relation, tail in graph.directed("test").tolist():
+        query = torch.from_numpy(model.encode([texts[head]], [graph.relation_text(relation)]))[0]
+        scores = entities @ torch.nn.functional.normalize(query, dim=0)
+        rivals = [i for i in range(ENTITIES) if i != tail and (head, relation, i) not in known]
+        ranks.append(1 + sum(float(scores[i]) > float(scores[tail]) for i in rivals))
+    assert report.plain.forward.mean_rank == pytest.approx(ranks[0])
+    assert report.plain.inverse.mean_rank == pytest.approx(ranks[1])
+    assert report.plain.mean.mean_reciprocal_rank == pytest.approx(sum(1 / rank for rank in ranks) / 2)
+    assert set(report.by_relation) == {"the park"}
+    assert report.reranked is not None
+
+
+def test_vectors_are_encoded_once(graph: Graph, tmp_path: Path) -> None:
+    texts, first, second = graph.texts(neighbours=False), make("tri-encoder"), make("hyper-cl")
+    told: list[tuple[int, int]] = []
+    with encoded_rows(first.backbone) as rows:
+        found = entity_vectors(first, texts, folder=tmp_path, progress=lambda *now: told.append(now))
+    assert sum(rows) == len(set(texts))
+    assert told[-1] == (ENTITIES, ENTITIES)
+    with encoded_rows(second.backbone) as rows:  # another model on the same encoder, in another process say
+        again = entity_vectors(second, texts, folder=tmp_path)
+    assert not rows
+    torch.testing.assert_close(again, found)
+
+
+def test_damaged_and_forbidden_folders_only_cost_time(graph: Graph, tmp_path: Path) -> None:
+    texts, model = graph.texts(neighbours=False), make("unconditional")
+    found = entity_vectors(model, texts, folder=tmp_path)
+    (file,) = tmp_path.rglob("*.safetensors")
+    file.write_bytes(b"broken")
+    torch.testing.assert_close(entity_vectors(model, texts, folder=tmp_path), found)
+    (tmp_path / "file").write_text("no folder")
+    torch.testing.assert_close(entity_vectors(model, texts, folder=tmp_path / "file"), found)
+
+
+def test_long_texts_are_cut_at_a_token() -> None:
+    backbone = tiny_backbone()
+    text = "the man rides a bike in the park"
+    assert shorten(backbone, [text, "a cat"], 6) == ["the man rides a", "a cat"]
+    assert max(len(row) for row in backbone.tokenize([(cut,) for cut in shorten(backbone, [text], 6)])) == 6
+
+
+def test_what_cannot_be_evaluated(graph: Graph, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="gives scores of pairs only"):
+        evaluate_links(make("cross-encoder"), graph, folder=tmp_path)
+    with pytest.raises(ConfigError, match="no split 'dev'"):
+        split_queries(graph, "dev")
+    empty = Graph("toy", graph.entities, graph.relations, {**graph.splits, "test": graph.splits["test"][:0]})
+    with pytest.raises(DataError, match="test part of toy has no triples"):
+        split_queries(empty, "test")
+
+
+def test_first_triples_only(graph: Graph) -> None:
+    queries = split_queries(graph, "train", limit=3)
+    assert queries[:3].tolist() == graph.splits["train"][:3].tolist()
+    assert queries[3:, [2, 0]].tolist() == graph.splits["train"][:3][:, [0, 2]].tolist()
+
+
+@pytest.mark.skipif(not (data_folder() / "wn18rr" / "train.txt").is_file(), reason="no WN18RR here")
+@pytest.mark.parametrize(("size", "megabytes"), [(768, [295.29, 121.86, 146.57]), (1024, [392.20, 161.85, 205.81])])
+def test_cache_columns_of_hyper_cl_table_4(size: int, megabytes: list[float]) -> None:
+    costs = cache_costs(load_graph("wn18rr"), size)
+    assert {name: (cost.requests, cost.sequences) for name, cost in costs.items()} == {
+        "bi-encoder": (186_006, 99_241),
+        "tri-encoder": (279_009, 40_954),
+        "hyper-cl": (279_009, 40_954),
+    }
+    assert round(100 * costs["bi-encoder"].hit_rate, 2) == 46.65
+    assert round(100 * costs["tri-encoder"].hit_rate, 2) == 85.32
+    assert [round(cost.bytes / MB, 2) for cost in costs.values()] == megabytes
+
+
+def test_cache_of_a_low_rank(graph: Graph) -> None:
+    full, low = (cache_costs(graph, 32, rank=rank)["hyper-cl"].bytes for rank in (None, 4))
+    assert full - low == 2 * (4 * 32 * 32 + 48) - 2 * (2 * 4 * 32 * 4 + 2 * 48)
+
+
+def test_times_are_positive(graph: Graph) -> None:
+    found = time_costs(graph, tiny_backbone(), rows=2)
+    assert set(found) == {"bi-encoder", "hadamard", "concat", "hyper-cl"}
+    assert min(found.values()) > 0
+
+
+def test_stored_results(tmp_path: Path) -> None:
+    figures = {"MRR": 0.25, "hits@1": 0.2, "hits@3": 0.3, "hits@10": 0.4, "MR": 9.0, "queries": 4}
+    report = {"graph": "wn18rr", "model": "mine", "split": "test", "plain": {"mean": figures}, "reranked": None,
+              "by_relation": {"of": figures}}  # fmt: skip
+    scores = LinkScores("mine", "Mine", "abc", "a/MiniLM", "not trained", "cpu", None, report)
+    write_scores([scores], tmp_path / "kgc.json")
+    assert read_scores(tmp_path / "kgc.json") == [scores]
+    assert read_scores(tmp_path / "none.json") == []
+    table = format_scores([scores]).splitlines()
+    assert len(table) == 2 + 1 + len(PUBLISHED)
+    assert "| `mine` | not trained | MiniLM, cpu | 25.0 | 20.0 | 30.0 | 40.0 | – |" in table
+    assert table[2].startswith("| SimKGC")
+    (tmp_path / "kgc.json").write_text('{"format": 7}')
+    with pytest.raises(DataError, match="format 7"):
+        read_scores(tmp_path / "kgc.json")
