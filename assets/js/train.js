@@ -1,0 +1,54 @@
+// The Train tab: buttons of runs, one of which asks twice; focus and open logs outlive an update.
+(() => {
+  "use strict";
+  const ASK_MS = 4000;
+
+  const ask = (button) => {
+    if (!button.dataset.confirm || button.dataset.asked) return false;
+    const label = button.textContent;
+    button.dataset.asked = "1";
+    button.textContent = button.dataset.confirm;
+    setTimeout(() => {
+      delete button.dataset.asked;
+      button.textContent = label;
+    }, ASK_MS);
+    return true;
+  };
+
+  const train = (element, watch, send) => {
+    let focused = null;
+    let opened = false;
+    let place = null;  // of a log that somebody scrolled back; null stays at its end
+    element.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-act]");
+      if (!button || ask(button)) return;
+      const { act, run } = button.dataset;
+      send(act === "take" ? "take" : "act", { act, run });
+    });
+    element.addEventListener("focusin", (event) => {
+      const button = event.target.closest("[data-act]");
+      focused = button && `[data-act="${CSS.escape(button.dataset.act)}"][data-run="${CSS.escape(button.dataset.run)}"]`;
+    });
+    element.addEventListener("focusout", (event) => { if (event.relatedTarget) focused = null; });
+    element.addEventListener("toggle", (event) => {
+      opened = event.target.open;
+      scroll();
+    }, true);
+    element.addEventListener("scroll", ({ target }) => {
+      if (!target.matches(".cv-train-log")) return;
+      place = target.scrollTop + target.clientHeight > target.scrollHeight - 8 ? null : target.scrollTop;
+    }, true);
+    const scroll = () => {
+      const log = element.querySelector(".cv-train-log");
+      if (log) log.scrollTop = place ?? log.scrollHeight;
+    };
+    watch("value", () => {
+      const details = element.querySelector("details");
+      if (details && opened) details.open = true;
+      scroll();
+      if (focused && document.activeElement === document.body) element.querySelector(focused)?.focus();
+    });
+  };
+
+  Object.assign(window.condviz, { train });
+})();

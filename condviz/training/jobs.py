@@ -1,0 +1,351 @@
+"""All jobs: a folder of trainings, of which one runs on each device while the others wait. Loads no torch to look.
+
+Jobs outlive the page and the terminal that started them. Whoever looks heals: a training whose processes are gone is
+noted as dead, and the next in the queue is started. So does every training that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from condviz.data.files import write_text
+from condviz.errors import DataError, TrainingError, require
+from condviz.paths import CHECKPOINTS, JOBS
+from condviz.training.failures import GONE, explain, explain_exit
+from condviz.training.job import (
+    RESERVE_BYTES,
+    UNFINISHED,
+    Job,
+    Process,
+    Status,
+    is_alive,
+    kill,
+    read_job,
+    read_json,
+    write_status,
+)
+
+if TYPE_CHECKING:
+    from condviz.training.loop import Probe
+    from condviz.training.recipes import TrainRecipe
+
+SWITCH = "CONDVIZ_TRAINING"
+LOCK_S = 30.0
+_ROOT = Path(__file__).resolve().parents[2]
+_REMNANTS = ("stop", "end.json", "heartbeat.json")
+
+
+def is_enabled() -> bool:
+    """Tell whether trainings may be started: everywhere but on a Space, where CONDVIZ_TRAINING=1 allows it."""
+    return not os.environ.get("SPACE_ID") or os.environ.get(SWITCH) == "1"
+
+
+def child_environment() -> dict[str, str]:
+    """Give the environment in which this package is found by other processes, from a checkout, too."""
+    path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    return os.environ | {"PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"}
+
+
+class Jobs:
+    """The jobs of a folder. Several processes may use the same folder at once.
+
+    Args:
+        folder: One subfolder per job, and `uploads` for tables.
+        checkpoints: Where finished models go.
+        roots: Folders that tables may be read from, beside `uploads` and the folder of the corpora.
+
+    Example:
+        >>> jobs = Jobs()
+        >>> job = jobs.submit(load_recipe("assets/recipes/hyper-cl-start.toml"))
+        >>> jobs.get(job.id).state
+        'running'
+    """
+
+    def __init__(self, folder: Path = JOBS, *, checkpoints: Path = CHECKPOINTS, roots: Sequence[Path] = ()) -> None:
+        self.folder, self.checkpoints = Path(folder).absolute(), Path(checkpoints).absolute()
+        self.uploads = self.folder / "uploads"
+        self.roots = (self.uploads, *roots)
+        self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
+
+    def submit(
+        self, recipe: TrainRecipe, *, text: str = "", device: str = "auto", probes: Sequence[Probe] | None = None
+    ) -> Job:
+        """Put a training into the queue; it starts at once where its device is free.
+
+        Args:
+            recipe: What to train. Its name becomes the model's.
+            text: The recipe as it was written, kept as recipe.toml; "" keeps the plain one only.
+            device: "auto", "cpu", "cuda" or "mps".
+            probes: Pairs to score along the way; None takes five of the examples.
+
+        Raises:
+            TrainingError: If training is switched off, or the name is taken.
+            ConfigError: If a file or model lies where the recipe may not look.
+            DataError: If a table has no rows to learn from, or the folder cannot be written to.
+            MissingExtraError: If a package for training is not installed.
+        """
+        from condviz.training.admission import admit, choose_processes, default_probes
+
+        _require_enabled()
+        require("accelerate", "train")
+        recipe = admit(recipe, self.roots)
+        device, processes = choose_processes(device)
+        with self._lock():
+            self._check_name(recipe.name)
+            status = Status(
+                "queued", time.time(), device, processes, str(self.checkpoints / recipe.name),
+                tuple(map(tuple, default_probes() if probes is None else probes)),
+            )  # fmt: skip
+            folder = self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+            folder.mkdir()
+            if text:
+                write_text(folder / "recipe.toml", text)
+            write_text(folder / "recipe.json", json.dumps(recipe.to_dict(), indent=2) + "\n")
+            write_status(folder, status)
+            self._advance()
+            return read_job(folder)
+
+    def list(self) -> list[Job]:
+        """Give all jobs, the newest first."""
+        if not self.folder.is_dir():
+            return []
+        found = self._read()
+        if any(self._is_lost(job) for job in found) or self._next(found):
+            with self._lock():
+                self._advance()
+            found = self._read()
+        return sorted(found, key=lambda job: (job.status.created, job.id), reverse=True)
+
+    def get(self, id: str) -> Job:
+        """Give a job.
+
+        Raises:
+            TrainingError: If there is none with this id.
+        """
+        found = next((job for job in self.list() if job.id == id), None)
+        if found is None:
+            raise TrainingError(
+                f"There is no job {str(id)[:80]!r}. It may have been deleted: look at the list of jobs."
+            )
+        return found
+
+    def stop(self, id: str, *, force: bool = False) -> Job:
+        """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
+
+        A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
+
+        Args:
+            id: The job.
+            force: End it now; what was saved before is kept.
+
+        Raises:
+            TrainingError: If there is no such job, or it has ended.
+        """
+        with self._lock():
+            job = self._find(id)
+            if job.state not in UNFINISHED:
+                raise TrainingError(f"Job {job.name} is {job.state}: there is nothing to stop.")
+            if job.state == "queued":
+                self._end(job, "stopped", "Stopped before it began.")
+            elif force:
+                for process in (job.status.supervisor, job.heartbeat and job.heartbeat.worker):
+                    kill(process)
+                self.settle(id, forced=True)
+            else:
+                (job.folder / "stop").touch()
+            return read_job(job.folder)
+
+    def resume(self, id: str) -> Job:
+        """Put a job that was stopped, failed or died into the queue again, to go on from its last saved state.
+
+        It ends with the same weights as if nothing had happened.
+
+        Raises:
+            TrainingError: If training is switched off, there is no such job, or it cannot go on.
+        """
+        from condviz.training.recipes import from_dict
+        from condviz.training.runs import Run
+
+        _require_enabled()
+        with self._lock():
+            job = self._find(id)
+            if not job.can_resume:
+                raise TrainingError(f"Job {job.name} is {job.state}: only what has ended without a model can go on.")
+            if not Run(job.out, from_dict(job.recipe)).is_finished():  # else it died when all was done
+                self._check_name(job.name, but=id)
+            waiting = {"state": "queued", "reason": "", "started": None, "ended": None, "spent": job.elapsed}
+            write_status(job.folder, replace(job.status, **waiting))
+            self._advance()
+            return read_job(job.folder)
+
+    def rerun(self, id: str) -> Job:
+        """Start the same recipe again as another job; where its name is taken, "-2" or the next number is added.
+
+        Raises:
+            TrainingError: If training is switched off, or there is no such job.
+            ConfigError, DataError: As in `submit`.
+        """
+        from condviz.training.recipes import from_dict
+
+        job = self.get(id)
+        taken = self._taken()
+        stem = re.sub(r"-[2-9]$", "", job.name)
+        names = (job.name, *(f"{stem}-{number}" for number in range(2, 1000)))
+        name = next(name for name in names if name not in taken)
+        paths = [source["path"] for part in ("train", "validation") for source in job.recipe[part] if source["path"]]
+        same = Jobs(self.folder, checkpoints=self.checkpoints, roots=(*self.roots, *map(Path, paths)))  # admitted once
+        recipe = from_dict({**job.recipe, "name": name})
+        return same.submit(recipe, device=job.status.device, probes=job.status.probes)
+
+    def delete(self, id: str) -> None:
+        """Remove a job with its states and its log. A finished model stays.
+
+        Raises:
+            TrainingError: If there is no such job, or it runs.
+        """
+        with self._lock():
+            job = self._find(id)
+            if job.state in ("running", "stopping"):
+                raise TrainingError(f"Job {job.name} is {job.state}. Stop it before you delete it.")
+            # Renamed first, so that half a folder is never taken for a job.
+            gone = job.folder.rename(job.folder.with_name(f".{job.id}"))
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def settle(self, id: str, *, code: int | None = None, forced: bool = False) -> None:
+        """Write down how a job ended whose training is gone, and start the next; called by its supervisor.
+
+        Args:
+            id: The job.
+            code: Exit code of the training; None if nobody saw it.
+            forced: It was ended because it did not stop by itself.
+        """
+        with self._lock():
+            job = self._find(id)
+            word = read_json(job.folder / "end.json")
+            if word is not None:
+                self._end(job, word["state"], word["reason"])
+            elif forced:
+                how = "Stopped before its first step" if job.phase == "preparing" else "Ended by force"
+                self._end(job, "stopped", f"{how}. {_kept(job)}")
+            elif code is None:
+                self._end(job, "dead", f"{GONE} {_kept(job)}")
+            else:
+                self._end(job, "failed", explain_exit(code, job.log()))
+            self._advance()
+
+    # Below, the lock is held where something is written.
+
+    def _lock(self) -> AbstractContextManager:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return self._file_lock.acquire()
+        except Timeout as error:
+            raise TrainingError(f"The jobs in {self.folder} are busy. Try again in a moment.") from error
+        except OSError as error:
+            raise DataError(f"{self.folder} cannot be written to: {error.strerror}. Set CONDVIZ_JOBS.") from error
+
+    def _read(self) -> list[Job]:
+        found = []
+        for status in self.folder.glob("[!.]*/status.json"):
+            try:
+                found.append(read_job(status.parent))
+            except DataError:  # being made or deleted
+                continue
+        return found
+
+    def _find(self, id: str) -> Job:
+        found = next((job for job in self._read() if job.id == id), None)
+        return self.get(id) if found is None else found
+
+    def _is_lost(self, job: Job) -> bool:
+        """Tell whether a job counts as running and no process of it is left."""
+        if job.status.state != "running":
+            return False
+        return not is_alive(job.status.supervisor) and not is_alive(job.heartbeat.worker if job.heartbeat else None)
+
+    def _next(self, found: Sequence[Job]) -> list[Job]:
+        """Give the jobs that can start: of each free device, the one that waits longest."""
+        if not is_enabled():
+            return []
+        busy = {job.status.device for job in found if job.status.state == "running"}
+        first: dict[str, Job] = {}
+        for job in sorted(found, key=lambda job: job.status.created):
+            if job.state == "queued" and job.status.device not in busy:
+                first.setdefault(job.status.device, job)
+        return list(first.values())
+
+    def _advance(self) -> None:
+        """Note which trainings are gone, and start those that can."""
+        for job in self._read():
+            if self._is_lost(job):
+                word = read_json(job.folder / "end.json") or {"state": "dead", "reason": f"{GONE} {_kept(job)}"}
+                self._end(job, word["state"], word["reason"])
+        for job in self._next(self._read()):
+            try:
+                self._start(job)
+            except OSError as error:
+                self._end(job, "failed", explain(error))
+
+    def _start(self, job: Job) -> None:
+        for name in _REMNANTS:
+            (job.folder / name).unlink(missing_ok=True)
+        (job.folder / "reserve").write_bytes(bytes(RESERVE_BYTES))
+        with (job.folder / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "condviz.training.supervisor", str(job.folder)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_environment(),
+                start_new_session=True,  # it outlives whoever starts it, and the keys of a terminal do not reach it
+            )  # fmt: skip
+        threading.Thread(target=process.wait, daemon=True).start()  # or it would stay as a zombie
+        import psutil
+
+        born = psutil.Process(process.pid).create_time()
+        supervisor = Process(process.pid, born)
+        write_status(job.folder, replace(job.status, state="running", started=time.time(), supervisor=supervisor))
+
+    def _end(self, job: Job, state: str, reason: str) -> None:
+        status = replace(job.status, state=state, reason=reason, ended=time.time(), supervisor=None)
+        (job.folder / "reserve").unlink(missing_ok=True)
+        write_status(job.folder, status)
+        (job.folder / "stop").unlink(missing_ok=True)
+
+    def _taken(self, but: str = "") -> dict[str, str]:
+        """Give names of models that a new one must not have, and why."""
+        from condviz.registry import list_models
+
+        folders = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
+        taken = {name: "a model of this name exists" for name in (*list_models(), *(path.name for path in folders))}
+        active = (job for job in self._read() if job.state in UNFINISHED and job.id != but)
+        return taken | {job.name: f"a job of this name is {job.state}" for job in active}
+
+    def _check_name(self, name: str, *, but: str = "") -> None:
+        if why := self._taken(but).get(name):
+            raise TrainingError(f"The name {name!r} is taken: {why}. Choose another name for the model.")
+
+
+def _require_enabled() -> None:
+    if not is_enabled():
+        raise TrainingError(
+            "Training is switched off on this Space: it would take the processor from all visitors. Duplicate the "
+            f"Space and set {SWITCH}=1 there, or run the program on a machine of your own."
+        )
+
+
+def _kept(job: Job) -> str:
+    step = job.saved_step
+    return "Nothing had been saved: resume begins anew." if step is None else f"Resume goes on from step {step}."

@@ -1,0 +1,186 @@
+"""What a training will take, before it is started: data, steps, and a short measured try for time and memory."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from condviz.training.admission import choose_processes
+from condviz.training.batching import MixedOrder, Unit
+from condviz.training.failures import MEMORY, explain_exit
+from condviz.training.jobs import child_environment
+from condviz.training.loop import units_per_batch
+from condviz.training.recipes import TrainRecipe
+from condviz.training.sources import Example
+from condviz.training.survey import Survey, survey
+from condviz.training.tuning import FITTED
+
+if TYPE_CHECKING:
+    from condviz.training.probe import Measured
+
+TIMED_BATCHES = 5
+SCORED_ROWS = 64
+LONGEST_TEXTS = 64
+TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What a training will take.
+
+    Attributes:
+        device: "cpu", "cuda" or "mps".
+        rows: Rows that are trained on, once each.
+        validation_rows: Rows that decide which weights are kept.
+        dropped: Rows of the files that are not used.
+        steps: Steps of the optimizer; 0 where a projection is fitted.
+        minutes: Expected, from the measured try; None if it was not made or did not end.
+        memory: Bytes at the peak; None like minutes.
+        available: Bytes that there are; None like minutes.
+        seconds_per_step: Of the try; None like minutes.
+        precision: Number type of the passes; "" like minutes.
+        problems: Why a training cannot begin, in words, and what would help.
+        advice: What to think about.
+    """
+
+    device: str
+    rows: int
+    validation_rows: int
+    dropped: int
+    steps: int
+    minutes: float | None = None
+    memory: int | None = None
+    available: int | None = None
+    seconds_per_step: float | None = None
+    precision: str = ""
+    problems: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+def check(recipe: TrainRecipe, *, device: str = "auto", measured: bool = True) -> Preflight:
+    """Look at a recipe's data and, if they can be trained on, try some batches in a process of its own.
+
+    Args:
+        recipe: The recipe.
+        device: "auto", "cpu", "cuda" or "mps".
+        measured: Make the try, which takes about ten seconds, and the loading of packages.
+
+    Raises:
+        ConfigError: If the device is unknown or not there.
+    """
+    device, processes = choose_processes(device)
+    found = survey(recipe)
+    steps = count_steps(recipe, found, processes)
+    facts: dict[str, Any] = {
+        "device": device,
+        "rows": found.rows,
+        "validation_rows": found.validation_rows,
+        "dropped": found.dropped,
+        "steps": steps,
+    }
+    if found.problems or not measured:
+        return Preflight(**facts, problems=found.problems, advice=found.advice)
+    tried, problem = _try(recipe, device, found)
+    if tried is None:
+        return Preflight(**facts, problems=problem, advice=found.advice)
+    advice = found.advice
+    if tried.cut_texts:
+        count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
+        advice += (f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off.",)
+    fits = tried.batch is not None
+    return Preflight(
+        **facts,
+        minutes=_seconds(recipe, found, steps, tried) / 60 if fits else None,
+        memory=tried.memory,
+        available=tried.available,
+        seconds_per_step=tried.batch * recipe.accumulation + tried.update if fits else None,
+        precision=tried.precision,
+        problems=() if fits else (_too_large(recipe, tried),),
+        advice=advice,
+    )
+
+
+def count_steps(recipe: TrainRecipe, found: Survey, processes: int = 1) -> int:
+    """Give the steps of the optimizer of a whole training."""
+    if recipe.config.get("projection") in FITTED or not found.units:
+        return 0
+    order = MixedOrder(list(map(len, found.units)), [source.weight for source in recipe.train], seed=recipe.seed)
+    batches = math.ceil(len(order) / units_per_batch(recipe) / processes)
+    return recipe.epochs * math.ceil(batches / recipe.accumulation)
+
+
+def _try(recipe: TrainRecipe, device: str, found: Survey) -> tuple[Measured | None, tuple[str, ...]]:
+    """Run the probe; gives what it measured, or why it could not."""
+    from condviz.training.probe import Measured
+
+    request = {"recipe": recipe.to_dict(), "device": device, **_sample(recipe, found)}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "condviz.training.probe"],
+            input=json.dumps(request), capture_output=True, text=True, timeout=TIMEOUT_S, env=child_environment(),
+            errors="replace",
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
+    if done.returncode == 0:
+        answer = json.loads(done.stdout.splitlines()[-1])
+        return (None, (answer["problem"],)) if "problem" in answer else (Measured(**answer), ())
+    said = explain_exit(done.returncode, done.stderr)
+    return None, (MEMORY if "killed" in said else said,)
+
+
+def _sample(recipe: TrainRecipe, found: Survey) -> dict[str, Any]:
+    """Choose what is tried: the heaviest batch there could be, and some as they come."""
+    units = [unit for part in found.units for unit in part]
+    size = min(units_per_batch(recipe), len(units))
+    dice = random.Random(recipe.seed)
+    batches = [sorted(units, key=_weight, reverse=True)[:size]]
+    batches += [dice.sample(units, size) for _ in range(TIMED_BATCHES)]
+    validation = dice.sample(found.validation, min(SCORED_ROWS, len(found.validation)))
+    texts = {text for unit in units for row in unit for text in (row.sentence1, row.sentence2, row.condition)}
+    longest = sorted(texts, key=len, reverse=True)[:LONGEST_TEXTS]
+    return {
+        "batches": [[[asdict(row) for row in unit] for unit in batch] for batch in batches],
+        "validation": [asdict(row) for row in validation],
+        "longest": longest,
+    }
+
+
+def _weight(unit: Unit) -> int:
+    return sum(len(row.sentence1) + len(row.sentence2) + len(row.condition) for row in unit)
+
+
+def _seconds(recipe: TrainRecipe, found: Survey, steps: int, tried: Measured) -> float:
+    """Expect the time of a whole training from a measured try."""
+    evaluations = recipe.epochs * recipe.evaluations + 1 if found.validation else 0  # once more at the end
+    texts = 2 * len({row for part in found.units for unit in part for row in _texts(unit)})
+    return (
+        tried.preparation
+        + steps * (recipe.accumulation * tried.batch + tried.update)
+        + evaluations * len(found.validation) * tried.scoring
+        + texts * tried.encoding
+    )
+
+
+def _texts(unit: Sequence[Example]) -> list[tuple[str, str, str]]:
+    return [(row.sentence1, row.sentence2, row.condition) for row in unit]
+
+
+def _too_large(recipe: TrainRecipe, tried: Measured) -> str:
+    head = (
+        f"This needs about {tried.memory / 1e9:.1f} GB of memory, and {tried.available / 1e9:.1f} GB are free on this "
+        "machine."
+    )
+    if tried.fitting_rows and recipe.batching != "blocks":
+        times = math.ceil(recipe.batch_size / tried.fitting_rows)
+        return (
+            f"{head} batch_size = {tried.fitting_rows} with accumulation = {recipe.accumulation * times} would fit and "
+            "takes the same steps."
+        )
+    return f'{head} Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'

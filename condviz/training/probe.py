@@ -1,0 +1,210 @@
+"""A short, measured try of a training, in a process of its own: python -m condviz.training.probe < REQUEST.
+
+Memory that does not suffice ends this process and no other, and its peak is that of the training alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import psutil
+import torch
+
+from condviz.errors import CondvizError
+from condviz.pretrained import choose_precision
+from condviz.training.batching import Unit, collate
+from condviz.training.machine import free_memory, peak_memory
+from condviz.training.model import TrainingModel
+from condviz.training.recipes import TrainRecipe, from_dict
+from condviz.training.sources import Example
+from condviz.training.tuning import build_model, is_fitted, load_pretrained
+
+MEASURE_S = 6.0
+"""Batches are timed until this is over, at least one."""
+SHARE = 0.9
+"""Of the free memory: the rest is for what a try does not show."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        preparation: Seconds until the first batch, from the start of the process.
+        batch: Seconds of a forward and backward pass; None if it does not fit.
+        update: Seconds of a step of the optimizer.
+        scoring: Seconds per row that is scored.
+        encoding: Seconds per text that is encoded ahead; 0 where nothing is.
+        memory: Bytes at the peak; expected where it does not fit.
+        available: Bytes that there are.
+        fitting_rows: Rows of a batch that would fit; 0 if not even two do.
+        cut_texts: How many of the longest texts are longer than the encoder reads.
+        precision: Number type of the passes.
+    """
+
+    preparation: float
+    batch: float | None
+    update: float
+    scoring: float
+    encoding: float
+    memory: int
+    available: int
+    fitting_rows: int
+    cut_texts: int
+    precision: str
+
+
+class Try:
+    """The training of a recipe without its loop.
+
+    Args:
+        recipe: What to try.
+        device: "cpu", "cuda" or "mps".
+    """
+
+    def __init__(self, recipe: TrainRecipe, device: str) -> None:
+        self.device, self.dtype = device, choose_precision(recipe.precision, device)
+        pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
+        method = build_model(recipe)
+        self.fitted = is_fitted(method)
+        self.frozen = recipe.tuning == "frozen" or self.fitted
+        self.model = TrainingModel(method, recipe.loss, frozen=self.frozen, pretrained=pretrained)
+        self.model.to(device)
+        trained = [value for value in self.model.parameters() if value.requires_grad]
+        # As the Trainer makes it; the rate does not change the time.
+        self.optimizer = torch.optim.AdamW(trained, lr=0.0, fused=device != "mps") if trained else None
+
+    def autocast(self) -> torch.autocast:
+        """Compute in the precision of the training."""
+        return torch.autocast(self.device, self.dtype, enabled=self.dtype != torch.float32)
+
+    def run_batch(self, units: Sequence[Unit]) -> tuple[float, float]:
+        """Give the seconds of a batch and of the step of the optimizer after it."""
+        inputs = collate(units)
+        moved = {key: value.to(self.device) if torch.is_tensor(value) else value for key, value in inputs.items()}
+        self.model.train()
+        start = self._now()
+        with self.autocast():
+            loss = self.model(**moved)["loss"]
+        loss.backward()
+        middle = self._now()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return middle - start, self._now() - middle
+
+    def time_scores(self, rows: Sequence[Example]) -> float:
+        """Give the seconds per row that is scored."""
+        if not rows:
+            return 0.0
+        self.model.train()  # forgets the identity of the weights
+        self.model.eval()
+        start = self._now()
+        with self.autocast():
+            self.model.method.score(*zip(*[(row.sentence1, row.sentence2, row.condition) for row in rows], strict=True))
+        return (self._now() - start) / len(rows)
+
+    def time_encoding(self, units: Sequence[Unit]) -> float:
+        """Give the seconds per text that is encoded ahead, where the encoder is frozen."""
+        rows = [row for unit in units for row in unit]
+        sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
+        conditions = [row.condition for row in rows for _ in range(2)]
+        start = self._now()
+        with self.autocast():
+            self.model.fill_cache(sentences, conditions)
+        return (self._now() - start) / len(sentences)
+
+    def count_cut(self, texts: Sequence[str]) -> int:
+        """Count the texts that are longer than the encoder reads."""
+        return len(self.model.method.backbone.truncated([(text,) for text in texts]))
+
+    def _now(self) -> float:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+def measure(recipe: TrainRecipe, device: str, request: Mapping[str, Any]) -> Measured:
+    """Try a training.
+
+    Args:
+        recipe: The recipe.
+        device: Where.
+        request: "batches", lists of units, the heaviest first; "validation", some rows; "longest", texts.
+    """
+    available = free_memory(device)
+    tried = Try(recipe, device)
+    batches = [[tuple(Example(**row) for row in unit) for unit in batch] for batch in request["batches"]]
+    rows = [Example(**row) for row in request["validation"]]
+    encoding = tried.time_encoding([unit for batch in batches for unit in batch]) if tried.frozen else 0.0
+    cut = tried.count_cut(request["longest"])
+    preparation = time.time() - psutil.Process().create_time()
+    memory, fitting, batch, update = peak_memory(device), recipe.batch_size, 0.0, 0.0
+    scoring = 2 * encoding  # of a projection, which cannot score before it is fitted: a row has two texts
+    if not tried.fitted:
+        memory, fitting = _expect(tried, batches[0], recipe.batch_size, SHARE * available)
+        fits = fitting >= recipe.batch_size
+        batch, update = _time(tried, batches) if fits else (None, 0.0)
+        scoring = tried.time_scores(rows) if fits else 0.0
+    return Measured(
+        preparation=preparation,
+        batch=batch,
+        update=update,
+        scoring=scoring,
+        encoding=encoding,
+        memory=max(memory, peak_memory(device)),
+        available=available,
+        fitting_rows=fitting,
+        cut_texts=cut,
+        precision=str(tried.dtype).removeprefix("torch."),
+    )
+
+
+def _expect(tried: Try, heaviest: Sequence[Unit], batch_size: int, limit: float) -> tuple[int, int]:
+    """Give the memory that the heaviest batch will take, from two smaller ones, and how many rows fit."""
+    whole = len(heaviest)
+    if whole < 4:
+        tried.run_batch(heaviest)
+        peak = peak_memory(tried.device)
+        return peak, batch_size if peak <= limit else 0
+    peaks = []
+    for part in (whole // 4, whole // 2):
+        tried.run_batch(heaviest[:part])
+        peaks.append(peak_memory(tried.device))
+    slope = (peaks[1] - peaks[0]) / (whole // 2 - whole // 4)
+    expected = int(peaks[1] + slope * (whole - whole // 2))
+    if expected <= limit:
+        return expected, batch_size
+    units = whole // 2 + (limit - peaks[1]) / slope if slope > 0 else 0
+    rows = int(max(0, units) / whole * batch_size)
+    return expected, 2 ** (rows.bit_length() - 1) if rows >= 2 else 0
+
+
+def _time(tried: Try, batches: Sequence[Sequence[Unit]]) -> tuple[float, float]:
+    """Give the mean seconds of a batch and of a step of the optimizer, without the heaviest batch."""
+    seconds: list[tuple[float, float]] = []
+    start = time.perf_counter()
+    for batch in batches[1:] or batches:
+        seconds.append(tried.run_batch(batch))
+        if time.perf_counter() - start > MEASURE_S:
+            break
+    passes, updates = zip(*seconds, strict=True)
+    return sum(passes) / len(passes), sum(updates) / len(updates)
+
+
+def main() -> None:
+    """Read a request from standard input; write what was measured, or {"problem"}, as the last line of the output."""
+    request = json.load(sys.stdin)
+    try:
+        found = asdict(measure(from_dict(request["recipe"]), request["device"], request))
+    except CondvizError as error:
+        found = {"problem": str(error)}
+    sys.stdout.write("\n" + json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

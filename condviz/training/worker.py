@@ -1,0 +1,158 @@
+"""The process that trains a job: python -m condviz.training.worker FOLDER, or the same through `accelerate launch`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from condviz.data.files import write_text
+from condviz.errors import CondvizError, DataError, TrainingStopped
+from condviz.training.failures import explain
+from condviz.training.job import Heartbeat, Job, read_job, this_process
+
+BEAT_S = 1.0
+SAVE_S = 600.0
+"""A killed training loses at most this much work, however long its epochs are."""
+NICENESS = 5
+"""On a CPU the page, for which people wait, goes first."""
+SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "seconds")
+
+
+class Heart:
+    """Tells every second how far the training is, and listens whether it shall stop.
+
+    Args:
+        folder: Folder of the job.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.beat = Heartbeat(time.time(), worker=this_process())
+        self.stop_asked = threading.Event()
+        self.since = self.first_step = None
+        self.last_save = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._look()
+        self._thread.start()
+
+    def end(self) -> None:
+        """Tell once more, and stop telling."""
+        self._ended.set()
+        self._thread.join()
+        self._write()
+
+    def steer(self, step: int, steps: int) -> Literal["go", "save", "stop"]:
+        """Note a step, and say how to go on."""
+        now = time.monotonic()
+        left = None
+        if self.since is not None and step > self.first_step:
+            left = (now - self.since) / (step - self.first_step) * (steps - step)
+        phase = "training" if step < steps else "finishing"
+        self.beat = replace(self.beat, step=step, steps=steps, phase=phase, seconds_left=left)
+        if self.stop_asked.is_set() or (self.folder / "stop").exists():
+            return "stop"
+        if now - self.last_save > SAVE_S:
+            self.last_save = now
+            return "save"
+        return "go"
+
+    def report(self, record: Mapping[str, Any]) -> None:
+        """Note a record, and print it."""
+        if record["event"] == "start":
+            self.since, self.first_step = time.monotonic(), record["step"]
+            self.beat = replace(self.beat, phase="training", step=record["step"], steps=record["steps"])
+        if record.get("tokens_per_second"):
+            self.beat = replace(self.beat, tokens_per_second=record["tokens_per_second"])
+        told = {**record, "tokens_per_second": record.get("tokens_per_second") or None}  # a head reads stored vectors
+        values = ", ".join(f"{name} {told[name]:.6g}" for name in SHOWN if told.get(name) is not None)
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} step {record['step']}: {record['event']} {values}\n")
+        sys.stdout.flush()
+
+    def _run(self) -> None:
+        while not self._ended.wait(BEAT_S):
+            self._look()
+
+    def _look(self) -> None:
+        if (self.folder / "stop").exists():
+            self.stop_asked.set()
+        self._write()
+
+    def _write(self) -> None:
+        self.beat = replace(self.beat, time=time.time())
+        with suppress(DataError):  # a full disk is told by what needs it more
+            write_text(self.folder / "heartbeat.json", json.dumps(asdict(self.beat)) + "\n")
+
+
+def main(folder: Path) -> int:
+    """Train the job in a folder, and leave the last word there.
+
+    Returns:
+        Exit code: 0 if it ended as it was meant to.
+    """
+    first = os.environ.get("RANK", "0") == "0"
+    job, heart = read_job(folder), Heart(folder)
+    if job.status.state != "running":  # whoever started this died at once, and the job was given up
+        return 1
+    signal.signal(signal.SIGTERM, lambda *_: heart.stop_asked.set())
+    if first:
+        heart.start()
+    try:
+        _train(job, heart, first=first)
+    except TrainingStopped as stopped:
+        word = {"state": "stopped", "reason": str(stopped)}
+    except BaseException as error:
+        if isinstance(error, CondvizError):
+            sys.stderr.write(f"{error}\n")  # says all there is to say
+        else:
+            traceback.print_exc()
+        _leave(folder, {"state": "failed", "reason": explain(error)})
+        return 1
+    else:
+        word = {"state": "done", "reason": ""}
+    finally:
+        if first:
+            heart.end()
+    if first:
+        _leave(folder, word)
+    return 0
+
+
+def _train(job: Job, heart: Heart, *, first: bool) -> None:
+    if job.status.device == "cpu" and os.nice(0) == 0:  # else whoever started it has decided
+        os.nice(NICENESS)
+    from condviz.training.recipes import from_dict
+    from condviz.training.trainer import train
+
+    train(
+        from_dict(job.recipe),
+        job.out,
+        resume=True,
+        device=job.status.device,
+        report=heart.report,
+        folder=job.folder / "run",
+        steer=heart.steer if first else lambda *_: "go",
+        probes=job.status.probes,
+    )
+
+
+def _leave(folder: Path, word: Mapping[str, str]) -> None:
+    (folder / "reserve").unlink(missing_ok=True)  # room for this, whatever the disk is full of
+    write_text(folder / "end.json", json.dumps(word) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
