@@ -61,6 +61,7 @@ class KMeansImpurity:
         bits: The mean with base 2.
         normalised: The mean divided by log K.
         table: Groups by clusters, of the first seed.
+        labels: Cluster of each embedding, (n,) int32, of the first seed.
     """
 
     mean: float
@@ -72,9 +73,10 @@ class KMeansImpurity:
     bits: float
     normalised: float
     table: Table
+    labels: np.ndarray
 
     def to_dict(self) -> dict:
-        """Give plain JSON."""
+        """Give plain JSON, without the clusters of single embeddings."""
         return {
             "mean": self.mean,
             "std": self.std,
@@ -182,6 +184,7 @@ def kmeans_impurity(
         bits=units.bits,
         normalised=units.normalised,
         table=group_cluster_table(names[codes], labels[0]),
+        labels=labels[0],
     )
 
 

@@ -1,0 +1,84 @@
+"""Time of a map, before and after together, beside umap-learn with its defaults on the same vectors.
+
+python -m benchmarks.projection [--json FILE] [--readme] [--rounds N]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from benchmarks.common import Result, options, report, times_in_turns
+from condviz.analysis.map_result import ProjectionConfig
+from condviz.analysis.neighbors import nearest
+from condviz.analysis.projection import project, warm_up
+
+ALLOWED_S = {60: 1.0, 1_000: 2.0, 10_000: 15.0}
+DIMENSION = 384
+"""Of the shipped encoder."""
+
+
+def vectors(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Give points in five groups before, and the same turned by a random matrix per group after."""
+    generator = np.random.default_rng(0)
+    groups = generator.integers(0, 5, number)
+    before = generator.standard_normal((5, DIMENSION))[groups] + generator.standard_normal((number, DIMENSION))
+    after = np.empty_like(before)
+    for group in range(5):
+        own = groups == group
+        after[own] = before[own] @ generator.standard_normal((DIMENSION, DIMENSION))
+    return before.astype(np.float32), after.astype(np.float32)
+
+
+def defaults(before: np.ndarray, after: np.ndarray) -> None:
+    """Make both maps as umap-learn does by default, with the cosine and a seed."""
+    from umap import UMAP
+
+    for rows in (before, after):
+        UMAP(metric="cosine", random_state=0, n_jobs=1).fit(rows)
+
+
+def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> list[Result]:
+    """Measure at every size, in turns."""
+    warm_up()
+    results = []
+    for number, allowed in ALLOWED_S.items():
+        before, after = vectors(number)
+        jobs = {
+            "UMAP": lambda before=before, after=after: project(before, after),
+            "umap-learn": lambda before=before, after=after: defaults(before, after),
+            "PCA": lambda before=before, after=after: project(before, after, ProjectionConfig("pca")),
+            "neighbours": lambda before=before: nearest(before, 15),
+        }
+        seconds = times_in_turns(jobs, rounds=rounds, clock=clock)
+        ours, theirs, pca, near = (statistics.median(seconds[name]) for name in jobs)
+        results.append(
+            Result(
+                f"Map of {number:,} points, before and after, after warm-up",
+                f"≤ {allowed:g} s",
+                f"{ours:.2f} s, umap-learn's defaults {theirs:.2f} s; PCA {pca:.2f} s; exact neighbours {near:.2f} s",
+                ours <= allowed,
+                ours,
+                {"seconds": seconds},
+            )
+        )
+    return results
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
+    parser.add_argument("--busy", action="store_true", help="take processor time of one thread, on a busy machine")
+    chosen = parser.parse_args()
+    clock = time.thread_time if chosen.busy else time.perf_counter
+    command = f"python -m benchmarks.projection --rounds {chosen.rounds}{' --busy' if chosen.busy else ''}"
+    results = run(rounds=chosen.rounds, clock=clock)
+    report(results, path=chosen.json, readme="projection" if chosen.readme else "", command=command)
+
+
+if __name__ == "__main__":
+    main()

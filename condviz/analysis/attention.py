@@ -1,0 +1,215 @@
+"""Attention inside CSR models: the three pictures of the paper, and every layer and head.
+
+Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024, Figures 5 to 7.
+The numbers are those that the models compute with: a copy of the model over the same weights notes what enters each
+attention, and the rows are read from that.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from condviz.analysis.router import check_texts, has_router
+from condviz.errors import ConfigError
+from condviz.layers import LayerAccess
+from condviz.methods import ConditionalScorer, CSRBi, CSRPrefix, RoutedEncoder
+from condviz.methods.csr import CSR
+from condviz.tokens import Encoded
+from condviz.types import AttentionRow, HeadMap, RouterPictures
+from condviz.words import add_up_words, split_words
+
+if TYPE_CHECKING:  # importing it takes seconds
+    from transformers import PreTrainedModel
+
+Span = tuple[int, int]
+
+
+@torch.no_grad()
+def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[str]) -> RouterPictures:
+    """Give the rows of attention of the paper's Figures 5, 6 and 7 for one sentence under m conditions.
+
+    Figures 5 and 7 are the row of the sentence's first token in the last layer, mean over heads, without the router and
+    with it. Figure 6 is the row of the condition's first token over the sentence: the router's weights. CSR-prefix has
+    no such row: its router is the row of Figure 7.
+
+    Args:
+        model: A model with a router.
+        sentence: The sentence.
+        conditions: m different conditions.
+
+    Raises:
+        ConfigError: If the model has no router.
+        DataError: If a text cannot be used.
+    """
+    routed = _with_router(model)
+    (sentence,), conditions = check_texts([sentence], conditions)
+    trace = _Trace(routed, sentence, conditions)
+    without, with_ = (trace.first_token(view) for view in (_watch(routed, num_routed_layers=0), _watch(routed)))
+    router: tuple[AttentionRow, ...] = ()
+    if not isinstance(routed, CSRPrefix):
+        weights = routed.token_weights(sentence, conditions).weights[-1]
+        router = tuple(trace.row(i, row, None) for i, row in enumerate(weights))
+    # Attention of the first routed layer comes before the router: only what later layers see depends on the condition.
+    varies = not isinstance(routed, CSR) or routed.method_config.num_routed_layers > 1
+    return RouterPictures(routed.info.name, without, router, with_, varies)
+
+
+@torch.no_grad()
+def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadMap:
+    """Give attention over the words of a sentence in every layer and head, the router switched off.
+
+    For CSR, where both texts are encoded apart, the condition's row compares its query in each layer and head with the
+    sentence's keys there: what a router could read. For CSR-bi it is the row that the model computes.
+
+    Raises:
+        ConfigError: If the model has no router.
+        DataError: If a text cannot be used.
+    """
+    routed = _with_router(model)
+    (sentence,), (condition,) = check_texts([sentence], [condition])
+    trace = _Trace(routed, sentence, [condition])
+    view, watched = _watch(routed, num_routed_layers=0)
+    view.embed(trace.sentence, trace.condition)
+    calls = watched.calls[-watched.num_layers :]
+    first = torch.stack([call.row(watched, 0)[0] for call in calls])  # (T, heads, keys)
+    return HeadMap(
+        model=routed.info.name,
+        condition=condition,
+        words=trace.words,
+        sentence=trace.on_words(_array(first[..., calls[0].offset :])),
+        from_condition=_condition_heads(routed, trace, calls, watched),
+    )
+
+
+def _condition_heads(
+    model: RoutedEncoder, trace: _Trace, calls: Sequence[_Call], layers: LayerAccess
+) -> np.ndarray | None:
+    if isinstance(model, CSRPrefix):
+        return None
+    if isinstance(model, CSRBi):
+        mark = trace.sentence.ids.shape[1] + 1  # behind the separator in front of the condition
+        return trace.on_words(_array(torch.stack([call.row(layers, mark)[0] for call in calls])))
+    states = layers.run(layers.embed(trace.condition), trace.condition.mask)
+    visible = torch.cat([trace.sentence.mask, torch.zeros_like(trace.condition.mask)], dim=1)
+    rows = [
+        layers.attention(call.layer, state, visible, rows=slice(0, 1), prefix=call.hidden)[0, :, 0]
+        for call, state in zip(calls, states[:-1], strict=True)
+    ]
+    return trace.on_words(_array(torch.stack(rows)))
+
+
+def _with_router(model: ConditionalScorer) -> RoutedEncoder:
+    if not has_router(model):
+        raise ConfigError(f"{model.info.name} has no router, and so no such picture. Choose a CSR model.")
+    return model
+
+
+@dataclass(frozen=True)
+class _Call:
+    """What entered the attention of one layer. As the arguments of `LayerAccess.attend`."""
+
+    layer: int
+    hidden: Tensor
+    mask: Tensor | None
+    prefix: Tensor | None
+
+    @property
+    def offset(self) -> int:
+        """Where the keys of the sequence itself begin."""
+        return 0 if self.prefix is None else self.prefix.shape[1]
+
+    def row(self, layers: LayerAccess, place: int) -> Tensor:
+        """Give the probabilities of one query: (b, heads, keys)."""
+        mask = self.mask
+        if mask is None:
+            size = len(self.hidden), self.offset + self.hidden.shape[1]
+            mask = torch.ones(size, dtype=torch.bool, device=self.hidden.device)
+        elif mask.dim() == 4:  # already made into what is added to the scores; see condviz.layers.additive
+            mask = mask[:, 0, 0] == 0 if mask.shape[2] == 1 else mask[:, 0] == 0
+        rows = slice(place, place + 1)
+        return layers.attention(self.layer, self.hidden, mask, rows=rows, prefix=self.prefix)[:, :, 0]
+
+
+class _Watched(LayerAccess):
+    """The layers of an encoder, which note what enters each attention."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__(model)
+        self.calls: list[_Call] = []
+
+    def attend(
+        self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        self.calls.append(_Call(layer, hidden, mask, prefix))
+        return super().attend(layer, hidden, mask, prefix=prefix)
+
+
+def _watch(model: RoutedEncoder, **changes: Any) -> tuple[RoutedEncoder, _Watched]:  # noqa: ANN401 - any setting
+    """Give a copy of a model over the same weights, with changed settings, and its watched layers.
+
+    The original is not touched: other threads may be using it.
+    """
+    backbone, view = copy.copy(model.backbone), copy.copy(model)
+    backbone._layers = watched = _Watched(model.backbone.model)
+    view._modules = {**model._modules, "backbone": backbone}
+    view.method_config = replace(model.method_config, **changes)
+    return view, watched
+
+
+class _Trace:
+    """One sentence under m conditions as tokens, and the way back from tokens to words."""
+
+    def __init__(self, model: RoutedEncoder, sentence: str, conditions: Sequence[str]) -> None:
+        rows = model.tokenize([(sentence, condition) for condition in conditions])
+        self.sentence, self.condition = (model.backbone.collate(part) for part in zip(*rows, strict=True))
+        self.conditions = tuple(conditions)
+        self.words = split_words(sentence)
+        self.spans = _spans(model, sentence, rows[0][0])
+        self.condition_words = [split_words(condition) for condition in conditions]
+        self.condition_spans = [_spans(model, text, row[1]) for text, row in zip(conditions, rows, strict=True)]
+
+    def first_token(self, watched: tuple[RoutedEncoder, _Watched]) -> tuple[AttentionRow, ...]:
+        """Give the row of the sentence's first token in the last layer under each condition."""
+        view, layers = watched
+        view.embed(self.sentence, self.condition)
+        call = layers.calls[-1]  # the last attention of every method is that of the sentence in the last layer
+        values = _array(call.row(layers, 0).mean(dim=1))
+        length = self.sentence.ids.shape[1]
+        others = values[:, : call.offset] if call.offset else values[:, length:]
+        own = self.on_words(values[:, call.offset : call.offset + length])
+        return tuple(self.row(i, own[i], others[i]) for i in range(len(self.conditions)))
+
+    def row(self, place: int, weights: np.ndarray, others: np.ndarray | None) -> AttentionRow:
+        """Put together the row of one condition.
+
+        Args:
+            place: Position of the condition.
+            weights: (w,) weights of the sentence's words.
+            others: (L,) weights of the condition's tokens, padded; None or empty where it is not seen.
+        """
+        words, spans = self.condition_words[place], self.condition_spans[place]
+        seen = np.zeros(len(spans), dtype=np.float32) if others is None or not others.size else others[: len(spans)]
+        condition = add_up_words(words, spans, seen)
+        hidden = float(np.clip(1 - weights.sum() - condition.sum(), 0, 1))
+        return AttentionRow(self.conditions[place], self.words, weights, words, condition, hidden)
+
+    def on_words(self, values: np.ndarray) -> np.ndarray:
+        """Add the weights of the sentence's tokens up over its words: (..., keys) -> (..., w) float32."""
+        return add_up_words(self.words, self.spans, values)
+
+
+def _spans(model: RoutedEncoder, text: str, row: Encoded) -> list[Span]:
+    """Give the characters of each token; special tokens that the method puts in front have an empty span."""
+    spans = model.backbone.spans(text)
+    return [(0, 0)] * (len(row) - len(spans)) + spans
+
+
+def _array(values: Tensor) -> np.ndarray:
+    return values.float().cpu().numpy()

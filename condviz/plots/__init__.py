@@ -1,0 +1,1 @@
+"""Figures: a finished result in, a plotly figure out."""

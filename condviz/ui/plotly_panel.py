@@ -1,0 +1,205 @@
+"""One linked figure: plotly in a gr.HTML that keeps zoom and selection over updates and tells Python what was chosen.
+
+    panel = plotly_panel(figure, elem_id="cv-map", label="Sentences after W_c", link="map")
+    panel.select(handler, ...)     # box, lasso, Esc:  gr.EventData with _data {"ids": [...]}; [] when released
+    panel.click(handler, ...)      # a point:          {"id": "17"}; without ids: {"id": None, "x": ..., "y": ...}
+    panel.relayout(handler, ...)   # zoom, pan:        {"x": [low, high], "y": [low, high]}
+    yield {panel: panel_update(figure=other, selection=["3", "17"])}     # what a handler gives back
+
+Points are known by the `ids` of their trace (texts). Data travel as typed arrays: give numpy float32 to plotly.
+Colours may be "var(--cv-pos)" and the like; they, and all that the figure leaves open, follow light and dark. For a
+tip in which no text is read as markup give a trace `text`, `hoverinfo="none"` and, for badges, `customdata` (texts).
+A trace with `meta={"from": {"x": ..., "y": ...}}` gets a slider that moves its points from there to x and y. Panels of
+one `link` share selection and marked point, with `link_zoom` the axes too. A new `layout.uirevision` resets the zoom.
+Up to 1,500 points a scattergl is drawn as SVG, which is sharper; without WebGL up to 5,000.
+Figures come as plotly figures or as their JSON; this module does not load plotly.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import gradio as gr
+
+from condviz.errors import MissingExtraError
+from condviz.ui.assets import page_scripts
+from condviz.ui.html import inert, tag
+
+Tool = Literal["pan", "lasso", "select"]
+Tone = Literal["info", "busy", "error"]
+
+_SCRIPT = "condviz.panel(element, props, watch, (name, data) => trigger(name, data));  // 'select' 'click' 'relayout'"
+
+
+class Figure(Protocol):
+    """What plotly's figures offer."""
+
+    def to_json(self) -> str:
+        """Give the figure as JSON."""
+
+
+class PlotlyPanel(gr.HTML):
+    """A plotly figure; made by `plotly_panel`.
+
+    The constructor stays that of gr.HTML: gradio builds the component again from it after every update.
+    """
+
+    def get_block_name(self) -> str:
+        """Give the name of the component in the browser: that of the parent."""
+        return "html"
+
+
+def plotly_panel(
+    figure: Figure | str | None = None,
+    *,
+    elem_id: str,
+    label: str,
+    link: str = "",
+    link_zoom: bool = False,
+    tool: Tool = "pan",
+    height: int = 440,
+    message: str = "",
+    **kwargs: Any,  # noqa: ANN401 - as gr.HTML
+) -> PlotlyPanel:
+    """Lay out a figure; call inside gr.Blocks.
+
+    Args:
+        figure: What to draw first, or None.
+        elem_id: Its id in the page, and the name of exported files.
+        label: What the figure shows, for screen readers.
+        link: Panels with the same name share selection and marked point; "" links with none.
+        link_zoom: Share the ranges of the axes as well.
+        tool: What dragging does at first. On touch screens dragging scrolls the page until a tool is chosen.
+        height: Pixels.
+        message: Shown over the figure, for instance why it is empty.
+        kwargs: As gr.HTML.
+
+    Raises:
+        MissingExtraError: If plotly is not installed.
+    """
+    source = plotly_source()
+    gr.set_static_paths([source.parent])
+    # In the template, not in the props: an update that comes before the tab is opened replaces all props.
+    settings = {
+        "plotly": f"gradio_api/file={source.as_posix()}?v={source.stat().st_size}",
+        "link": link,
+        "link_zoom": link_zoom,
+        "tool": tool,
+        "height": height,
+        "filename": elem_id.removeprefix("cv-"),
+    }
+    return PlotlyPanel(
+        None,
+        html_template=_template(label, tool, settings),
+        js_on_load=_SCRIPT,
+        head=page_scripts(),
+        apply_default_css=False,
+        elem_id=elem_id,
+        figure=_pack(figure),
+        message={"text": message, "tone": "info"},
+        selection=None,
+        marked=None,
+        **kwargs,
+    )
+
+
+def panel_update(
+    *,
+    figure: Figure | str | None = None,
+    selection: Sequence[str] | Literal[False] = False,
+    marked: str | Literal[False] | None = False,
+    message: str | None = None,
+    tone: Tone = "info",
+) -> dict[str, Any]:
+    """Give the update of a panel that a handler yields; what is left out stays.
+
+    Args:
+        figure: New data; zoom and selection are kept.
+        selection: Ids to select; an empty list selects none.
+        marked: Id of the point to put a ring around, or None for none.
+        message: Text over the figure; "" takes it away.
+        tone: How the message looks; "error" is announced at once.
+    """
+    props: dict[str, Any] = {}
+    if figure is not None:
+        props["figure"] = _pack(figure)
+    # The stamp makes the same ids a change again after the reader has selected something else.
+    if selection is not False:
+        props["selection"] = {"ids": [str(item) for item in selection], "at": time.monotonic_ns()}
+    if marked is not False:
+        props["marked"] = {"id": marked, "at": time.monotonic_ns()}
+    if message is not None:
+        props["message"] = {"text": message, "tone": tone}
+    return gr.update(**props)
+
+
+def plotly_source() -> Path:
+    """Give the path of the plotly.js that comes with the plotly package; does not import plotly.
+
+    Raises:
+        MissingExtraError: If plotly is not installed.
+    """
+    found = find_spec("plotly")
+    if found is None or not found.submodule_search_locations:
+        raise MissingExtraError("plotly is not installed. Install it from a clone with: pip install -e '.[app]'")
+    return Path(next(iter(found.submodule_search_locations))) / "package_data" / "plotly.min.js"
+
+
+def _pack(figure: Figure | str | None) -> str:
+    if figure is None or isinstance(figure, str):
+        return figure or ""
+    return figure.to_json()
+
+
+def _button(tool: str, content: str, title: str, **values: object) -> str:
+    return tag("button", content, type="button", class_="cv-tool", data_tool=tool, title=title, **values)
+
+
+def _template(label: str, tool: Tool, settings: dict[str, Any]) -> str:
+    """Write the frame of the figure; constant, so that no update touches what plotly has drawn."""
+    modes = (
+        ("pan", "Move", "Drag moves the picture"),
+        ("lasso", "Lasso", "Drag a loop around points"),
+        ("select", "Box", "Drag a box around points"),
+    )
+    drag = [
+        _button(name, text, title, data_mode=True, aria_pressed="true" if name == tool else "false")
+        for name, text, title in modes
+    ]
+    zoom = [
+        _button("in", "+", "Zoom in (+, or Ctrl and the wheel)", aria_label="Zoom in"),
+        _button("out", "\N{MINUS SIGN}", "Zoom out (-)", aria_label="Zoom out"),
+        _button("reset", "Reset", "Show everything (0)"),
+    ]
+    exports = [_button(kind, kind.upper(), f"Save as {kind.upper()}") for kind in ("png", "svg", "html")]
+    morph = tag(
+        "div",
+        _button("play", "Play", "Move the points from before to after"),
+        tag("label", "before", tag("input", type="range", min=0, max=1, step="any", value=1,
+                                   aria_label="Between before and after"), "after"),
+        class_="cv-figure-morph",
+        hidden=True,
+    )  # fmt: skip
+    count = tag("span", class_="cv-figure-count", role="status")
+    clear = _button("clear", "Clear", "Select nothing (Esc)", hidden=True)
+    group = tag("div", *drag, class_="cv-tool-group"), tag("div", *zoom, class_="cv-tool-group")
+    bar = tag("div", *group, tag("div", count, clear, class_="cv-figure-state"), class_="cv-figure-tools")
+    stage = tag(
+        "div",
+        tag("div", class_="cv-figure-plot", tabindex="0", role="img", aria_label=label),
+        tag("span", class_="cv-figure-ring", hidden=True, aria_hidden="true"),
+        tag("div", class_="cv-figure-tip", hidden=True),
+        tag("p", class_="cv-figure-message", hidden=True),
+        class_="cv-figure-stage",
+    )
+    foot = tag("div", morph, tag("div", *exports, class_="cv-tool-group cv-figure-exports"), class_="cv-figure-foot")
+    frame = tag(
+        "div", bar, stage, foot, class_="cv-figure", role="group", aria_label=label, data_ready="false",
+        data_settings=json.dumps(settings),
+    )  # fmt: skip
+    return inert(frame)

@@ -1,0 +1,152 @@
+"""Words under conditions: values of every kind of model, variants, ranks, and what is handed out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from condviz.analysis.router import (
+    MAX_CONDITIONS,
+    VARIANTS,
+    has_router,
+    list_readers,
+    load_reader,
+    make_variant,
+    rank_words,
+    read_words,
+    share_words,
+    to_csv,
+    to_record,
+)
+from condviz.errors import ConfigError, DataError, UnknownModelError
+from condviz.methods import ConditionalScorer
+from condviz.methods.csr import CSR, CSRConfig
+from tests.tiny import SENTENCES, tiny_backbone
+
+PAIR = SENTENCES[:2]
+CONDITIONS = ["the sport", "the mood"]
+
+
+@pytest.fixture(scope="module")
+def csr() -> CSR:
+    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+
+
+def test_every_model_reads_a_pair_and_a_single_sentence(models: list[ConditionalScorer]) -> None:
+    for model in models:
+        reading = read_words(model, PAIR, CONDITIONS)
+        assert reading.source == ("router" if model.info.name.startswith("csr") else "leave-one-out")
+        assert [word.text for word in reading.texts[1].words] == PAIR[1].split()
+        np.testing.assert_allclose(reading.scores, model.score([PAIR[0]] * 2, [PAIR[1]] * 2, CONDITIONS), atol=1e-6)
+        for text in reading.texts:
+            assert text.weights.shape[1:] == (2, len(text.words))
+        single = read_words(model, PAIR[:1], CONDITIONS)
+        assert (single.scores, single.unconditional, len(single.texts)) == (None, None, 1)
+
+
+def test_router_values_are_those_of_the_model(csr: CSR) -> None:
+    reading = read_words(csr, PAIR, CONDITIONS)
+    expected = csr.token_weights(PAIR[1], CONDITIONS)
+    np.testing.assert_array_equal(reading.texts[1].weights, expected.weights)
+    assert reading.texts[1].layers == (1, 2)
+
+
+def test_without_a_router_a_value_is_what_leaving_out_the_word_does(models: list[ConditionalScorer]) -> None:
+    model = next(model for model in models if model.info.name == "bi-encoder")
+    reading = read_words(model, PAIR, CONDITIONS)
+    shorter = model.score(["a rides a bike"], [PAIR[1]], ["the mood"])[0]
+    assert reading.texts[0].weights[0, 1, 1] == pytest.approx(reading.scores[1] - shorter, abs=1e-5)
+    alone = read_words(model, PAIR[:1], CONDITIONS).texts[0].weights
+    # A sentence without one of its words is still most like itself when nothing is missing.
+    assert (alone > -1e-6).all()
+    assert alone.max() > 0
+
+
+def test_variants_differ_and_share_the_encoder(csr: CSR) -> None:
+    weights = {name: read_words(make_variant(csr, name), PAIR, CONDITIONS) for name in VARIANTS if name != "heavy"}
+    assert not np.allclose(weights["hidden"].texts[0].weights, weights["random"].texts[0].weights)
+    # Only Weight makes the same weights in the first routed layer and uses them otherwise.
+    plain = read_words(csr, PAIR, CONDITIONS)
+    np.testing.assert_allclose(weights["only-weight"].texts[0].weights[0], plain.texts[0].weights[0], atol=1e-6)
+    assert np.abs(weights["only-weight"].scores - plain.scores).max() > 1e-6
+    assert weights["three-layers"].texts[0].layers == (0, 1, 2)
+    variant = make_variant(csr, "hidden")
+    assert variant.backbone is csr.backbone
+    assert (variant.info.name, variant.info.trained) == ("csr@hidden", False)
+    assert variant.info.revision != csr.info.revision
+
+
+def test_the_heavy_variant_is_the_same_each_time(csr: CSR) -> None:
+    first, second = (read_words(make_variant(csr, "heavy"), PAIR, CONDITIONS) for _ in range(2))
+    np.testing.assert_array_equal(first.texts[0].weights, second.texts[0].weights)
+
+
+def test_variants_that_cannot_be(models: list[ConditionalScorer], csr: CSR) -> None:
+    with pytest.raises(UnknownModelError, match="no variant 'magic'"):
+        make_variant(csr, "magic")
+    bi = next(model for model in models if model.info.name == "csr-bi")
+    with pytest.raises(UnknownModelError, match="only models of the method csr"):
+        make_variant(bi, "hidden")
+    with pytest.raises(UnknownModelError, match="nobody"):
+        load_reader("nobody@hidden")
+    shallow = tiny_backbone()
+    shallow.model.config.num_hidden_layers = 2
+    with pytest.raises(ConfigError, match="at most 2"):
+        make_variant(CSR(shallow, CSRConfig()), "three-layers")
+
+
+def test_a_model_without_routed_layers_has_no_router() -> None:
+    model = CSR(tiny_backbone(), CSRConfig(num_routed_layers=0)).eval()
+    assert not has_router(model)
+    assert read_words(model, PAIR, CONDITIONS).source == "leave-one-out"
+
+
+def test_readers_with_a_router_come_first(models: list[ConditionalScorer]) -> None:
+    infos = [model.info.__class__(**{**vars(model.info), "method": model.name}) for model in models]
+    names = [info.name for info in list_readers(infos)]
+    assert names[:8] == ["csr", *(f"csr@{name}" for name in VARIANTS), "csr-bi", "csr-prefix"]
+    assert sorted(names[8:]) == sorted(info.name for info in infos if not info.name.startswith("csr"))
+
+
+def test_ranks_count_from_the_largest_and_ties_share() -> None:
+    np.testing.assert_array_equal(rank_words(np.array([[0.1, -0.5, 0.1, 0]])), [[2, 1, 2, 4]])
+    assert rank_words(np.zeros((2, 0))).shape == (2, 0)
+    np.testing.assert_allclose(share_words(np.array([[1.0, -3], [0, 0]])), [[0.25, 0.75], [0, 0]])
+
+
+def test_csv_has_a_row_for_each_word_condition_and_layer(csr: CSR) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv([read_words(csr, PAIR, ["=the sport", "the mood"])]))))
+    assert len(rows) == 2 * 2 * sum(len(text.split()) for text in PAIR)
+    assert {row["condition"] for row in rows} == {"'=the sport", "the mood"}
+    assert {row["layer"] for row in rows} == {"2", "3"}
+    top = [row for row in rows if row["rank"] == "1"]
+    assert all(float(row["value"]) > 0 for row in top)
+
+
+def test_the_record_is_plain_json(models: list[ConditionalScorer]) -> None:
+    readings = [read_words(model, PAIR, CONDITIONS) for model in models[:6]]
+    record = json.loads(json.dumps(to_record(readings), allow_nan=False))
+    assert record["conditions"] == CONDITIONS
+    for model, reading in zip(record["models"], readings, strict=True):
+        weights = np.array(model["sentences"][0]["weights"], dtype=np.float32)
+        np.testing.assert_array_equal(weights, reading.texts[0].weights)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "conditions", "message"),
+    [
+        ([], CONDITIONS, "One or two sentences can be read, got 0"),
+        (["a"] * 3, CONDITIONS, "got 3"),
+        ("a cat", CONDITIONS, "One or two sentences"),
+        ([" "], CONDITIONS, "Sentence 1 is empty"),
+        (["a cat"], [], "There is no condition"),
+        (["a cat"], [f"the mood {i}" for i in range(13)], f"at most {MAX_CONDITIONS} are allowed"),
+    ],
+)
+def test_bad_input_gets_a_message(csr: CSR, sentences: list, conditions: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_words(csr, sentences, conditions)

@@ -1,0 +1,195 @@
+"""The figure component in a real browser: what is linked, what is kept, and what happens without WebGL."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.e2e.conftest import _free_port, _serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+expect = pytest.importorskip("playwright.sync_api").expect
+NO_WEBGL = """
+  const original = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+    return String(kind).includes("webgl") ? null : original.call(this, kind, ...rest);
+  };"""
+
+
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the page with nothing but figures."""
+    port = _free_port()
+    log = tmp_path_factory.mktemp("panels") / "log.txt"
+    yield from _serve([sys.executable, "-m", "tests.e2e.serve_panels", str(port)], port, log)
+
+
+@pytest.fixture
+def open_panels(browser: Browser, panels: str) -> Iterator[Callable[..., Page]]:
+    """Open that page; fails the test on a script error."""
+    errors, contexts = [], []
+
+    def open_(script: str = "", **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": 1280, "height": 1000}, **options)
+        contexts.append(context)
+        context.set_default_timeout(30_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        if script:
+            page.add_init_script(script)
+        page.goto(panels, wait_until="commit")
+        for name in ("left", "right"):
+            frame(page, name, "[data-ready=true]").wait_for()
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+def frame(page: Page, name: str, state: str = "") -> Locator:
+    return page.locator(f"#{name} .cv-figure{state}")
+
+
+def lasso(page: Page, name: str) -> None:
+    box = page.locator(f"#{name} .cv-figure-plot").bounding_box()
+    corners = [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7), (0.3, 0.3)]
+    (x, y), *rest = [(box["x"] + a * box["width"], box["y"] + b * box["height"]) for a, b in corners]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for x, y in rest:
+        page.mouse.move(x, y, steps=4)
+    page.mouse.up()
+
+
+def told(page: Page, part: str) -> dict[str, Any]:
+    expect(page.locator("#told")).to_contain_text(part)
+    return json.loads(page.locator("#told").inner_text())
+
+
+def ranges(page: Page, name: str) -> list[float]:
+    return page.locator(f"#{name} .cv-figure-plot").evaluate("plot => plot._fullLayout.xaxis.range")
+
+
+def test_a_lasso_selects_in_both_figures_and_reaches_python(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    lasso(page, "right")
+    ids = told(page, "ids")["ids"]
+    assert 10 < len(ids) < 150
+    for name in ("left", "right"):
+        expect(frame(page, name)).to_have_attribute("data-selected", str(len(ids)))
+        expect(page.locator(f"#{name} .cv-figure-count")).to_have_text(f"{len(ids)} / 200 points")
+    page.locator("#right .cv-figure-plot").press("Escape")
+    for name in ("left", "right"):
+        expect(frame(page, name)).to_have_attribute("data-selected", "0")
+    expect(page.locator("#told")).to_contain_text('"ids": []')
+
+
+def test_python_selects_and_marks_in_both_figures(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    page.locator("#choose").click()
+    for name in ("left", "right"):
+        expect(frame(page, name)).to_have_attribute("data-selected", "3")
+    page.locator("#mark").click()
+    for name in ("left", "right"):
+        expect(frame(page, name)).to_have_attribute("data-marked", "7")
+        expect(page.locator(f"#{name} .cv-figure-ring")).to_be_visible()
+
+
+def test_new_data_keep_zoom_and_selection(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    page.locator("#left [data-tool=in]").click()
+    told(page, '"x"')
+    zoomed = ranges(page, "left")
+    assert zoomed[1] < 1
+    assert ranges(page, "right") == zoomed
+    page.locator("#choose").click()
+    expect(frame(page, "left")).to_have_attribute("data-selected", "3")
+    page.locator("#update").click()
+    expect(page.locator("#left .cv-figure-count")).to_have_text("2 / 150 points")  # the point 150 is gone
+    assert ranges(page, "left") == zoomed
+    page.locator("#left [data-tool=reset]").click()
+    page.wait_for_function("() => document.querySelector('#left .cv-figure-plot')._fullLayout.xaxis.range[1] > 1")
+
+
+def test_tips_show_text_and_nothing_of_it_is_markup(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    page.locator("#left .points path").first.click(force=True)
+    assert told(page, '"id"')["id"] is not None
+    tip = page.locator("#left .cv-figure-tip")
+    expect(tip).to_contain_text("<b>point</b>")
+    expect(tip.locator(".cv-badge")).to_have_text("badge")
+    assert tip.locator("b").count() == 0
+
+
+def test_the_slider_moves_points_from_before_to_after(open_panels: Callable[..., Page]) -> None:
+    page = open_panels(reduced_motion="reduce")
+    where = "plot => [0, 1].map((i) => plot._fullData[i].x[3])"
+    plot = page.locator("#left .cv-figure-plot")
+    fixed, moving = plot.evaluate(where)
+    page.locator("#left [data-tool=play]").click()
+    expect(frame(page, "left")).to_have_attribute("data-share", "0.00")
+    assert plot.evaluate(where) == pytest.approx([fixed, -moving])
+    page.locator("#left [data-tool=play]").click()
+    expect(frame(page, "left")).to_have_attribute("data-share", "1.00")
+    assert plot.evaluate(where) == pytest.approx([fixed, moving])
+
+
+def test_a_message_is_text(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    expect(page.locator("#alone .cv-figure-message")).to_have_text("Nothing yet. Press Load.")
+    page.locator("#fail").click()
+    expect(page.locator("#left .cv-figure-message")).to_have_text("It <b>failed</b>.")
+
+
+def test_colours_follow_light_and_dark(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    colours = "plot => [plot._fullLayout.paper_bgcolor, plot._fullData[0].marker.color]"
+    light = page.locator("#left .cv-figure-plot").evaluate(colours)
+    page.evaluate("document.body.classList.add('dark')")
+    page.wait_for_function(
+        f"old => ({colours})(document.querySelector('#left .cv-figure-plot'))[0] !== old", arg=light[0]
+    )
+    dark = page.locator("#left .cv-figure-plot").evaluate(colours)
+    assert light[1] != dark[1]
+
+
+def test_exports_are_pictures_and_a_page(open_panels: Callable[..., Page], browser: Browser, tmp_path: Path) -> None:
+    page = open_panels()
+    starts = {"png": b"\x89PNG", "svg": b"<svg", "html": b"<!doctype html>"}
+    for kind, start in starts.items():
+        with page.expect_download() as download:
+            page.locator(f"#left [data-tool={kind}]").click()
+        assert download.value.suggested_filename == f"left.{kind}"
+        download.value.save_as(tmp_path / f"left.{kind}")
+        assert (tmp_path / f"left.{kind}").read_bytes().startswith(start)
+    assert b"<image" not in (tmp_path / "left.svg").read_bytes()
+    alone = browser.new_page()
+    alone.goto((tmp_path / "left.html").as_uri())
+    expect(alone.locator(".points path")).to_have_count(200)
+    alone.close()
+
+
+def test_without_webgl_few_points_are_drawn_and_many_are_explained(open_panels: Callable[..., Page]) -> None:
+    page = open_panels(NO_WEBGL)
+    expect(frame(page, "left")).to_have_attribute("data-renderer", "svg")
+    page.locator("#load").click()
+    expect(page.locator("#alone .cv-figure-message")).to_contain_text("50,000 points need WebGL")
+
+
+def test_many_points_are_drawn_with_webgl(open_panels: Callable[..., Page]) -> None:
+    page = open_panels()
+    if not page.evaluate("() => Boolean(document.createElement('canvas').getContext('webgl'))"):
+        pytest.skip("This browser has no WebGL.")
+    page.locator("#load").click()
+    expect(frame(page, "alone")).to_have_attribute("data-renderer", "webgl")
+    expect(page.locator("#alone .cv-figure-count")).to_have_text("50,000 points")
