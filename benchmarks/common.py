@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data.scenes import load_aspects, load_families
+
+README = Path(__file__).resolve().parents[1] / "README.md"
 
 
 @dataclass(frozen=True)
@@ -134,18 +137,41 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
+def fill_readme(name: str, text: str) -> None:
+    """Put a text between the marks of that name in README.md, in place of what stands there."""
+    fill(README, name, text)
+
+
+def fill(page: Path, name: str, text: str) -> None:
+    """Put a text between the marks of that name in a page, in place of what stands there."""
+    marks = re.compile(rf"(<!-- {name}:start -->\n).*(<!-- {name}:end -->)", re.DOTALL)
+    whole = page.read_text(encoding="utf-8")
+    page.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", whole), encoding="utf-8")
+
+
 def options(description: str) -> argparse.ArgumentParser:
-    """Give a parser with the option that every benchmark has."""
+    """Give a parser with the options that every benchmark has."""
     parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--readme", action="store_true", help="put the table between its marks in README.md")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     return parser
 
 
-def report(results: Sequence[Result], *, path: Path | None) -> None:
-    """Print the table and write the JSON file."""
+def report(results: Sequence[Result], *, path: Path | None, readme: str = "", command: str = "") -> None:
+    """Print the table, write the JSON file, fill the README.
+
+    Args:
+        results: Lines of the table.
+        path: Of the JSON file, or None.
+        readme: Name of the marks in the README; "" leaves it as it is.
+        command: What prints the table, for the line above it.
+    """
     facts = machine()
-    print("Machine: " + ", ".join(f"{name} {value}" for name, value in facts.items()) + "\n")
+    told = ", ".join(f"{name} {value}" for name, value in facts.items())
+    print(f"Machine: {told}\n")
     print(table(results))
+    if readme:
+        fill_readme(readme, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
     if path:
         written = {"machine": facts, "results": [asdict(row) for row in results]}
         path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

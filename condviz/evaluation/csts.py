@@ -249,7 +249,7 @@ def evaluate(
     rated = np.array([index for index, pair in enumerate(pairs) if pair.label is not None], dtype=np.int64)
 
     def subset(rows: np.ndarray) -> Subset:
-        return _subset([pairs[row] for row in rows], predictions[rows], resamples=resamples, seed=seed)
+        return agreement([pairs[row] for row in rows], predictions[rows], resamples=resamples, seed=seed)
 
     seen = unseen = None
     if training_conditions is not None:
@@ -272,7 +272,14 @@ def evaluate(
     )
 
 
-def _subset(pairs: Sequence[Pair], predictions: np.ndarray, *, resamples: int, seed: int) -> Subset:
+def agreement(pairs: Sequence[Pair], predictions: np.ndarray, *, resamples: int, seed: int) -> Subset:
+    """Compare scores that are there already with the ratings.
+
+    Args:
+        pairs: p rows, all with a label.
+        predictions: (p,) scores, higher is more similar.
+        resamples, seed: As in `evaluate`.
+    """
     ratings = np.array([pair.label for pair in pairs], dtype=np.float64)
     scores = predictions.astype(np.float64)
     twos = condition_pairs(pairs)

@@ -19,7 +19,7 @@ from condviz.training.recipes import Batching
 from condviz.training.sources import Example
 
 Unit = tuple[Example, ...]
-"""What is shuffled: one row, or the high and the low row of a sentence pair."""
+"""What is shuffled: one row, the high and the low row of a sentence pair, or the highs and then the lows of a block."""
 H = TypeVar("H", bound=Hashable)
 
 
@@ -98,7 +98,7 @@ def make_units(rows: Sequence[Example], batching: Batching) -> list[Unit]:
     Args:
         rows: Any rows.
         batching: "rows" keeps all; "pairs" keeps groups of exactly two rows, the higher label first (of equal ones the
-            first row), as the official code of Hyper-CL does.
+            first row), as the official code of Hyper-CL does; "blocks" puts such pairs of one block together.
 
     Raises:
         DataError: If no pair is left.
@@ -114,7 +114,12 @@ def make_units(rows: Sequence[Example], batching: Batching) -> list[Unit]:
             f"None of {len(groups)} sentence pairs has exactly two rated conditions, which batches of pairs need. Use "
             'other data, or batching = "rows" with the loss mse.'
         )
-    return pairs
+    if batching == "pairs":
+        return pairs
+    blocks: dict[str, list[tuple[Example, ...]]] = {}
+    for pair in pairs:
+        blocks.setdefault(pair[0].block, []).append(pair)
+    return [tuple(row for place in zip(*block, strict=True) for row in place) for block in blocks.values()]
 
 
 def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
@@ -123,7 +128,8 @@ def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
     Returns:
         The texts, "labels" (b,) in [0, 1] and "teacher" (b,), NaN where a row has none.
     """
-    rows = [row for place in zip(*units, strict=True) for row in place]
+    halves = [(unit[: len(unit) // 2], unit[len(unit) // 2 :]) for unit in units]
+    rows = [row for half in zip(*halves, strict=True) for part in half for row in part]
     missing = float("nan")
     return {
         "batch": Batch(

@@ -1,4 +1,4 @@
-"""The command `train`."""
+"""The commands `train` and `jobs`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from condviz.errors import ConfigError
+from condviz.training import jobs_command
+
 SHOWN = ("spearman", "pearson", "pair_accuracy")
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command to a parser."""
+    """Add the commands to a parser."""
     parser = commands.add_parser(
         "train",
         help="train a model by a recipe",
@@ -25,15 +28,31 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe: epochs=1, loss.mse=0.5, ..."
     )
+    parser.add_argument(
+        "--follow", action="store_true", help="train as a job, which outlives this terminal, and show how it goes"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     parser.set_defaults(command=run)
+    jobs_command.add_to(commands)
 
 
 def run(options: argparse.Namespace) -> None:
     """Train, with a bar and the scores of each evaluation on standard error; print the checkpoint."""
-    from condviz.training.recipes import load_recipe
+    from condviz.training import kgc_command
+    from condviz.training.recipes import load_recipe, read_toml
 
+    content = read_toml(options.recipe)
+    if "graph" in content:  # a knowledge graph
+        if options.follow:
+            raise ConfigError(
+                "Models of knowledge graphs are trained without --follow: jobs are for those of sentences."
+            )
+        kgc_command.run(content, options)
+        return
     recipe = load_recipe(options.recipe, options.set)
+    if options.follow:
+        jobs_command.start(recipe, options)
+        return
     from tqdm import tqdm
 
     from condviz.training.trainer import train  # takes seconds to import

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,8 +15,9 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler
 from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import TrainerControl, TrainerState
+from transformers.trainer_utils import rotate_checkpoints
 
-from condviz.errors import CondvizError
+from condviz.errors import TrainingError
 from condviz.evaluation.csts import condition_pairs, pair_accuracy, pearson, spearman
 from condviz.pretrained import choose_device, choose_precision
 from condviz.training.batching import MixedOrder, Unit, Units, collate
@@ -30,10 +32,11 @@ LOG_STEPS = 10
 KEPT_STATES = 2
 """The best state and the newest."""
 NEVER = 2**31
-
-
-class TrainingError(CondvizError):
-    """A training cannot go on, or its result cannot be trusted. Says where the last good state is."""
+Wish = Literal["go", "save", "stop"]
+Steer = Callable[[int, int], Wish]
+"""Asked after each step (steps done, steps in all): go on, save a state and go on, or save one and stop."""
+Probe = tuple[str, str, str]
+"""Two sentences and a condition."""
 
 
 class Loop(Trainer):
@@ -47,6 +50,11 @@ class Loop(Trainer):
         validation: Rows that decide which weights are kept; may be empty.
         device: As in `condviz.pretrained.choose_device`.
         report: Told each record of the log.
+        steer: Asked after each step whether to go on.
+        probes: Pairs whose scores are noted at the start and at each evaluation.
+
+    Attributes:
+        stopped: Whether `steer` has stopped the training.
     """
 
     def __init__(
@@ -59,6 +67,8 @@ class Loop(Trainer):
         validation: Sequence[Example],
         device: str = "auto",
         report: Report | None = None,
+        steer: Steer | None = None,
+        probes: Sequence[Probe] = (),
     ) -> None:
         weights = [source.weight for source in recipe.train]
         self.order = MixedOrder([len(part) for part in parts], weights, seed=recipe.seed)
@@ -74,8 +84,26 @@ class Loop(Trainer):
         self.add_callback(_Moments(recipe.evaluations, evaluated=bool(validation)))
         if recipe.patience:
             self.add_callback(EarlyStoppingCallback(recipe.patience))
-        self.records = Log(run, report, model)
+        self.probes = list(probes)
+        self.records = Log(run, report, model, self.score_probes)
         self.add_callback(self.records)
+        self.steering = _Steering(steer)
+        self.add_callback(self.steering)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped the training before its last step."""
+        return self.steering.stopped and self.state.global_step < self.state.max_steps
+
+    def score_probes(self) -> dict[str, list[float]]:
+        """Give the scores of the probes, {"probes": [...]}, or nothing where there are none."""
+        if not self.probes:
+            return {}
+        self.model.train()
+        self.model.eval()
+        with self.autocast():
+            scores = self.model.method.score(*map(list, zip(*self.probes, strict=True)))
+        return {"probes": [round(float(score), 4) for score in scores]}
 
     def autocast(self) -> AbstractContextManager:
         """Compute in the precision of the training."""
@@ -126,7 +154,7 @@ class Loop(Trainer):
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
         """Score the validation rows and tell everybody."""
-        metrics = {f"eval_{name}": value for name, value in self.validate().items()}
+        metrics = {f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -140,6 +168,15 @@ class Loop(Trainer):
         if not all(bool(value.isfinite().all()) for value in self.model.parameters() if value.requires_grad):
             self._stop("a weight is not a number")
         super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            # Older states go only when the new one is known to be whole.
+            self.run_folder.complete(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
+            rotate_checkpoints(
+                self.args.output_dir,
+                KEPT_STATES,
+                best_model_checkpoint=self.state.best_model_checkpoint,
+                use_mtime=True,
+            )
 
     def _stop(self, reason: str) -> None:
         state = self.run_folder.last_state()
@@ -157,10 +194,13 @@ class Log(TrainerCallback):
         run: Where to.
         report: Told each record; may raise.
         model: Counts the tokens.
+        probe: Gives more for the first record.
     """
 
-    def __init__(self, run: Run, report: Report | None, model: TrainingModel) -> None:
-        self.run, self.report, self.model = run, report, model
+    def __init__(
+        self, run: Run, report: Report | None, model: TrainingModel, probe: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        self.run, self.report, self.model, self.probe = run, report, model, probe
         self.clock, self.tokens = time.perf_counter(), 0
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -175,7 +215,7 @@ class Log(TrainerCallback):
     ) -> None:
         """Note the first step."""
         if state.is_world_process_zero:
-            self.add({"event": "start", "step": state.global_step, "steps": state.max_steps})
+            self.add({"event": "start", "step": state.global_step, "steps": state.max_steps, **self.probe()})
         self.clock, self.tokens = time.perf_counter(), self.model.tokens
 
     def on_log(
@@ -215,9 +255,41 @@ class _Moments(TrainerCallback):
             control.should_evaluate = self.evaluated
 
 
+class _Steering(TrainerCallback):
+    """Saves and stops where somebody asks for it, in all processes at the same step."""
+
+    WISHES: tuple[Wish, ...] = ("go", "save", "stop")
+
+    def __init__(self, steer: Steer | None) -> None:
+        self.steer, self.stopped = steer, False
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        if self.steer is None:
+            return
+        wish = self._agree(self.WISHES.index(self.steer(state.global_step, state.max_steps)), args.device)
+        if wish == "go" or control.should_evaluate:  # an evaluation may end the training by itself
+            return
+        control.should_save = True
+        if wish == "stop":
+            control.should_training_stop = self.stopped = True
+
+    def _agree(self, wish: int, device: torch.device) -> Wish:
+        """Take the strongest wish of all processes."""
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            shared = torch.tensor(wish, device=device)
+            torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
+            wish = int(shared)
+        return self.WISHES[wish]
+
+
 def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
     """Give sentences 1, sentences 2 and conditions of rows."""
     return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
+
+
+def units_per_batch(recipe: TrainRecipe) -> int:
+    """Give how many units one forward pass has."""
+    return {"rows": recipe.batch_size, "pairs": recipe.batch_size // 2, "blocks": 1}[recipe.batching]
 
 
 def _arguments(recipe: TrainRecipe, run: Run, device: str, *, evaluated: bool) -> TrainingArguments:
@@ -225,7 +297,7 @@ def _arguments(recipe: TrainRecipe, run: Run, device: str, *, evaluated: bool) -
     best = evaluated and recipe.keep == "best"
     arguments = TrainingArguments(
         output_dir=str(run.folder),
-        per_device_train_batch_size=recipe.batch_size // (2 if recipe.batching == "pairs" else 1),
+        per_device_train_batch_size=units_per_batch(recipe),
         gradient_accumulation_steps=recipe.accumulation,
         num_train_epochs=recipe.epochs,
         learning_rate=recipe.lr,
@@ -242,7 +314,7 @@ def _arguments(recipe: TrainRecipe, run: Run, device: str, *, evaluated: bool) -
         eval_steps=NEVER,
         save_strategy="steps",
         save_steps=NEVER,
-        save_total_limit=KEPT_STATES,
+        save_total_limit=None,  # `Loop` removes older states
         load_best_model_at_end=best,
         metric_for_best_model="spearman" if best else None,
         greater_is_better=True if best else None,

@@ -7,9 +7,10 @@ from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from condviz.backbone import Item
+from condviz.backbone import Backbone, Item
 from condviz.errors import DataError
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.bi_encoder import BiEncoder
@@ -33,13 +34,17 @@ class TrainingModel(nn.Module):
         method: What is trained.
         loss: Its loss.
         frozen: The encoder is not trained: it runs without dropout, and its vectors come from the cache.
+        pretrained: The encoder as it was, for `Loss.plain`.
 
     Attributes:
         tokens: Tokens encoded so far, without padding.
     """
 
-    def __init__(self, method: ConditionalScorer, loss: Loss, *, frozen: bool) -> None:
+    def __init__(
+        self, method: ConditionalScorer, loss: Loss, *, frozen: bool, pretrained: Backbone | None = None
+    ) -> None:
         super().__init__()
+        self._pretrained = (pretrained,)  # in a tuple: its weights are not those of this module
         self.method = method
         self.loss = loss
         self.frozen = frozen
@@ -77,6 +82,8 @@ class TrainingModel(nn.Module):
         known = ~teacher.isnan()
         if self.loss.teacher and bool(known.any()):
             terms.append(self.loss.teacher * mean_squared_error(scores[known], teacher[known]))
+        if self.loss.plain:
+            terms.append(self.loss.plain * self._plain_distance([*batch.sentences1, *batch.sentences2]))
         if not terms:
             raise DataError("A batch has no row with a teacher's score, and teacher is the only term of the loss.")
         return {"loss": torch.stack(terms).sum(), "scores": scores}
@@ -84,7 +91,8 @@ class TrainingModel(nn.Module):
     def scores(self, batch: Batch) -> Tensor:
         """Score b rows, (b,), with gradient where it is switched on."""
         if not isinstance(self.method, ConditionalEncoder):
-            rows, index = number(zip(batch.sentences1, batch.sentences2, batch.conditions, strict=True))
+            conditions = [condition or None for condition in batch.conditions]
+            rows, index = number(zip(batch.sentences1, batch.sentences2, conditions, strict=True))
             return self._predict(rows)[self._move(index)]
         items = [
             *zip(batch.sentences1, batch.conditions, strict=True),
@@ -109,6 +117,24 @@ class TrainingModel(nn.Module):
         rows = [Joined(parts) for parts in method.tokenize(items)]
         collate = method.backbone.collate
         return self._in_parts(rows, lambda part: method.embed(*map(collate, zip(*part, strict=True))))
+
+    def embed_alone(self, texts: list[str]) -> Tensor:
+        """Encode different sentences without a condition: (n, d), with gradient where it is switched on."""
+        vectors = self._pool([(text,) for text in texts])
+        if isinstance(self.method, SeparableEncoder):
+            return self.method.project_sentences(vectors)
+        return self.method.transform(vectors) if isinstance(self.method, BiEncoder) else vectors
+
+    def _plain_distance(self, sentences: list[str]) -> Tensor:
+        """Give the mean squared distance of the cosines of sentences without a condition to the pretrained ones: ()."""
+        method, (pretrained,) = self.method, self._pretrained
+        texts = list(dict.fromkeys(sentences))
+        vectors = self.embed_alone(texts)
+        known = self._move(pretrained.encode([(text,) for text in texts], pooling=method.method_config.pooling))
+        cosines = [
+            normalized @ normalized.T for normalized in (functional.normalize(v.float()) for v in (vectors, known))
+        ]
+        return functional.mse_loss(*cosines)
 
     @torch.no_grad()
     def fill_cache(self, sentences: list[str], conditions: list[str]) -> None:

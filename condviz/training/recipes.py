@@ -17,7 +17,7 @@ from condviz.pretrained import DEFAULT_BACKBONE, PRECISIONS
 NONE = "none"
 """How a recipe writes None, which TOML has no word for: `rank = "none"`."""
 Tuning = Literal["full", "layers", "lora", "frozen"]
-Batching = Literal["rows", "pairs"]
+Batching = Literal["rows", "pairs", "blocks"]
 Start = Literal["random", "identity"]
 Keep = Literal["best", "last"]
 DiskType = Literal["float32", "float16"]
@@ -34,6 +34,7 @@ class Source:
         path: File of a "csv"; looked for in the current folder, then in that of the corpora.
         weight: How often each row appears in an epoch; 0.5 takes another half of the pairs (or rows) in every epoch.
         seed: Seed of sources that build pairs.
+        draws: In blocks: how many times the corpus is divided and worded anew; an epoch has all of them.
     """
 
     name: str
@@ -41,9 +42,11 @@ class Source:
     path: str = ""
     weight: float = 1.0
     seed: int = 0
+    draws: int = 1
 
     def __post_init__(self) -> None:
         _require(self.weight > 0, "weight of a source", self.weight, "above 0")
+        _require(self.draws >= 1, "draws of a source", self.draws, "1 or more")
         if (self.name == "csv") != bool(self.path):
             raise ConfigError(
                 f'Source {self.name!r}: path is {self.path!r}. name = "csv" needs a path, others take none.'
@@ -59,6 +62,8 @@ class Loss:
         infonce: Contrast of the two conditions of a sentence pair (Hyper-CL).
         quadruplet: Hinge on the same two scores (C-STS).
         teacher: Squared distance of the score and that of a teacher, on rows that have one (distillation).
+        plain: Keeps similarity without a condition: squared distance of the cosines of all sentences of a batch,
+            encoded alone, and those of the pretrained encoder. Not for cross-encoders.
         temperature: Of infonce; Hyper-CL uses 1.5 to 1.9.
         margin: Of quadruplet.
     """
@@ -67,11 +72,12 @@ class Loss:
     infonce: float = 0.0
     quadruplet: float = 0.0
     teacher: float = 0.0
+    plain: float = 0.0
     temperature: float = 1.5
     margin: float = 1.0
 
     def __post_init__(self) -> None:
-        terms = {name: getattr(self, name) for name in ("mse", "infonce", "quadruplet", "teacher")}
+        terms = {name: getattr(self, name) for name in ("mse", "infonce", "quadruplet", "teacher", "plain")}
         for name, value in terms.items():
             _require(value >= 0, f"loss.{name}", value, "0 or more")
         if not any(terms.values()):
@@ -118,16 +124,20 @@ class TrainRecipe:
         config: Settings of the method.
         validation: Sources of the rows that decide which weights are kept.
         backbone, revision: The pretrained encoder; an empty revision takes the pinned or newest one.
+        init: A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method
+            with the same settings. "" starts from the pretrained encoder.
         start: "random" head, or "identity": a head under which conditions change (almost) nothing at first.
         loss: The loss.
         teacher: Models whose mean score is learnt too, see `Loss.teacher`.
-        batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together.
+        batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or
+            "blocks": all pairs of some sentences, see `condviz.data.scene_blocks`.
         tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
             adapters and head ("lora"), or the head alone ("frozen").
+        frozen_layers: How many of the lowest layers stay as they are, too, in tuning = "layers".
         dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
         lora: The adapters.
         epochs: Passes over the data.
-        batch_size: Rows per forward pass and device.
+        batch_size: Rows per forward pass and device; in blocks, sentences.
         accumulation: Forward passes per step of the optimizer.
         lr: Highest learning rate of the encoder, or of its adapters.
         head_lr: That of the head; None takes `lr`.
@@ -149,11 +159,13 @@ class TrainRecipe:
     validation: tuple[Source, ...] = ()
     backbone: str = DEFAULT_BACKBONE
     revision: str = ""
+    init: str = ""
     start: Start = "random"
     loss: Loss = field(default_factory=Loss)
     teacher: tuple[str, ...] = ()
     batching: Batching = "rows"
     tuning: Tuning = "full"
+    frozen_layers: int = 0
     dropout: float | None = None
     lora: Lora = field(default_factory=Lora)
     epochs: int = 3
@@ -172,30 +184,43 @@ class TrainRecipe:
     disk: DiskType = "float32"
 
     def __post_init__(self) -> None:
-        if not self.name or self.name.startswith(".") or set(self.name) & set("/\\\0"):
-            raise ConfigError(f"name is {self.name!r}; it names a folder. Use letters, digits and hyphens.")
+        check_name(self.name)
         if self.method not in METHODS:
             raise ConfigError(f"method is {self.method!r}{_near(self.method, METHODS)}. Known: {', '.join(METHODS)}.")
         self.method_config()
         _require(bool(self.train), "train", self.train, "at least one source, [[train]]")
         for name in ("epochs", "batch_size", "accumulation", "evaluations"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("weight_decay", "clip", "patience", "seed"):
+        for name in ("weight_decay", "clip", "patience", "seed", "frozen_layers"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("lr", "head_lr"):
             value = getattr(self, name)
-            _require(value is None or 0 < value < 1, name, value, "above 0 and below 1")
+            allowed = "above 0 and below 1: 1e-5 to 1e-4 for an encoder, up to 1e-3 for a head alone"
+            _require(value is None or 0 < value < 1, name, value, allowed)
         _require(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
         _require(0 <= self.warmup < 1, "warmup", self.warmup, "in [0, 1), a share of the steps")
         allowed = ("auto", *PRECISIONS)
         _require(self.precision in allowed, "precision", self.precision, f"one of {', '.join(allowed)}")
         self._check_combinations()
+        self._check_sources()
 
     def _check_combinations(self) -> None:
         if self.loss.contrasts and self.batching == "rows":
             raise ConfigError('infonce and quadruplet compare two conditions. Set batching = "pairs".')
+        if self.frozen_layers and self.tuning != "layers":
+            raise ConfigError(f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".')
+        if self.init and self.tuning == "lora":
+            raise ConfigError(
+                f"init is {self.init!r}, but adapters of a checkpoint change the pretrained encoder only. Set "
+                'tuning = "layers", "full" or "frozen".'
+            )
         if self.batching == "pairs" and self.batch_size % 2:
             raise ConfigError(f"batch_size is {self.batch_size}; pairs of rows need an even number.")
+        if self.loss.plain and (self.method == "cross-encoder" or self.tuning == "frozen"):
+            raise ConfigError(
+                "loss.plain keeps what an encoder gives for a sentence alone. A cross-encoder gives nothing there, and "
+                "a frozen encoder cannot change: set loss.plain = 0."
+            )
         if self.teacher and not self.loss.teacher:
             raise ConfigError(f"teacher is {list(self.teacher)}, but loss.teacher is 0. Give it a weight.")
         if not self.validation and (self.keep == "best" or self.patience):
@@ -204,6 +229,15 @@ class TrainRecipe:
             )
         if self.patience and self.keep != "best":
             raise ConfigError('patience needs keep = "best".')
+
+    def _check_sources(self) -> None:
+        if any(source.draws > 1 for source in self.train) and self.batching != "blocks":
+            raise ConfigError('draws of a source needs batching = "blocks": single pairs are drawn once.')
+        if self.method != "cross-encoder" and any(source.name == "scenes-plain" for source in self.train):
+            raise ConfigError(
+                "Rows without a condition (scenes-plain) are for a cross-encoder. An encoder of single sentences keeps "
+                "what it gives without a condition by loss.plain, for instance --set loss.plain=5."
+            )
 
     def method_config(self) -> Any:  # noqa: ANN401 (one config class per method)
         """Build the settings of the method.
@@ -230,10 +264,15 @@ def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> Trai
     Raises:
         ConfigError: If a key is unknown or missing, or a value is not allowed.
     """
-    content = _plain(content)
-    for text in overrides:
-        _override(content, text)
-    return build(TrainRecipe, content, "")
+    return build(TrainRecipe, override(content, overrides), "")
+
+
+def override(content: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+    """Give a copy of a table with keys changed as `from_dict` says."""
+    changed = _plain(content)
+    for text in texts:
+        _override(changed, text)
+    return changed
 
 
 def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> TrainRecipe:
@@ -246,16 +285,31 @@ def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> TrainRecipe:
     Raises:
         ConfigError: If the file cannot be read, or a key or value is wrong.
     """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. Recipes lie in assets/recipes.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+    content = read_toml(path)
     try:
         return from_dict(content, overrides)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read the table of a file; raises ConfigError if there is none in it."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. Recipes lie in assets/recipes.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+
+
+def check_name(name: str) -> None:
+    """Check the name of a model, which becomes that of a folder.
+
+    Raises:
+        ConfigError: If it cannot be one.
+    """
+    if not name or name.startswith(".") or set(name) & set("/\\\0"):
+        raise ConfigError(f"name is {name!r}; it names a folder. Use letters, digits and hyphens.")
 
 
 def build(cls: type[T], table: object, place: str) -> T:
@@ -278,7 +332,7 @@ def build(cls: type[T], table: object, place: str) -> T:
             raise ConfigError(f"Unknown key {prefix}{key}{_near(key, known)}. Known: {', '.join(known)}.")
     for key, item in known.items():
         if key not in table and item.default is MISSING and item.default_factory is MISSING:
-            raise ConfigError(f"Key {prefix}{key} is missing.")
+            raise ConfigError(f"Key {prefix}{key} is missing. The recipes in assets/recipes show how it is written.")
     return cls(**{key: _convert(value, hints[key], f"{prefix}{key}") for key, value in table.items()})
 
 

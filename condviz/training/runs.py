@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from condviz.checkpoints import MANIFEST, read_manifest
+from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError
 from condviz.training.recipes import TrainRecipe
 
 Report = Callable[[Mapping[str, Any]], None]
 """Told each record of the log; may raise to stop the training."""
+COMPLETE = "complete"
+"""Empty file that is put into a saved state last: without it, the program was killed while it wrote."""
 
 
 class Run:
@@ -22,27 +25,30 @@ class Run:
     Args:
         out: Folder of the checkpoint.
         recipe: What is trained.
+        folder: Where states and log go; None takes `.NAME.run` beside the checkpoint.
 
     Attributes:
         folder: The folder.
         log: One JSON object per line: "event" is "start", "step", "evaluation" or "end".
     """
 
-    def __init__(self, out: Path, recipe: TrainRecipe) -> None:
+    def __init__(self, out: Path, recipe: TrainRecipe, folder: Path | None = None) -> None:
         self.out, self.recipe = out, recipe
-        self.folder = out.parent / f".{out.name}.run"
+        self.folder = out.parent / f".{out.name}.run" if folder is None else folder
         self.log = self.folder / "log.jsonl"
         self._recipe = self.folder / "recipe.json"
 
     def is_finished(self) -> bool:
-        """Tell whether the checkpoint is there and comes from this very recipe."""
+        """Tell whether the checkpoint is there and comes from this very recipe, wherever its tables lie."""
         if not (self.out / MANIFEST).is_file():
             return False
-        return read_manifest(self.out)["training"].get("recipe") == self.recipe.to_dict()
+        stored = read_manifest(self.out)["training"].get("recipe")
+        # Both are made shareable, as older checkpoints hold whole paths.
+        return isinstance(stored, dict) and shareable(stored) == shareable(self.recipe.to_dict())
 
     def last_state(self) -> Path | None:
         """Give the newest saved state that is complete."""
-        states = [path for path in self.folder.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
+        states = [path for path in self.folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
         return max(states, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def find_state(self, *, resume: bool) -> Path | None:
@@ -76,6 +82,19 @@ class Run:
         self.folder.mkdir(parents=True)
         self._recipe.write_text(json.dumps(self.recipe.to_dict(), indent=2) + "\n", encoding="utf-8")
 
+    def mend(self) -> None:
+        """Remove what a killed program left half written: states, and the last line of the log."""
+        for path in self.folder.glob("checkpoint-*"):
+            if not (path / COMPLETE).is_file():
+                shutil.rmtree(path)
+        if self.log.is_file():
+            whole, newline, _ = self.log.read_bytes().rpartition(b"\n")
+            self.log.write_bytes(whole + newline)
+
+    def complete(self, state: Path) -> None:
+        """Mark a saved state as whole."""
+        (state / COMPLETE).touch()
+
     def write(self, record: Mapping[str, Any]) -> None:
         """Add a record to the log."""
         with self.log.open("a", encoding="utf-8") as file:
@@ -83,9 +102,8 @@ class Run:
 
     def close(self) -> None:
         """Remove the saved states of a finished training; recipe and log stay."""
-        for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
+        for path in self.folder.glob("*/"):
+            shutil.rmtree(path)
 
     def _check_recipe(self) -> None:
         try:
@@ -100,6 +118,33 @@ class Run:
                 f"{self.folder} was begun with another recipe: {', '.join(changed)} differ. Take the same recipe, or "
                 "delete that folder to begin again."
             )
+
+
+def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a recipe as a checkpoint keeps it, which may be published: without folders of this machine.
+
+    The encoder alone keeps its folder, since the checkpoint is loaded with it.
+
+    Args:
+        recipe: As `TrainRecipe.to_dict` gives it.
+    """
+    sources = {
+        part: [{**source, "path": shareable_path(source["path"])} for source in recipe.get(part, ())]
+        for part in ("train", "validation")
+    }
+    models = {
+        "init": shareable_path(recipe.get("init", "")),
+        "teacher": list(map(shareable_path, recipe.get("teacher", ()))),
+    }
+    return {**recipe, **sources, **models}
+
+
+def shareable_path(path: str) -> str:
+    """Give a whole path as one below the folder of the corpora, or else as the name of the file; others as they are."""
+    if not Path(path).is_absolute():
+        return path
+    whole, folder = Path(path).resolve(), corpora.data_folder().resolve()
+    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else whole.name
 
 
 def _is_empty(folder: Path) -> bool:

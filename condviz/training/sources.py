@@ -10,8 +10,9 @@ from pathlib import Path
 
 from condviz.data import corpora
 from condviz.data.tables import read_pairs
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.training.recipes import Source
+from condviz.types import Pair
 
 TABLE = "csv"
 """Name of the source that reads any table with the columns of C-STS; the others are those of `condviz.data.corpora`."""
@@ -26,6 +27,7 @@ class Example:
         label: Rating, 1 (different) to 5 (same).
         group: Rows with the same group are one sentence pair under different conditions; unique across sources.
         teacher: Score of a teacher, about 0 to 1; None where there is none.
+        block: Rows of the same block go into one batch; "" where rows come singly.
     """
 
     sentence1: str
@@ -34,6 +36,7 @@ class Example:
     label: float
     group: str
     teacher: float | None = None
+    block: str = ""
 
     @property
     def target(self) -> float:
@@ -60,6 +63,30 @@ def load_source(source: Source) -> list[Example]:
     ]
 
 
+def load_blocks(source: Source, sentences: int) -> list[Example]:
+    """Give the rows of a source in blocks of so many sentences, drawn `source.draws` times.
+
+    Raises:
+        ConfigError: If the source is a table, which has no tags to build blocks from.
+        DataError: As `load_source`.
+    """
+    if source.name == TABLE:
+        raise ConfigError(f'{source.path}: a table cannot be divided into blocks. Set batching = "pairs".')
+    rows = []
+    for seed in range(source.seed, source.seed + source.draws):
+        blocks = corpora.build_blocks(source.name, source.split, sentences=sentences, seed=seed)
+        for number, block in enumerate(blocks):
+            place = f"{source.name} {source.split} {seed}"
+            rows += [
+                Example(
+                    row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}", None,
+                    f"{place} block {number}",
+                )
+                for row in block
+            ]  # fmt: skip
+    return rows
+
+
 def digest(rows: Sequence[Example]) -> str:
     """Give the SHA-256 of rows, in their order."""
     content = hashlib.sha256()
@@ -69,20 +96,20 @@ def digest(rows: Sequence[Example]) -> str:
 
 
 def _read_table(source: Source) -> list[Example]:
-    """Read a table; rows without a label are left out, and a column "teacher" is taken over."""
-    path = _find(source.path)
+    """Read a table; a column "teacher" is taken over, rows without a label and repeated rows are left out."""
+    path = find_table(source.path)
     table = read_pairs(path)
     column = table.columns.index("teacher") if "teacher" in table.columns else None
-    rows = []
+    rows: dict[Pair, Example] = {}
     for number, (pair, cells) in enumerate(zip(table.pairs, table.rows, strict=True), start=1):
-        if pair.label is None:
+        if pair.label is None or pair in rows:
             continue
         group = json.dumps([source.path, pair.sentence1, pair.sentence2])
         row = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group)
         if column is not None and cells[column].strip():
             row = replace(row, teacher=_teacher(path, number, cells[column]))
-        rows.append(row)
-    return rows
+        rows[pair] = row
+    return list(rows.values())
 
 
 def _teacher(path: Path, number: int, cell: str) -> float:
@@ -92,8 +119,12 @@ def _teacher(path: Path, number: int, cell: str) -> float:
         raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
 
 
-def _find(path: str) -> Path:
-    """Find a file in the current folder or in that of the corpora."""
+def find_table(path: str) -> Path:
+    """Find a file in the current folder or in that of the corpora.
+
+    Raises:
+        DataError: If it is in neither.
+    """
     places = (Path(path), corpora.data_folder() / path)
     found = next((place for place in places if place.is_file()), None)
     if found is None:

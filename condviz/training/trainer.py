@@ -17,16 +17,19 @@ import numpy as np
 import torch
 
 from condviz import checkpoints
-from condviz.errors import require
+from condviz.errors import TrainingError, TrainingStopped, require
+from condviz.evaluation.cards import write_card
+from condviz.evaluation.scoreboard import Board
 from condviz.methods import ConditionalScorer
 from condviz.registry import CHECKPOINTS, load
 from condviz.training.batching import make_units
-from condviz.training.loop import Loop, TrainingError, columns
+from condviz.training.loop import Loop, Probe, Steer, columns
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import Source, TrainRecipe
-from condviz.training.runs import Report, Run
-from condviz.training.sources import Example, digest, load_source
-from condviz.training.tuning import build_model, is_fitted
+from condviz.training.runs import Report, Run, shareable, shareable_path
+from condviz.training.sources import TABLE, Example, digest, load_source
+from condviz.training.survey import load_rows
+from condviz.training.tuning import build_model, is_fitted, load_pretrained
 from condviz.version import __version__
 
 CHECKED_ROWS = 8
@@ -42,6 +45,9 @@ def train(
     resume: bool = False,
     device: str = "auto",
     report: Report | None = None,
+    folder: Path | None = None,
+    steer: Steer | None = None,
+    probes: Sequence[Probe] = (),
 ) -> Path:
     """Train a model.
 
@@ -51,6 +57,9 @@ def train(
         resume: Go on with an interrupted training of the same recipe. A finished one is left as it is.
         device: "auto", "cpu", "cuda" or "mps".
         report: Told each record of the log; may raise to stop. What is saved by then stays.
+        folder: Where states and log are kept; None takes a hidden folder beside `out`.
+        steer: Asked after each step whether to go on, to save, or to save and stop.
+        probes: Pairs whose scores are noted at the start and at each evaluation.
 
     Returns:
         The checkpoint: loaded again and compared with the trained model on 8 rows.
@@ -60,24 +69,29 @@ def train(
         DataError: If a source is missing or has no usable rows.
         CheckpointError: If the encoder cannot be found, or `out` is something else.
         TrainingError: If the loss is no longer a number, or the checkpoint scores differently.
+        TrainingStopped: If `steer` stopped it.
         MissingExtraError: If a package for training is not installed.
     """
     require("accelerate", "train")
-    run = Run(CHECKPOINTS / recipe.name if out is None else Path(out).absolute(), recipe)
+    run = Run(CHECKPOINTS / recipe.name if out is None else Path(out).absolute(), recipe, folder)
     if resume and run.is_finished():
+        run.close()
         return run.out
     state = run.find_state(resume=resume)
-    train_parts, validation_parts = (
-        [load_source(source) for source in part] for part in (recipe.train, recipe.validation)
-    )
+    train_parts = [load_rows(source, recipe) for source in recipe.train]
+    validation_parts = [load_source(source) for source in recipe.validation]
     validation = [row for part in validation_parts for row in part]
     data = _describe([*recipe.train, *recipe.validation], [*train_parts, *validation_parts])
     units = [make_units(_with_teacher(part, recipe, device), recipe.batching) for part in train_parts]
     model = build_model(recipe)
-    wrapped = TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen")
-    loop = Loop(wrapped, recipe, run, parts=units, validation=validation, device=device, report=report)
+    pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
+    wrapped = TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
+    options = {"device": device, "report": report, "steer": steer, "probes": probes}
+    loop = Loop(wrapped, recipe, run, parts=units, validation=validation, **options)
     started = time.time()
     _work(loop, wrapped, state, [row for part in train_parts for row in part])
+    if loop.stopped:
+        raise TrainingStopped(f"Stopped after step {loop.state.global_step} of {loop.state.max_steps}, which is saved.")
     metrics = loop.validate() if validation else {}
     if loop.is_world_process_zero():
         seconds = round(time.time() - started, 1)
@@ -93,6 +107,8 @@ def _work(loop: Loop, model: TrainingModel, state: Path | None, rows: Sequence[E
     loop.accelerator.wait_for_everyone()  # all have looked for a state
     if loop.is_world_process_zero() and state is None:
         loop.run_folder.begin()
+    elif loop.is_world_process_zero():
+        loop.run_folder.mend()
     loop.accelerator.wait_for_everyone()
     sentences1, sentences2, conditions = columns(rows)
     texts = sentences1 + sentences2, conditions * 2
@@ -118,7 +134,13 @@ def _with_teacher(rows: list[Example], recipe: TrainRecipe, device: str) -> list
 
 def _describe(sources: Sequence[Source], parts: Sequence[Sequence[Example]]) -> list[dict[str, Any]]:
     return [
-        {"source": source.name, "split": source.split, "path": source.path, "rows": len(rows), "sha256": digest(rows)}
+        {
+            "source": source.name,
+            "split": "" if source.name == TABLE else source.split,
+            "path": shareable_path(source.path),
+            "rows": len(rows),
+            "sha256": digest(rows),
+        }
         for source, rows in zip(sources, parts, strict=True)
     ]
 
@@ -137,7 +159,7 @@ def _save(
     """
     recipe, device = loop.recipe, loop.args.device.type
     training = {
-        "recipe": recipe.to_dict(),
+        "recipe": shareable(recipe.to_dict()),
         "seed": recipe.seed,
         **facts,
         "steps": loop.state.global_step,
@@ -159,7 +181,7 @@ def _save(
             f"The saved model scores {difference:.2g} apart from the trained one, allowed is {TOLERANCE[recipe.disk]}. "
             f'It is left in {tried}; {loop.run_folder.out} was not written. Try disk = "float32".'
         )
-    checkpoints.save(model, loop.run_folder.out, **options)
+    write_card(checkpoints.save(model, loop.run_folder.out, **options), Board())
 
 
 def _versions() -> dict[str, str]:

@@ -12,6 +12,7 @@ from condviz.cache import EmbeddingCache
 from condviz.errors import ConfigError, require
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.pretrained import load_backbone
+from condviz.registry import load
 from condviz.training.recipes import Lora, TrainRecipe
 
 START_SCALE = 0.1
@@ -28,14 +29,16 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
 
     Raises:
         ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
-        CheckpointError: If the encoder cannot be found.
+        CheckpointError: If the encoder, or the model that it is taken from, cannot be found.
         MissingExtraError: If adapters are asked for and peft is not installed.
     """
-    backbone = load_backbone(recipe.backbone, revision=recipe.revision, device="cpu", precision="float32", shared=False)
+    backbone = load_pretrained(recipe)
     torch.manual_seed(recipe.seed)
     model = METHODS[recipe.method](backbone, recipe.method_config())
     if recipe.start == "identity":
         start_as_identity(model)
+    if recipe.init:
+        _take_over(model, recipe.init)
     _prepare(backbone, recipe)
     if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
@@ -43,6 +46,32 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
             'Use tuning = "lora" or "full".'
         )
     return model
+
+
+def load_pretrained(recipe: TrainRecipe, device: str = "cpu") -> Backbone:
+    """Load the encoder of a recipe anew, shared with nobody, in float32.
+
+    Raises:
+        CheckpointError: If it cannot be found.
+    """
+    return load_backbone(recipe.backbone, revision=recipe.revision, device=device, precision="float32", shared=False)
+
+
+def _take_over(model: ConditionalScorer, name: str) -> None:
+    """Give a model the encoder that another one has trained, and its head, if it fits.
+
+    Raises:
+        ConfigError: If that model has another encoder.
+    """
+    trained, backbone = load(name, device="cpu", precision="float32"), model.backbone
+    if (trained.backbone.name, trained.backbone.revision) != (backbone.name, backbone.revision):
+        raise ConfigError(
+            f"init is {name!r}, a trained {trained.backbone.name} ({trained.backbone.revision}), and the recipe's "
+            f"backbone is {backbone.name} ({backbone.revision}). They have to be the same."
+        )
+    backbone.model.load_state_dict(trained.backbone.model.state_dict())
+    if (trained.name, trained.method_config) == (model.name, model.method_config):
+        model.load_state_dict(trained.head_state(), strict=False)
 
 
 def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
@@ -54,13 +83,25 @@ def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
     if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
     if recipe.tuning == "layers":
-        for module in backbone.model.modules():
-            if isinstance(module, nn.Embedding):
-                module.requires_grad_(False)
+        _freeze_lowest(backbone, recipe.frozen_layers)
     if recipe.tuning == "frozen":
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
     if recipe.tuning == "lora":
         add_adapters(backbone.model, recipe.lora)
+
+
+def _freeze_lowest(backbone: Backbone, layers: int) -> None:
+    """Leave the embeddings and the lowest layers as they are."""
+    for module in backbone.model.modules():
+        if isinstance(module, nn.Embedding):
+            module.requires_grad_(False)
+    if not layers:
+        return
+    blocks = backbone.layers.blocks
+    if layers > len(blocks):
+        raise ConfigError(f"frozen_layers is {layers}, but {backbone.name} has {len(blocks)} layers.")
+    for block in blocks[:layers]:
+        block.requires_grad_(False)
 
 
 def is_fitted(model: ConditionalScorer) -> bool:

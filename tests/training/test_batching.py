@@ -105,3 +105,20 @@ def test_units_of_several_sources_stand_one_after_the_other() -> None:
     rows = [Example("a", "b", condition, 3, "g") for condition in "xyz"]
     units = Units([make_units(rows[:1], "rows"), make_units(rows[1:], "rows")])
     assert [units[i][0].condition for i in range(len(units))] == ["x", "y", "z"]
+
+
+def test_a_block_is_one_unit_of_highs_and_then_lows() -> None:
+    rows = [
+        Example("a", "b", f"{block}{pair}{label}", label, f"{block}{pair}", block=block)
+        for block, pairs in (("x", 3), ("y", 1))
+        for pair in range(pairs)
+        for label in (1, 5)
+    ]
+    units = make_units(rows, "blocks")
+    assert [[row.condition for row in unit] for unit in units] == [
+        ["x05", "x15", "x25", "x01", "x11", "x21"],
+        ["y05", "y01"],
+    ]
+    made = collate(units)
+    assert made["batch"].conditions == ("x05", "x15", "x25", "y05", "x01", "x11", "x21", "y01")
+    assert made["labels"].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]

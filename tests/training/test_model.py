@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import normalize
 
 from condviz.errors import ConfigError
 from condviz.training.batching import Batch, collate, make_units
@@ -14,7 +17,7 @@ from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import Loss, TrainRecipe
 from condviz.training.sources import load_source
-from condviz.training.tuning import build_model, parameter_groups
+from condviz.training.tuning import build_model, load_pretrained, parameter_groups
 from tests.tiny import encoded_rows
 from tests.training.toy import toy_recipe
 
@@ -61,6 +64,30 @@ def test_a_batch_scores_as_its_rows_do(tmp_path: Path, method: str, config: dict
     torch.testing.assert_close(together["scores"], torch.from_numpy(scored), rtol=1e-4, atol=1e-5)
     loss = mean_squared_error(alone, inputs["labels"]) + info_nce(alone, temperature=1.5)
     torch.testing.assert_close(together["loss"], loss, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "config"), [row for row in SETTINGS if row[0] != "cross-encoder"], ids=str)
+def test_similarity_without_a_condition_is_kept(tmp_path: Path, method: str, config: dict) -> None:
+    recipe = toy_recipe(tmp_path, method, config=config, loss={"mse": 1.0, "infonce": 1.0, "plain": 3.0})
+    model = TrainingModel(build_model(recipe), recipe.loss, frozen=False, pretrained=load_pretrained(recipe)).eval()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for value in model.method.backbone.parameters():
+            value.add_(0.05 * torch.randn_like(value))
+    model.train().eval()  # forgets the identity of the weights
+    inputs = batch(recipe)
+    sentences = list(dict.fromkeys([*inputs["batch"].sentences1, *inputs["batch"].sentences2]))
+    left, right = ([row[side] for row in itertools.product(sentences, repeat=2)] for side in (0, 1))
+    with torch.no_grad():
+        kept = model(**inputs)["loss"]
+        model.loss = replace(recipe.loss, plain=0.0)
+        rest = model(**inputs)["loss"]
+    texts = [(sentence,) for sentence in sentences]
+    vectors = load_pretrained(recipe).encode(texts, pooling=recipe.method_config().pooling)
+    before = (normalize(vectors) @ normalize(vectors).T).flatten()
+    distance = (torch.from_numpy(model.method.score_unconditional(left, right)) - before).square().mean()
+    assert distance > 1e-4
+    torch.testing.assert_close(kept - rest, 3 * distance, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(("method", "config"), HEADS, ids=str)

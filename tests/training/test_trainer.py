@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from condviz import checkpoints, cli
+from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.training import model as model_module
 from condviz.training import trainer as trainer_module
@@ -21,6 +22,7 @@ from condviz.training.batching import collate, make_units
 from condviz.training.loop import Loop, TrainingError
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import Source, TrainRecipe
+from condviz.training.runs import shareable, shareable_path
 from condviz.training.sources import load_source
 from condviz.training.trainer import train
 from tests.tiny import CONDITIONS, SENTENCES
@@ -88,7 +90,7 @@ def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
     folder = train(recipe, tmp_path / "toy", device="cpu", report=records.append)
     manifest = checkpoints.read_manifest(folder)
     training = manifest["training"]
-    assert training["recipe"] == recipe.to_dict()
+    assert training["recipe"] == shareable(recipe.to_dict())
     assert [(part["source"], part["rows"], len(part["sha256"])) for part in training["data"]] == [("csv", 24, 64)] * 2
     assert training["steps"] == 6
     assert training["best_step"] in (3, 6)
@@ -142,14 +144,61 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) 
     assert np.abs(scores[0] - trainer_module.build_model(recipe).eval().score(*ROWS)).max() > 0.05
 
 
+def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
+    folder = train(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy", device="cpu")
+    changed = set(load_file(folder / checkpoints.WEIGHTS))
+    assert any("layer.1." in name for name in changed)
+    assert not any("layer.0." in name or ".embeddings.word" in name for name in changed)
+    with pytest.raises(ConfigError, match=r"frozen_layers is 99, but .* has 3 layers"):
+        trainer_module.build_model(quick(tmp_path, tuning="layers", frozen_layers=99))
+
+
+def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> None:
+    first = train(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first", device="cpu")
+    model = trainer_module.build_model(quick(tmp_path, "csr", tuning="layers", init=str(first)))
+    torch.testing.assert_close(model.backbone.model.state_dict(), load(first).backbone.model.state_dict())
+    assert any(value.requires_grad for value in model.backbone.parameters())
+    plain = trainer_module.build_model(quick(tmp_path, "csr", tuning="layers")).eval().score(*ROWS)
+    assert np.abs(model.eval().score(*ROWS) - plain).max() > 1e-3
+    with pytest.raises(ConfigError, match=r"adapters of a checkpoint.*layers"):
+        quick(tmp_path, tuning="lora", init=str(first))
+
+
+def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
+    settings = {"tuning": "frozen", "config": {"rank": 4}, "lr": 1e-2, "epochs": 1}
+    first = train(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first", device="cpu")
+    before = load(first).score(*ROWS)
+    for changes, equal in (({}, True), ({"config": {"rank": 8}}, False)):
+        recipe = quick(tmp_path, "hyper-cl", **settings | changes, init=str(first))
+        scores = trainer_module.build_model(recipe).eval().score(*ROWS)
+        assert np.allclose(scores, before, atol=1e-5) == equal
+
+
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     recipe = quick(tmp_path, epochs=1)
     folder = train(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
     time = (folder / checkpoints.WEIGHTS).stat().st_mtime_ns
     train(recipe, folder, device="cpu", resume=True)
     assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
+    manifest = checkpoints.read_manifest(folder)
+    manifest["training"]["recipe"] = recipe.to_dict()  # as older versions kept it: with whole paths
+    (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    train(recipe, folder, device="cpu", resume=True)
+    assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
     train(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
     assert checkpoints.read_manifest(folder)["training"]["seed"] == 1
+
+
+def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = quick(tmp_path, epochs=1)
+    folder = train(recipe, tmp_path / "toy", device="cpu")
+    for name in (checkpoints.MANIFEST, checkpoints.CARD):
+        content = (folder / name).read_text(encoding="utf-8")
+        assert "rows.csv" in content
+        assert str(tmp_path) not in content.replace(recipe.backbone, "")
+    monkeypatch.setenv(corpora.VARIABLE, str(tmp_path.parent))
+    assert shareable_path(f"{tmp_path}/rows.csv") == f"{tmp_path.name}/rows.csv"
+    assert shareable_path("rows.csv") == "rows.csv"
 
 
 def test_another_recipe_does_not_go_on_from_a_state(tmp_path: Path) -> None:

@@ -1,0 +1,211 @@
+"""How well models follow conditions on the corpora that this project can test on: the scenes, and reviews.
+
+Every part is cut to a fixed number of sentence pairs, so that a model takes a minute or two on two cores. Which ones
+depends on a hash of their sentences: a pair that is chosen stays chosen when others are added, and two parts with the
+same sentences get the same pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from condviz.backbone import Progress
+from condviz.data import corpora
+from condviz.data.scene_pairs import RatedPair
+from condviz.errors import ConfigError
+from condviz.evaluation.csts import Metric, agreement
+from condviz.evaluation.scoreboard import PARTS, PLAIN, Figure, Group, ModelScores, Part, PartScores, Sample
+from condviz.methods.base import ConditionalScorer
+from condviz.types import Pair
+from condviz.version import __version__
+
+PAIRS = 500
+MIN_ROWS = 10
+"""Aspects and domains with fewer rows get no figures of their own."""
+LIBRARIES = ("torch", "transformers")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows of one part that models are scored on, the two of a sentence pair side by side."""
+
+    part: Part
+    rows: tuple[RatedPair, ...]
+    sample: Sample
+
+
+def choose(name: str, *, pairs: int = PAIRS, seed: int = 0, folder: Path | None = None) -> Chosen:
+    """Build a part and choose its rows.
+
+    Args:
+        name: Key of `PARTS`.
+        pairs: Sentence pairs at most.
+        seed: Decides the pairs that are built, and which of them are chosen.
+        folder: Folder of the corpora that are not part of this project; None takes that of `corpora`.
+
+    Raises:
+        ConfigError: If there is no such part, or `pairs` is too small to be resampled.
+        DataError: If files are missing or damaged, or no pair is left.
+    """
+    if name not in PARTS:
+        raise ConfigError(f"There is no part {name!r} of the benchmark. There are: {', '.join(PARTS)}.")
+    if pairs < MIN_ROWS:
+        raise ConfigError(f"A part needs at least {MIN_ROWS} sentence pairs, got {pairs}. {PAIRS} is usual.")
+    part = PARTS[name]
+    rows = corpora.build(part.corpus, part.split, seed=seed, folder=folder)
+    kept = _limit(rows, pairs, seed)
+    sample = Sample(digest(kept), rows=len(kept), pairs=len(kept) // 2, available=len(rows) // 2, seed=seed)
+    return Chosen(part, tuple(kept), sample)
+
+
+def digest(rows: Sequence[RatedPair]) -> str:
+    """Give the identity of rows, 16 hex digits: texts, conditions and ratings in their order."""
+    told = [(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+def measure(
+    model: ConditionalScorer,
+    chosen: Chosen,
+    *,
+    baseline: ConditionalScorer | None = None,
+    resamples: int = 1000,
+    progress: Progress | None = None,
+) -> PartScores:
+    """Score the rows of one part and compare with their ratings.
+
+    Args:
+        model: A loaded model. Plain similarity is what it gives without a condition, as in Compare.
+        chosen: The rows.
+        baseline: An encoder that does not read conditions, to compare plain similarity with.
+        resamples: Of the bootstrap; 0 for no intervals.
+        progress: Told (done, total) of the encodings that are not in the cache.
+
+    Raises:
+        ConfigError: If `resamples` is negative.
+    """
+    if resamples < 0:
+        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. 1000 is usual.")
+    is_plain = chosen.part.name == PLAIN
+    scores = _plain_scores(model, chosen.rows) if is_plain else _scores(model, chosen.rows, progress)
+    found = agreement(_numbered(chosen.rows), scores, resamples=resamples, seed=chosen.sample.seed)
+    reference = None
+    if is_plain and baseline is not None:
+        compared = agreement(_numbered(chosen.rows), _plain_scores(baseline, chosen.rows), resamples=0, seed=0)
+        reference = _rounded(compared.spearman.value)
+    return PartScores(
+        digest=chosen.sample.digest,
+        rows=found.n,
+        pairs=found.accuracy.pairs,
+        resamples=resamples,
+        spearman=_figure(found.spearman),
+        pearson=_figure(found.pearson),
+        pair_accuracy=_figure(found.ties_wrong),
+        equal_scores=found.accuracy.equal_similarities,
+        baseline=reference,
+        groups={} if is_plain else _all_groups(chosen.rows, scores),
+    )
+
+
+def describe(model: ConditionalScorer, parts: dict[str, PartScores]) -> ModelScores:
+    """Put the scores of a model together with what identifies it."""
+    return ModelScores(
+        weights=model.weights_hash,
+        precision=str(model.backbone.dtype).removeprefix("torch."),
+        trained=model.info.trained,
+        # Without the build, "+cpu": that is the machine's.
+        versions={"condviz": __version__, **{name: version(name).partition("+")[0] for name in LIBRARIES}},
+        parts=parts,
+    )
+
+
+def _limit(rows: Sequence[RatedPair], pairs: int, seed: int) -> list[RatedPair]:
+    """Keep the pairs whose sentences have the smallest hashes, in the order of these."""
+
+    def rank(pair: tuple[RatedPair, RatedPair]) -> str:
+        texts = "\n".join(sorted((pair[0].sentence1, pair[0].sentence2)))
+        return hashlib.sha256(f"{seed}\n{texts}".encode()).hexdigest()
+
+    both = sorted(zip(rows[::2], rows[1::2], strict=True), key=rank)
+    return [row for pair in both[:pairs] for row in pair]
+
+
+def _scores(model: ConditionalScorer, rows: Sequence[RatedPair], progress: Progress | None) -> np.ndarray:
+    columns = ([getattr(row, name) for row in rows] for name in ("sentence1", "sentence2", "condition"))
+    return model.score(*columns, progress=progress)
+
+
+def _plain_scores(model: ConditionalScorer, rows: Sequence[RatedPair]) -> np.ndarray:
+    return model.score_unconditional([row.sentence1 for row in rows], [row.sentence2 for row in rows])
+
+
+def _numbered(rows: Sequence[RatedPair]) -> list[Pair]:
+    """Let the number stand for the sentences: what belongs together is known, also where the second ones differ."""
+    # Without a condition it is the second sentence that tells the two rows apart.
+    return [Pair(str(row.pair), "", row.condition or row.sentence2, float(row.label)) for row in rows]
+
+
+def _all_groups(rows: Sequence[RatedPair], scores: np.ndarray) -> dict[str, dict[str, Group]]:
+    kinds = {"aspect": _aspects, "domain": _domains}
+    return {kind: groups for kind, names in kinds.items() if (groups := _groups(rows, scores, names))}
+
+
+def _aspects(row: RatedPair) -> set[str]:
+    """Give the shared aspect of a row; those of single families are too many."""
+    return set() if ":" in row.aspect else {row.aspect}
+
+
+def _domains(row: RatedPair) -> set[str]:
+    """Give the collections that the sentences are from, "sport" for sport-001.
+
+    The domains that families name themselves are several hundred, with a handful of rows each.
+    """
+    return {family.rpartition("-")[0] for family in (row.family1, row.family2)}
+
+
+def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Callable[[RatedPair], set[str]]) -> dict[str, Group]:
+    """Give the figures of every group that is large enough, in alphabetical order; none where there is only one."""
+    members: dict[str, list[int]] = defaultdict(list)
+    partners: dict[int, list[int]] = defaultdict(list)
+    for index, row in enumerate(rows):
+        partners[row.pair].append(index)
+        for name in names(row):
+            members[name].append(index)
+    return {
+        name: _group(rows, scores, members[name], partners)
+        for name in sorted(members)
+        if len(members) > 1 and len(members[name]) >= MIN_ROWS
+    }
+
+
+def _group(rows: Sequence[RatedPair], scores: np.ndarray, own: Sequence[int], partners: dict[int, list[int]]) -> Group:
+    """Take the correlation over a group's own rows, and the order of conditions over the pairs that these are in."""
+    numbers = dict.fromkeys(rows[index].pair for index in own)
+    both = [index for number in numbers for index in partners[number]]
+    among, within = (
+        agreement(_numbered([rows[index] for index in indices]), scores[indices], resamples=0, seed=0)
+        for indices in (own, both)
+    )
+    return Group(
+        rows=len(own),
+        pairs=len(numbers),
+        spearman=_rounded(among.spearman.value),
+        pair_accuracy=_rounded(within.ties_wrong.value),
+    )
+
+
+def _figure(metric: Metric) -> Figure:
+    return Figure(*map(_rounded, (metric.value, metric.low, metric.high)))
+
+
+def _rounded(value: float | None) -> float | None:
+    """Keep two digits: more would differ between machines."""
+    return None if value is None else round(float(value), 2)

@@ -1,0 +1,258 @@
+"""Stored scores of models on the corpora that this project can test on: read and written here, without torch or scipy.
+
+The page and the README show them; `condviz benchmark models` measures them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from condviz.data.files import write_text
+from condviz.errors import DataError
+from condviz.paths import ASSETS
+
+BENCHMARK = ASSETS / "benchmark.json"
+FORMAT = 1
+"""Version of the file; raised when older code could not read it."""
+PLAIN = "plain"
+_ADVICE = "Remove it, and run: python -m condviz benchmark models"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What models are tested on.
+
+    Attributes:
+        name: What the command takes and the file holds.
+        title: Heading of its column.
+        about: What is new in it, or what it is.
+        corpus, split: What `condviz.data.corpora.build` takes.
+    """
+
+    name: str
+    title: str
+    about: str
+    corpus: str
+    split: str
+
+
+PARTS: Mapping[str, Part] = MappingProxyType(
+    {
+        part.name: part
+        for part in (
+            Part("test", "test", "scenes; only the sentences are new", "scenes", "test"),
+            Part(
+                "unseen_phrasings", "unseen wordings", "the pairs of test, each condition in words never trained on",
+                "scenes", "unseen_phrasings",
+            ),
+            Part(
+                "unseen_aspects", "unseen aspects", "scenes; conditions ask about what was never asked in training",
+                "scenes", "unseen_aspects",
+            ),
+            Part(
+                "own_aspects", "own aspects", "scenes; each condition fits a handful of sentences only",
+                "scenes", "own_aspects",
+            ),
+            Part(
+                "unseen_domains", "unseen domains",
+                "scenes; stage, farms, railways, museums, job advertisements: left out of training",
+                "scenes", "unseen_domains",
+            ),
+            Part("cebab", "CEBaB", "restaurant reviews, rated by what people labelled", "cebab", "test"),
+            Part("mams", "MAMS", "sentences of restaurant reviews", "mams", "test"),
+            Part("e2e", "E2E", "descriptions of invented restaurants", "e2e", "test"),
+            Part(
+                PLAIN, "plain similarity", "scenes; no condition: a paraphrase against a sentence about something else",
+                "scenes-plain", "test",
+            ),
+        )
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Which rows of a part are scored.
+
+    Attributes:
+        digest: SHA-256 of the rows, first 16 hex digits; figures with different digests cannot be compared.
+        rows: Rated rows.
+        pairs: Sentence pairs, of two rows each.
+        available: Sentence pairs that the part has.
+        seed: Decides which are built and chosen.
+    """
+
+    digest: str
+    rows: int
+    pairs: int
+    available: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure times 100 with its 95 % bootstrap interval; None where it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Figures, times 100, of the rows that ask for one aspect, or whose sentences come from one domain.
+
+    Attributes:
+        rows: How many there are.
+        pairs: Sentence pairs that have such a row.
+        spearman: Over the rows; None where it is not defined.
+        pair_accuracy: Over the pairs.
+    """
+
+    rows: int
+    pairs: int
+    spearman: float | None
+    pair_accuracy: float | None
+
+
+@dataclass(frozen=True)
+class PartScores:
+    """What one model reaches on one part.
+
+    Attributes:
+        digest: The rows, as in `Sample`.
+        rows, pairs: As in `Sample`.
+        resamples: Of the bootstrap, which draws whole sentence pairs.
+        spearman, pearson: Agreement of scores and ratings.
+        pair_accuracy: Share of the pairs whose higher rating has the strictly higher score. The two ratings of a pair
+            always differ, so CASE's two rules for equal ratings give the same.
+        equal_scores: Pairs with two equal scores; they count as wrong.
+        baseline: Spearman of the encoder without a condition on the same rows; for plain similarity only.
+        groups: "aspect" and "domain" -> name -> figures.
+    """
+
+    digest: str
+    rows: int
+    pairs: int
+    resamples: int
+    spearman: Figure
+    pearson: Figure
+    pair_accuracy: Figure
+    equal_scores: int
+    baseline: float | None = None
+    groups: Mapping[str, Mapping[str, Group]] = field(default_factory=dict)
+
+    @property
+    def blind(self) -> bool:
+        """True if the two conditions of a pair never make a difference."""
+        return self.equal_scores == self.pairs
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """What one model reaches.
+
+    Attributes:
+        weights: `weights_hash` of the model: weights and settings, the same in every precision.
+        precision: What it computed in, for instance "float32".
+        trained: As in `ModelInfo`.
+        versions: Library -> version.
+        parts: Part -> figures.
+    """
+
+    weights: str
+    precision: str
+    trained: bool
+    versions: Mapping[str, str]
+    parts: Mapping[str, PartScores] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Board:
+    """All that is stored.
+
+    Attributes:
+        samples: Part -> the rows that count now.
+        models: Name -> what was measured.
+    """
+
+    samples: Mapping[str, Sample] = field(default_factory=dict)
+    models: Mapping[str, ModelScores] = field(default_factory=dict)
+
+    def find(self, model: str, part: str) -> PartScores | None:
+        """Give the figures of a model on the rows of a part that count now, or None."""
+        scores = self.models[model].parts.get(part) if model in self.models else None
+        sample = self.samples.get(part)
+        return scores if scores is not None and sample is not None and scores.digest == sample.digest else None
+
+    def outdated(self, model: str) -> list[str]:
+        """Give the parts that a model was measured on with other rows."""
+        return [part for part in self.models[model].parts if self.find(model, part) is None]
+
+    def with_scores(self, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
+        """Put in what was measured; parts that were not measured stay if they belong to the same model and versions."""
+        old = self.models.get(name)
+        if old is not None and replace(old, parts={}) == replace(scores, parts={}):
+            scores = replace(scores, parts={**old.parts, **scores.parts})
+        return Board({**self.samples, **samples}, {**self.models, name: scores})
+
+
+def read_board(path: str | Path = BENCHMARK) -> Board:
+    """Read stored scores; an absent file gives an empty board.
+
+    Raises:
+        DataError: If the file cannot be read or was written by another version.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Board()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}. {_ADVICE}") from error
+    try:
+        if content["format"] != FORMAT:
+            raise DataError(f"{path} has format {content['format']!r}, this version reads {FORMAT}. {_ADVICE}")
+        return Board(
+            {name: Sample(**sample) for name, sample in content["samples"].items()},
+            {name: _read_model(scores) for name, scores in content["models"].items()},
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(f"{path} has not the form that this package writes ({error!r}). {_ADVICE}") from error
+
+
+def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
+    """Store scores, whole or not at all, a line for each model and part.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    samples = ",\n".join(f"  {_entry(name, asdict(sample))}" for name, sample in board.samples.items())
+    models = []
+    for name, scores in board.models.items():
+        facts = asdict(scores)
+        parts = ",\n".join(f"   {_entry(part, found)}" for part, found in facts.pop("parts").items())
+        head = json.dumps(facts, ensure_ascii=False)[1:-1]
+        models.append(f'  {json.dumps(name)}: {{{head}, "parts": {{\n{parts}\n  }}}}')
+    body = ",\n".join(models)
+    write_text(path, f'{{"format": {FORMAT},\n "samples": {{\n{samples}\n }},\n "models": {{\n{body}\n }}\n}}\n')
+
+
+def _entry(name: str, content: Mapping[str, Any]) -> str:
+    return f"{json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}"
+
+
+def _read_model(content: Mapping[str, Any]) -> ModelScores:
+    return ModelScores(**{**content, "parts": {name: _read_part(part) for name, part in content["parts"].items()}})
+
+
+def _read_part(content: Mapping[str, Any]) -> PartScores:
+    figures = {name: Figure(**content[name]) for name in ("spearman", "pearson", "pair_accuracy")}
+    groups = {
+        kind: {name: Group(**group) for name, group in members.items()} for kind, members in content["groups"].items()
+    }
+    return PartScores(**{**content, **figures, "groups": groups})

@@ -1,0 +1,80 @@
+"""Stored scores: what is written comes back, what was measured on other rows or weights does not count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from condviz.errors import DataError
+from condviz.evaluation.scoreboard import Board, read_board, write_board
+from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
+
+
+def test_what_is_written_comes_back(tmp_path: Path) -> None:
+    board = make_board(csr=model_scores(), minilm=model_scores("v", trained=False))
+    write_board(board, tmp_path / "scores.json")
+    assert read_board(tmp_path / "scores.json") == board
+
+
+def test_each_model_and_part_has_a_line_of_its_own(tmp_path: Path) -> None:
+    write_board(make_board(), tmp_path / "scores.json")
+    lines = (tmp_path / "scores.json").read_text().splitlines()
+    assert sum(line.lstrip().startswith(('"test"', '"plain"')) for line in lines) == 2 + 2
+
+
+def test_no_file_is_an_empty_board(tmp_path: Path) -> None:
+    assert read_board(tmp_path / "none.json") == Board()
+    write_board(Board(), tmp_path / "empty.json")
+    assert read_board(tmp_path / "empty.json") == Board()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "not the form"),
+        ('{"format": 9}', "format 9, this version reads 1"),
+        ('{"format": 1, "samples": {}}', "not the form"),
+        ('{"format": 1, "samples": {}, "models": {"csr": {"weights": "w"}}}', "not the form"),
+        ('{"format": 1, "samples": {"test": {"rows": 3}}, "models": {}}', "not the form"),
+    ],
+)
+def test_a_damaged_file_is_said_to_be_and_what_to_do(content: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_board(path)
+    assert "python -m condviz benchmark models" in str(caught.value)
+
+
+def test_other_models_and_parts_stay_when_one_is_measured() -> None:
+    board = make_board(csr=model_scores(), minilm=model_scores("v"))
+    better = replace(TEST, equal_scores=0)
+    board = board.with_scores("csr", model_scores(parts={"test": better}), {})
+    assert board.find("csr", "test") == better
+    assert board.find("csr", "plain") == make_board().find("csr", "plain")
+    assert board.find("minilm", "test") == TEST
+
+
+@pytest.mark.parametrize("changes", [{"weights": "new"}, {"precision": "bfloat16"}, {"versions": {"torch": "3"}}])
+def test_parts_of_other_weights_or_versions_do_not_stay(changes: dict) -> None:
+    board = make_board().with_scores("csr", model_scores(**{"parts": {"test": TEST}, **changes}), {})
+    assert board.find("csr", "test") == TEST
+    assert board.find("csr", "plain") is None
+
+
+def test_scores_on_other_rows_do_not_count() -> None:
+    board = make_board(csr=model_scores(), minilm=model_scores("v"))
+    samples = {"test": replace(SAMPLES["test"], digest="cccc")}
+    board = board.with_scores("csr", model_scores(parts={"test": replace(TEST, digest="cccc")}), samples)
+    assert board.find("csr", "test") is not None
+    assert board.find("minilm", "test") is None
+    assert board.outdated("minilm") == ["test"]
+    assert board.outdated("csr") == []
+
+
+def test_what_was_never_measured_is_none() -> None:
+    assert make_board().find("csr", "mams") is None
+    assert make_board().find("nobody", "test") is None

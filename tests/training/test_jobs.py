@@ -1,0 +1,309 @@
+"""The queue: what may start, who waits, how jobs end, and what is offered after that. No training runs here."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condviz.errors import CondvizError, ConfigError, DataError, TrainingError
+from condviz.training import failures
+from condviz.training.job import Heartbeat, Job, Process, this_process, write_status
+from condviz.training.jobs import Jobs, is_enabled
+from condviz.training.recipes import TrainRecipe
+from tests.training.toy import HEADER, toy_recipe
+from tests.training.toy_jobs import end, pretend_jobs
+
+GONE = Process(2**22 + 1, 0.0)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    return pretend_jobs(tmp_path, monkeypatch)
+
+
+def recipe(jobs: Jobs, name: str = "toy", **changes: Any) -> TrainRecipe:
+    return toy_recipe(jobs.folder.parent, name=name, **changes)
+
+
+def submit(jobs: Jobs, name: str = "toy", **changes: Any) -> Job:
+    return jobs.submit(recipe(jobs, name, **changes), device="cpu")
+
+
+def save_state(job: Job, step: int, *, whole: bool = True) -> None:
+    state = job.folder / "run" / f"checkpoint-{step}"
+    state.mkdir(parents=True)
+    (state / "model.safetensors").write_bytes(b"weights")
+    if whole:
+        (state / "complete").touch()
+
+
+def states(jobs: Jobs) -> dict[str, str]:
+    return {job.name: job.state for job in jobs.list()}
+
+
+def test_one_job_runs_and_the_others_wait_in_order(jobs: Jobs) -> None:
+    first, second, third = (submit(jobs, name) for name in ("a", "b", "c"))
+    assert [job.name for job in jobs.list()] == ["c", "b", "a"]
+    assert (first.state, second.state, third.state) == ("running", "queued", "queued")
+    end(jobs, first)
+    assert states(jobs) == {"a": "done", "b": "running", "c": "queued"}
+    jobs.stop(third.id)
+    end(jobs, second, "failed", "The disk is full.")
+    assert states(jobs) == {"a": "done", "b": "failed", "c": "stopped"}
+    assert jobs.get(second.id).reason == "The disk is full."
+    assert jobs.get(third.id).reason == "Stopped before it began."
+
+
+def test_devices_have_queues_of_their_own(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(jobs, "a")
+    monkeypatch.setattr("condviz.training.admission.choose_processes", lambda device: ("cuda", 2))
+    other = jobs.submit(recipe(jobs, "b"))
+    assert (other.state, other.status.device, other.status.processes) == ("running", "cuda", 2)
+
+
+def test_a_job_keeps_the_recipe_as_it_is_and_as_it_was_written(jobs: Jobs) -> None:
+    wanted = recipe(jobs)
+    job = jobs.submit(wanted, text="# mine\n", device="cpu", probes=[("a", "b", "c")])
+    assert job.recipe == wanted.to_dict()
+    assert (job.folder / "recipe.toml").read_text() == "# mine\n"
+    assert job.status.probes == (("a", "b", "c"),)
+    assert len(jobs.get(submit(jobs, "other").id).status.probes) == 5
+    assert (job.name, job.out, job.step, job.steps, job.seconds_left) == ("toy", jobs.checkpoints / "toy", 0, 0, None)
+
+
+def test_stopping_asks_first_and_then_ends_by_force(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = []
+    monkeypatch.setattr("condviz.training.jobs.kill", killed.append)
+    job = submit(jobs)
+    save_state(job, 7)
+    (job.folder / "heartbeat.json").write_text('{"time": 1.0, "phase": "training", "step": 8}')
+    assert jobs.stop(job.id).state == "stopping"
+    assert (job.folder / "stop").exists()
+    assert jobs.stop(job.id).state == "stopping"
+    stopped = jobs.stop(job.id, force=True)
+    assert stopped.state == "stopped"
+    assert stopped.reason == "Ended by force. Resume goes on from step 7."
+    assert this_process() in killed
+    with pytest.raises(TrainingError, match="toy is stopped: there is nothing to stop"):
+        jobs.stop(job.id)
+
+
+def test_resuming_waits_its_turn_and_keeps_the_time_spent(jobs: Jobs) -> None:
+    first, second = submit(jobs, "a"), submit(jobs, "b")
+    with pytest.raises(TrainingError, match="a is running: only what has ended without a model can go on"):
+        jobs.resume(first.id)
+    write_status(first.folder, replace(first.status, started=100.0, ended=160.0, state="stopped"))
+    assert jobs.get(first.id).elapsed == 60
+    assert states(jobs) == {"a": "stopped", "b": "running"}
+    assert jobs.resume(first.id).state == "queued"
+    assert jobs.get(first.id).elapsed == 60
+    end(jobs, second)
+    assert states(jobs) == {"a": "running", "b": "done"}
+
+
+def test_a_job_whose_processes_are_gone_is_dead_and_the_next_starts(jobs: Jobs) -> None:
+    job, _ = submit(jobs, "a"), submit(jobs, "b")
+    write_status(job.folder, replace(job.status, supervisor=GONE))
+    save_state(job, 3)
+    save_state(job, 5, whole=False)
+    assert states(jobs) == {"a": "dead", "b": "running"}
+    dead = jobs.get(job.id)
+    assert "gone without a word" in dead.reason
+    assert dead.reason.endswith("Resume goes on from step 3.")
+    assert (dead.saved_step, dead.can_resume) == (3, True)
+
+
+def test_a_training_without_its_supervisor_still_counts_as_running(jobs: Jobs) -> None:
+    job = submit(jobs)
+    write_status(job.folder, replace(job.status, supervisor=GONE))
+    beat = {"time": 1.0, "step": 4, "steps": 9, "phase": "training", "worker": vars(this_process())}
+    (job.folder / "heartbeat.json").write_text(json.dumps(beat | {"seconds_left": 8.0, "tokens_per_second": 90.0}))
+    seen = jobs.get(job.id)
+    assert (seen.state, seen.step, seen.steps, seen.phase) == ("running", 4, 9, "training")
+    assert (seen.seconds_left, seen.tokens_per_second) == (8.0, 90.0)
+    assert isinstance(seen.heartbeat, Heartbeat)
+    (job.folder / "heartbeat.json").write_text(json.dumps(beat | {"worker": vars(GONE)}))
+    (job.folder / "end.json").write_text('{"state": "done", "reason": ""}')
+    assert jobs.get(job.id).state == "done"
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "reason"),
+    [
+        (-9, "", r"killed from outside \(SIGKILL\).*memory runs out.*halve batch_size"),
+        (137, "", r"killed from outside \(SIGKILL\)"),
+        (-15, "", r"killed from outside \(SIGTERM\)\. Resume goes on"),
+        (1, "ImportError: no torch\n\n", "ended with code 1 .* ImportError: no torch"),
+        (1, "", "the log is empty"),
+        (1, "torch.OutOfMemoryError: CUDA out of memory. Tried to", "^Out of memory. Halve batch_size"),
+    ],
+)
+def test_a_training_that_could_not_speak_has_failed_with_a_reason(jobs: Jobs, code: int, log: str, reason: str) -> None:
+    job = submit(jobs)
+    (job.folder / "log.txt").write_text(log)
+    jobs.settle(job.id, code=code)
+    failed = jobs.get(job.id)
+    assert failed.state == "failed"
+    assert re.search(reason, failed.reason), failed.reason
+    assert failed.log() == log
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(28, "No space left on device"), failures.DISK),
+        (RuntimeError("[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file"), failures.DISK),
+        (MemoryError(), failures.MEMORY),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), failures.MEMORY),
+        (DataError("rows.csv is missing."), "rows.csv is missing."),
+        (ZeroDivisionError("division by zero"), "Unexpected ZeroDivisionError: division by zero. The end of the log"),
+    ],
+)
+def test_reasons_are_words(error: Exception, reason: str) -> None:
+    assert failures.explain(error).startswith(reason)
+    wrapped = DataError("heartbeat.json could not be written")
+    wrapped.__cause__ = error
+    if reason in (failures.DISK, failures.MEMORY):
+        assert failures.explain(wrapped) == reason
+
+
+def test_measurements_of_lost_steps_are_left_out(jobs: Jobs) -> None:
+    job = submit(jobs)
+    (job.folder / "run").mkdir()
+    rows = [("start", 0), ("step", 10), ("evaluation", 10), ("step", 20), ("start", 10), ("step", 20), ("end", 20)]
+    lines = [json.dumps({"event": event, "step": step, "turn": turn}) for turn, (event, step) in enumerate(rows)]
+    (job.folder / "run" / "log.jsonl").write_text("\n".join(lines) + '\n{"event": "st')
+    assert [record["turn"] for record in job.records()] == [0, 1, 2, 5, 6]
+
+
+def test_running_again_takes_a_free_name(jobs: Jobs) -> None:
+    job = submit(jobs)
+    assert jobs.rerun(job.id).name == "toy-2"
+    assert jobs.rerun(job.id).name == "toy-3"
+    end(jobs, job, "failed", "no reason")
+    again = jobs.rerun(job.id)
+    assert (again.name, again.recipe) == ("toy", job.recipe)
+    assert again.id != job.id
+
+
+def test_deleting(jobs: Jobs) -> None:
+    job = submit(jobs)
+    with pytest.raises(TrainingError, match=r"toy is running\. Stop it before"):
+        jobs.delete(job.id)
+    job.out.mkdir(parents=True)
+    end(jobs, job)
+    jobs.delete(job.id)
+    assert (jobs.list(), job.out.is_dir(), job.folder.exists()) == ([], True, False)
+    for action in (jobs.get, jobs.resume, jobs.rerun, jobs.stop, jobs.delete):
+        with pytest.raises(TrainingError, match=f"There is no job '{job.id}'. It may have been deleted"):
+            action(job.id)
+    with pytest.raises(TrainingError, match="There is no job"):
+        jobs.get("../jobs")
+
+
+def test_names_are_given_once(jobs: Jobs) -> None:
+    submit(jobs)
+    with pytest.raises(TrainingError, match="'toy' is taken: a job of this name is running"):
+        submit(jobs)
+    with pytest.raises(TrainingError, match="'minilm' is taken: a model of this name exists"):
+        submit(jobs, "minilm")
+    (jobs.checkpoints / "mine").mkdir(parents=True)
+    with pytest.raises(TrainingError, match="'mine' is taken"):
+        submit(jobs, "mine")
+
+
+def test_of_two_starts_at_once_one_wins(jobs: Jobs) -> None:
+    wanted, gate, results = recipe(jobs), threading.Barrier(2), []
+
+    def start() -> None:
+        other = Jobs(jobs.folder, checkpoints=jobs.checkpoints, roots=jobs.roots)
+        gate.wait()
+        try:
+            results.append(other.submit(wanted, device="cpu").state)
+        except TrainingError as error:
+            results.append(str(error)[:23])
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == ["The name 'toy' is taken", "running"]
+    assert len(jobs.list()) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "message"),
+    [
+        ("sentence1,sentence2,label\na,b,1\n", {}, "has no column condition"),
+        (HEADER + "a,b,x,1\na,b,y,5\nc,d,x,3\n", {"batching": "rows", "loss": {"mse": 1.0}}, "only 3 rows"),
+        (HEADER + "".join(f"a{i},b,x,4\n" for i in range(20)), {"batching": "rows", "loss": {"mse": 1.0}},
+         "Every row has the label 4"),
+        (HEADER + "a,b,x,2\n" * 20, {"batching": "rows", "loss": {"mse": 1.0}}, "only 1 rows"),
+        (HEADER + "a" * 6000 + ",b,x,2\n", {}, "at most 5,000|5000"),
+        (None, {"batch_size": 500}, "batch_size is 500, but there are only 24 rows. Set it to 16"),
+    ],
+)  # fmt: skip
+def test_tables_that_teach_nothing(jobs: Jobs, table: str | None, changes: dict, message: str) -> None:
+    wanted = recipe(jobs, **changes)
+    if table is not None:
+        Path(wanted.train[0].path).write_text(table)
+    with pytest.raises(DataError, match=message):
+        jobs.submit(wanted, device="cpu")
+    assert jobs.list() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lr": 0.0}, "lr is 0.0, allowed is above 0"),
+        ({"lr": 1e3}, "lr is 1000.0, allowed is above 0 and below 1"),
+        ({"learning_rate": 0.1}, "Unknown key learning_rate"),
+        ({"name": "../../etc"}, "name is '../../etc'"),
+        ({"name": "<b>x</b>"}, "name is '<b>x<"),
+        ({"train": [{"name": "csv", "path": "/etc/hostname"}]}, "/etc/hostname lies outside of the folders"),
+    ],
+)
+def test_recipes_that_are_refused(jobs: Jobs, changes: dict, message: str) -> None:
+    with pytest.raises(CondvizError, match=message):
+        submit(jobs, **{"name": "toy", **changes})
+    assert jobs.list() == []
+
+
+def test_a_link_does_not_lead_out_of_the_folders(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    wanted = recipe(jobs)
+    outside = tmp_path_factory.mktemp("outside") / "rows.csv"
+    path = Path(wanted.train[0].path)
+    path.rename(outside)
+    path.symlink_to(outside)
+    with pytest.raises(ConfigError, match="lies outside"):
+        jobs.submit(wanted, device="cpu")
+
+
+def test_off_means_off(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = submit(jobs)
+    end(jobs, job, "failed", "for the test")
+    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    assert not is_enabled()
+    for action in (lambda: submit(jobs, "new"), lambda: jobs.resume(job.id), lambda: jobs.rerun(job.id)):
+        with pytest.raises(TrainingError, match=r"switched off on this Space.*Duplicate the Space.*CONDVIZ_TRAINING=1"):
+            action()
+    monkeypatch.setenv("CONDVIZ_TRAINING", "1")
+    assert is_enabled()
+    with pytest.raises(ConfigError, match=r"backbone is .*encoder'; on this Space it is one of sentence-transformers"):
+        submit(jobs, "new")
+
+
+def test_folders_that_hold_no_job_are_passed_over(jobs: Jobs) -> None:
+    job = submit(jobs)
+    (jobs.folder / "half").mkdir()
+    (jobs.folder / "half" / "status.json").write_text('{"state": "run')
+    (jobs.folder / "uploads").mkdir()
+    assert [found.id for found in jobs.list()] == [job.id]
+    assert Jobs(jobs.folder / "nowhere").list() == []

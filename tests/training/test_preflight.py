@@ -1,0 +1,175 @@
+"""What is told before a training: data, steps, time, memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condviz.training import machine, preflight, probe
+from condviz.training.loop import Loop
+from condviz.training.model import TrainingModel
+from condviz.training.preflight import check, count_steps
+from condviz.training.recipes import TrainRecipe
+from condviz.training.runs import Run
+from condviz.training.survey import survey
+from condviz.training.tuning import build_model
+from tests.training.toy import HEADER, toy_recipe
+
+GB = 10**9
+
+
+def write(recipe: TrainRecipe, text: str) -> None:
+    Path(recipe.train[0].path).write_text(HEADER + text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"accumulation": 2, "epochs": 3}, {"batching": "rows", "loss": {"mse": 1.0}, "batch_size": 5}],
+    ids=str,
+)
+def test_steps_are_those_of_the_training(tmp_path: Path, changes: dict[str, Any]) -> None:
+    recipe = toy_recipe(tmp_path, **changes)
+    found = survey(recipe)
+    loop = Loop(
+        TrainingModel(build_model(recipe), recipe.loss, frozen=False),
+        recipe,
+        Run(tmp_path / "toy", recipe),
+        parts=found.units,
+        validation=(),
+        device="cpu",
+        steer=lambda *_: "stop",
+    )
+    loop.args.save_strategy = "no"
+    loop.train()
+    assert loop.state.max_steps == count_steps(recipe, found)
+    assert loop.stopped
+
+
+def test_rows_that_are_not_used_are_counted(tmp_path: Path) -> None:
+    recipe = toy_recipe(tmp_path, keep="last", validation=[])
+    pairs = "".join(f"a{i},b,x,1\na{i},b,y,5\n" for i in range(10))
+    write(recipe, pairs + "a0,b,x,1\nc,d,x,\nalone,d,x,2\n")  # repeated, without a label, without a partner
+    found = check(recipe, device="cpu", measured=False)
+    assert (found.rows, found.dropped, found.validation_rows, found.problems) == (20, 3, 0, ())
+    assert (found.device, found.minutes, found.memory) == ("cpu", None, None)
+    assert any("20 rows are few" in line for line in found.advice)
+    assert any("Without validation rows" in line for line in found.advice)
+
+
+def test_labels_that_contradict_each_other_and_rows_on_both_sides(tmp_path: Path) -> None:
+    recipe = toy_recipe(tmp_path, batching="rows", loss={"mse": 1.0})
+    write(recipe, "".join(f"a{i},b,x,1\na{i},b,x,5\n" for i in range(10)))
+    advice = check(recipe, device="cpu", measured=False).advice
+    assert any("10 triples of texts have several labels" in line for line in advice)
+    assert any("20 of 20 validation rows are also trained on" in line for line in advice)
+
+
+def test_what_is_wrong_with_the_data_is_told_without_a_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_try", lambda *_: pytest.fail("nothing to try"))
+    recipe = toy_recipe(tmp_path, validation=[{"name": "csv", "path": str(tmp_path / "dev.csv")}])
+    (tmp_path / "dev.csv").write_text(HEADER + "a,b,x,3\nc,d,x,3\n")
+    assert "no model ranks them better" in check(recipe, device="cpu").problems[0]
+    Path(recipe.train[0].path).unlink()
+    assert "rows.csv is neither in" in check(recipe, device="cpu").problems[0]
+
+
+def request(recipe: TrainRecipe) -> dict[str, Any]:
+    return preflight._sample(recipe, survey(recipe))
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("bi-encoder", {}),
+        ("hyper-cl", {"config": {"rank": 4}, "tuning": "frozen", "loss": {"mse": 1.0}}),
+        ("case", {"config": {"projection": "pca", "projection_dim": 3}, "tuning": "frozen"}),
+    ],
+    ids=str,
+)
+def test_a_try_measures_time_and_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: dict
+) -> None:
+    monkeypatch.setattr(probe, "MEASURE_S", 0.0)
+    recipe = toy_recipe(tmp_path, method, **changes)
+    found = probe.measure(recipe, "cpu", request(recipe))
+    fitted = method == "case"
+    assert (found.batch > 0, found.update > 0, found.scoring > 0) == (not fitted, not fitted, True)
+    assert (found.encoding > 0) == (recipe.tuning == "frozen")
+    assert fitted == (found.scoring == 2 * found.encoding)
+    assert 10**7 < found.memory < found.available
+    assert (found.fitting_rows, found.precision, found.cut_texts) == (8, "float32", 0)
+
+
+def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    peaks = iter([2 * GB, 3 * GB, 5 * GB, 3 * GB])  # before; a quarter and a half of the batch; the end
+    monkeypatch.setattr(probe, "peak_memory", lambda device: next(peaks))
+    monkeypatch.setattr(probe, "free_memory", lambda device: 5 * GB)
+    recipe = toy_recipe(tmp_path, batch_size=16, accumulation=2)
+    found = probe.measure(recipe, "cpu", request(recipe))
+    assert (found.batch, found.memory, found.fitting_rows) == (None, 9 * GB, 4)
+    monkeypatch.setattr(preflight, "_try", lambda *_: (found, ()))
+    told = check(recipe, device="cpu")
+    assert told.problems == (
+        "This needs about 9.0 GB of memory, and 5.0 GB are free on this machine. batch_size = 4 with accumulation = 8 "
+        "would fit and takes the same steps.",
+    )
+    assert (told.minutes, told.memory) == (None, 9 * GB)
+
+
+def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = probe.Measured(
+        preparation=10.0, batch=2.0, update=0.5, scoring=0.1, encoding=0.0, memory=GB, available=8 * GB,
+        fitting_rows=8, cut_texts=3, precision="float32",
+    )  # fmt: skip
+    monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
+    found = check(toy_recipe(tmp_path, epochs=2), device="cpu")
+    assert (found.steps, found.seconds_per_step) == (6, 2.5)
+    assert found.minutes == pytest.approx((10 + 6 * 2.5 + 3 * 24 * 0.1) / 60)
+    assert any("3 of the texts are longer" in line for line in found.advice)
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "Out of memory"),
+        ('print(\'{"problem": "No such encoder."}\')', "No such encoder."),
+        ("raise SystemExit('broken')", "before it could say why. Last line of the log: broken"),
+    ],
+)
+def test_a_try_that_ends_badly_is_a_problem_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
+) -> None:
+    start = subprocess.run
+    monkeypatch.setattr(
+        preflight.subprocess, "run", lambda _, **options: start([sys.executable, "-c", code], **options)
+    )
+    assert problem in check(toy_recipe(tmp_path), device="cpu").problems[0]
+
+
+def test_the_process_of_a_try_answers_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = toy_recipe(tmp_path)
+    for backbone in (recipe.backbone, str(tmp_path / "nowhere")):
+        content = {**recipe.to_dict(), "backbone": backbone}
+        sent = json.dumps({"recipe": content, "device": "cpu", **request(recipe)})
+        monkeypatch.setattr(sys, "stdin", io.StringIO(sent))
+        probe.main()
+        answer = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert ("problem" in answer) == (backbone != recipe.backbone)
+
+
+def test_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_GROUP", tmp_path)
+    whole = machine.free_memory("cpu")
+    for name, text in (("max", "900\n"), ("current", "700\n"), ("stat", "anon 100\ninactive_file 50\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert machine.free_memory("cpu") == 250
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.free_memory("cpu") == pytest.approx(whole, rel=0.5)
