@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
+PATIENCE_MS = 60_000
+"""Of every click and every expectation: a busy machine is no failure."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -75,6 +77,7 @@ def real_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     """A headless Chromium. Missing, it skips on a laptop and fails where CI is set."""
     sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=PATIENCE_MS)
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
     with sync_api.sync_playwright() as playwright:
         try:
@@ -95,15 +98,26 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     def open_(query: str = "", *, width: int = 1280, base: str = address, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         contexts.append(context)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(base + query, wait_until="commit")
-        page.locator("[data-testid=matrix]").wait_for()
+        # Attached, not visible: a link may open another tab.
+        page.locator("[data-testid=matrix]").wait_for(state="attached")
         return page
 
     yield open_
     for context in contexts:
         context.close()
     assert not errors
+
+
+def open_tab(page: Page, name: str) -> None:
+    """Click a tab, in the menu "More tabs" where the screen is too narrow to show all."""
+    tab, more = page.get_by_role("tab", name=name, exact=True), page.get_by_label("More tabs")
+    tab.or_(more).first.wait_for()
+    if not tab.is_visible():
+        more.click()
+        tab = page.locator(".overflow-dropdown").get_by_text(name, exact=True)
+    tab.click()
