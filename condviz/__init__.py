@@ -6,8 +6,21 @@ Example:
     >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"])
 """
 
-from condviz.methods import METHODS
-from condviz.registry import list_models, load
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from condviz.version import __version__
 
+if TYPE_CHECKING:
+    from condviz.methods import METHODS
+    from condviz.registry import list_models, load
+
 __all__ = ["METHODS", "__version__", "list_models", "load"]
+_PLACES = {"METHODS": "condviz.methods", "list_models": "condviz.registry", "load": "condviz.registry"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
+    # Torch takes seconds and 200 MB to import; a process that only watches a training needs none of it.
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -167,6 +167,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def graph_of(manifest: Mapping[str, Any]) -> str:
+    """Give the name of the knowledge graph that a model was trained on, or "" for a model of sentences."""
+    recipe, data = manifest["training"].get("recipe"), manifest["training"].get("data")
+    if not isinstance(recipe, dict) or "graph" not in recipe:
+        return ""
+    return str(data[0]["graph"]) if data else Path(recipe["graph"]).name
+
+
 def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
     """Give a backbone with some other weights that shares all the rest, and the cache, with the given one."""
     shared = {id(value): value for value in chain(backbone.model.parameters(), backbone.model.buffers())}

@@ -1,4 +1,4 @@
-"""The command line: python -m condviz serve | models | score | evaluate | data.
+"""The command line: python -m condviz serve | models | score | evaluate | router | ...
 
 User errors give one line on standard error and exit code 2. Results go to standard output, everything else to standard
 error, so that output can be piped.
@@ -16,7 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from condviz import links_command, map_command
+from condviz.analysis import router_command
+from condviz.analysis.errors import command as errors_command
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
+from condviz.evaluation import command as benchmark_command
 from condviz.training import command as train_command
 
 if TYPE_CHECKING:
@@ -64,7 +68,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands = parser.add_subparsers(
-        title="commands", required=True, metavar="serve | models | score | evaluate | data | train"
+        title="commands",
+        required=True,
+        metavar="serve | models | score | evaluate | errors | router | map | links | data | train | jobs | benchmark",
     )
 
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
@@ -102,8 +108,13 @@ def build_parser() -> argparse.ArgumentParser:
     evaluate.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: 1000; 0: none)")
     evaluate.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
     evaluate.set_defaults(command=_evaluate)
+    router_command.add_to(commands)
+    map_command.add_to(commands)
+    links_command.add_to(commands)
     _add_data(commands)
     train_command.add_to(commands)
+    benchmark_command.add_to(commands)
+    errors_command.add_to(commands)
     return parser
 
 
@@ -155,9 +166,9 @@ def _serve(options: argparse.Namespace) -> None:
 
 
 def _models(options: argparse.Namespace) -> None:
-    from condviz.registry import describe, list_models
+    from condviz.registry import describe, link_models, list_models
 
-    infos = [describe(name) for name in list_models()]
+    infos = [describe(name) for name in (*list_models(), *link_models())]
     if options.json:
         print(json.dumps([_info_dict(info) for info in infos], indent=2, ensure_ascii=False))
         return

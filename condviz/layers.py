@@ -53,6 +53,11 @@ class LayerAccess:
         offset = POSITION_OFFSET[config.model_type]
         self._first_position = config.pad_token_id + 1 if offset else 0
 
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The layers themselves, lowest first."""
+        return self.model.encoder.layer
+
     def embed(self, tokens: Tokens) -> Tensor:
         """Give the state that enters layer 0, shape (b, L, d)."""
         types = torch.zeros_like(tokens.ids) if tokens.types is None else tokens.types
@@ -156,7 +161,7 @@ class LayerAccess:
         return attention_probabilities(query, key, visible)
 
     def _layer(self, layer: int) -> nn.Module:
-        return self.model.encoder.layer[layer]
+        return self.blocks[layer]
 
     def _split(self, states: Tensor) -> Tensor:
         """(b, L, d) -> (b, heads, L, head size)."""

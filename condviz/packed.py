@@ -37,10 +37,17 @@ class PackedLinear(nn.Linear):
 
 def pack_linear_layers(model: nn.Module) -> None:
     """Turn the linear layers of a model into packed ones; parameters and their names stay as they are."""
-    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    if can_pack():
         for module in model.modules():
             if type(module) is nn.Linear:
                 module.__class__ = PackedLinear
+
+
+def can_pack() -> bool:
+    """Tell whether oneDNN lays out bfloat16 weights on this CPU; it refuses where it cannot multiply them."""
+    operators = torch.ops.mkldnn
+    usable = torch.backends.mkldnn.is_available() and hasattr(operators, "_linear_pointwise")
+    return usable and operators._is_mkldnn_bf16_supported()
 
 
 def packed(weight: Tensor) -> Tensor:

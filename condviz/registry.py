@@ -45,13 +45,24 @@ ZERO_SHOT = {
 
 
 def list_models() -> list[str]:
-    """Give the names of all models: checkpoints, and what works without training.
+    """Give the names of all models of sentences: checkpoints, and what works without training.
 
-    Where a checkpoint has the name of an untrained model, that one is listed as NAME-zero-shot.
+    Where a checkpoint has the name of an untrained model, that one is listed as NAME-zero-shot. Models of knowledge
+    graphs can be loaded as well; `link_models` lists them.
     """
-    trained = _checkpoint_names()
+    trained = [name for name in _checkpoint_names() if not _graph_of(name)]
     untrained = [name + ZERO_SHOT_SUFFIX if name in trained else name for name in ZERO_SHOT]
     return [*untrained[:1], *trained, *untrained[1:]]
+
+
+def link_models(graph: str = "") -> list[str]:
+    """Give the names of the models that were trained to predict the links of a knowledge graph.
+
+    Args:
+        graph: Name of the graph; "" for any.
+    """
+    found = {name: _graph_of(name) for name in _checkpoint_names()}
+    return [name for name, known in found.items() if known and graph in ("", known)]
 
 
 def describe(name: str) -> ModelInfo:
@@ -64,9 +75,10 @@ def describe(name: str) -> ModelInfo:
     folder, zero_shot = _resolve(name)
     if zero_shot is not None:
         method = METHODS[zero_shot.method]
-        added, path, source, trained = 0, "", "zero-shot", False
+        added, path, source, trained, graph = 0, "", "zero-shot", False, ""
     elif folder is not None:
-        method = METHODS[checkpoints.read_manifest(folder)["method"]]
+        manifest = checkpoints.read_manifest(folder)
+        method, graph = METHODS[manifest["method"]], checkpoints.graph_of(manifest)
         added, path, trained = checkpoints.parameter_count(folder), str(folder), True
         source = "checkpoint" if folder.parent == CHECKPOINTS else "folder"
     else:
@@ -74,7 +86,7 @@ def describe(name: str) -> ModelInfo:
     return ModelInfo(
         name=folder.name if folder is not None else name,
         method=method.name,
-        title=TITLES.get(name.removesuffix(ZERO_SHOT_SUFFIX), method.title),
+        title=_title(folder.name if folder else name, method),
         kind=method.kind,
         trained=trained,
         source=source,
@@ -84,6 +96,7 @@ def describe(name: str) -> ModelInfo:
         reference=method.reference,
         summary=method.summary,
         path=path,
+        graph=graph,
     )
 
 
@@ -131,11 +144,26 @@ def _build(preset: ZeroShot, device: str, precision: str) -> ConditionalScorer:
     return model.to(backbone.device).match_precision().eval()
 
 
+def _title(name: str, method: type[ConditionalScorer]) -> str:
+    plain = name.removesuffix(ZERO_SHOT_SUFFIX)
+    if plain in TITLES or plain == method.name:
+        return TITLES.get(plain, method.title)
+    return f"{method.title}: {name}"  # several models of one method have to be told apart
+
+
 def _checkpoint_names() -> list[str]:
     if not CHECKPOINTS.is_dir():
         return []
     folders = (folder for folder in CHECKPOINTS.iterdir() if not folder.name.startswith("."))  # those are half written
     return sorted(folder.name for folder in folders if (folder / checkpoints.MANIFEST).is_file())
+
+
+def _graph_of(name: str) -> str:
+    """Give the graph of a checkpoint; "" for one of sentences, and for a damaged one, which is told when it loads."""
+    try:
+        return checkpoints.graph_of(checkpoints.read_manifest(CHECKPOINTS / name))
+    except CheckpointError:
+        return ""
 
 
 def _resolve(name: str) -> tuple[Path | None, ZeroShot | None]:
@@ -161,12 +189,12 @@ def _download(name: str) -> Path:
         reason = str(error).splitlines()[0][:200]
         raise CheckpointError(
             f"{name} is no model or folder on this machine, and could not be fetched from the hub "
-            f"({error.__class__.__name__}: {reason}). Models here: {', '.join(list_models())}."
+            f"({error.__class__.__name__}: {reason}). Models here: {', '.join([*list_models(), *link_models()])}."
         ) from error
 
 
 def _unknown(name: object) -> UnknownModelError:
-    names = list_models()
+    names = [*list_models(), *link_models()]
     near = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     return UnknownModelError(f"There is no model {str(name)[:80]!r}.{hint} Models: {', '.join(names)}.")

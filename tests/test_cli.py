@@ -65,6 +65,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     registry, comparing = ModuleType("condviz.registry"), ModuleType("condviz.analysis.compare")
     registry.list_models = lambda: names
+    registry.link_models = list
     registry.describe = lambda name: Model(name).info
     registry.load = load
     comparing.compare = compare

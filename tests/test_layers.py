@@ -33,12 +33,14 @@ LEVELS = {
     "checkpoints": 6,
     "registry": 7,
     "evaluation": 8,
-    "analysis": 8,
+    "analysis": 9,
     "training": 9,
-    "plots": 9,
-    "ui": 10,
-    "cli": 11,
-    "__main__": 12,
+    "plots": 10,
+    "map_command": 11,
+    "links_command": 11,
+    "ui": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 SHARED = {"base", "heads", "routing"}
 """Modules of condviz.methods that hold no method themselves."""
@@ -119,7 +121,7 @@ def test_figures_know_only_results() -> None:
 
 
 def test_importing_the_package_loads_no_toolkit() -> None:
-    heavy = ["gradio", "plotly", "umap", "sklearn", "pandas", "transformers", "datasets"]
+    heavy = ["torch", "gradio", "plotly", "umap", "sklearn", "pandas", "transformers", "datasets"]
     code = f"import sys, condviz; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

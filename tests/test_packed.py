@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from condviz.packed import PackedLinear, pack_linear_layers, packed
+from condviz.packed import PackedLinear, can_pack, pack_linear_layers, packed
 from condviz.pretrained import load_backbone
 from tests.tiny import SENTENCES, tiny_folder
+
+needs_support = pytest.mark.skipif(not can_pack(), reason="this CPU does not multiply bfloat16 matrices")
 
 
 @pytest.fixture
@@ -22,6 +24,7 @@ def pair() -> tuple[nn.Linear, nn.Linear]:
     return plain, layer
 
 
+@needs_support
 @pytest.mark.parametrize("shape", [(32,), (1, 32), (7, 32), (3, 5, 32), (0, 32)])
 @torch.no_grad()
 def test_values_are_those_of_a_plain_layer(pair: tuple[nn.Linear, nn.Linear], shape: tuple[int, ...]) -> None:
@@ -39,6 +42,7 @@ def test_gradients_flow_as_before(pair: tuple[nn.Linear, nn.Linear]) -> None:
     assert layer.weight.grad is not None
 
 
+@needs_support
 @torch.no_grad()
 def test_a_changed_weight_is_packed_again(pair: tuple[nn.Linear, nn.Linear]) -> None:
     layer, inputs = pair[1], torch.ones(2, 32, dtype=torch.bfloat16)
@@ -50,6 +54,7 @@ def test_a_changed_weight_is_packed_again(pair: tuple[nn.Linear, nn.Linear]) -> 
     torch.testing.assert_close(layer(inputs), layer.bias.expand(2, -1))
 
 
+@needs_support
 @torch.no_grad()
 def test_copies_share_the_packed_weight_of_a_shared_parameter(pair: tuple[nn.Linear, nn.Linear]) -> None:
     layer = pair[1]
@@ -71,4 +76,11 @@ def test_loaded_encoders_use_them_in_bfloat16_only(tmp_path: object) -> None:
         backbone = load_backbone(folder, device="cpu", precision=precision)
         kinds[precision] = any(isinstance(module, PackedLinear) for module in backbone.modules())
         assert backbone.encode([(text,) for text in SENTENCES], pooling="mean").shape == (len(SENTENCES), 32)
-    assert kinds == {"float32": False, "bfloat16": True}
+    assert kinds == {"float32": False, "bfloat16": can_pack()}
+
+
+def test_a_cpu_without_the_instructions_keeps_plain_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("condviz.packed.can_pack", lambda: False)
+    layer = nn.Linear(4, 4)
+    pack_linear_layers(layer)
+    assert type(layer) is nn.Linear

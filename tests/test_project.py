@@ -42,6 +42,12 @@ def test_readme_lists_every_model_that_needs_no_training() -> None:
     assert listed == {info.name for info in infos if info.source == "zero-shot"}
 
 
+def test_readme_lists_every_model_that_ships_trained() -> None:
+    listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[4])}
+    infos = [condviz.registry.describe(name) for name in condviz.list_models()]
+    assert listed == {info.name for info in infos if info.source == "checkpoint"}
+
+
 def test_readme_begins_with_the_two_commands() -> None:
     begin = README.split("---\n", 2)[2][:200]
     assert begin.index("make run") < begin.index("make test")

@@ -5,8 +5,10 @@
   let states = {};
 
   const showStates = () => {
-    for (const label of $$("#cv-models [data-model]")) {
-      label.dataset.phase = states[label.dataset.model] || "ready";
+    for (const label of $$(".cv-picker [data-model]")) {
+      // A variant such as csr@hidden stands where its model stands.
+      const name = label.dataset.model;
+      label.dataset.phase = states[name] || states[name.split("@")[0]] || "ready";
     }
   };
 
@@ -140,17 +142,20 @@
 
   // ---- model picker ----------------------------------------------------------------------------------------------
   const picker = (element, props, watch, changed) => {
-    const boxes = () => $$("input[data-index]", element);
+    const boxes = () => $$("input[data-name]", element);
     const sync = () => {
-      for (const box of boxes()) box.checked = (props.value || []).includes(props.choices[box.dataset.index].raw);
+      for (const box of boxes()) box.checked = (props.value || []).includes(box.dataset.name);
       showStates();
     };
     const commit = () => {
-      props.value = boxes().filter((box) => box.checked).map((box) => props.choices[box.dataset.index].raw);
-      // One turn later the new value has reached the component that the event sends.
-      setTimeout(changed, 0);
+      props.value = boxes().filter((box) => box.checked).map((box) => box.dataset.name);
+      // One turn later the list is written anew, and the value has reached the component that the event sends.
+      setTimeout(() => {
+        showStates();
+        changed();
+      }, 0);
     };
-    element.addEventListener("change", (event) => event.target.matches("input[data-index]") && commit());
+    element.addEventListener("change", (event) => event.target.matches("input[data-name]") && commit());
     element.addEventListener("click", (event) => {
       const all = event.target.closest("[data-all]");
       if (!all) return;
@@ -278,5 +283,5 @@
     setTimeout(() => document.documentElement.classList.remove("cv-opening"), 20000);
   }
 
-  window.condviz = { result, picker, gallery, finder, models, status, header };
+  window.condviz = { result, picker, gallery, finder, models, status, header, hand };
 })();

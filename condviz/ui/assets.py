@@ -56,7 +56,29 @@ def load_first_screen() -> dict[str, Any] | None:
     return _read("first_screen.json")
 
 
+def load_map_scene() -> dict[str, Any] | None:
+    """Read the map that its tab shows before any model has loaded, as `condviz.ui.map_scene` wrote it."""
+    return _read("map_scene.json")
+
+
+def load_links_scene() -> dict[str, Any] | None:
+    """Read the answer that the Links tab shows before any model has loaded, as `condviz.ui.links_scene` wrote it."""
+    return _read("links_scene.json")
+
+
 def static_url(path: str) -> str:
     """Give the address of an asset relative to the page, so that it holds behind any proxy prefix."""
     file = ASSETS / path
     return f"gradio_api/file={file.as_posix()}?v={int(file.stat().st_mtime)}"
+
+
+SCRIPTS = ("condviz", "router", "errors", "figure", "plotly_panel", "map", "train", "links")
+"""In the order in which they run: the first one makes the object that the others add to."""
+
+
+def page_scripts() -> str:
+    """Give the script tags for the `head` of a component whose own script needs them.
+
+    gradio waits for the head of a component before it runs its script; it does not wait for the head of the page.
+    """
+    return "".join(f'<script src="{static_url(f"js/{name}.js")}"></script>' for name in SCRIPTS)

@@ -38,7 +38,7 @@ class CompareHandlers:
         """
         self.service = service
         self.examples = examples
-        self.library = library
+        self.finder_conditions = library
 
     def first_shown(self, first_screen: Record | None) -> Record | None:
         """Give the state behind the first screen."""
@@ -171,14 +171,14 @@ class CompareHandlers:
         """Rank the library of conditions for the pair in the form."""
         yield {
             "notice": "",
-            "finder": notice("Ranking", f"{len(self.library)} conditions are being scored.", tone="busy"),
+            "finder": notice("Ranking", f"{len(self.finder_conditions)} conditions are being scored.", tone="busy"),
         }
         try:
-            ranked = self.service.rank(model, sentence1, sentence2=sentence2, conditions=tuple(self.library))
+            ranked = self.service.rank(model, sentence1, sentence2=sentence2, conditions=tuple(self.finder_conditions))
         except Exception:
             yield {"finder": ""}
             raise
-        yield {"finder": render_ranking(ranked, self.service.info(model), groups=self.library)}
+        yield {"finder": render_ranking(ranked, self.service.info(model), groups=self.finder_conditions)}
 
     def stop(self, shown: Record | None) -> Iterator[Step]:
         """Mark the rows that were not scored, after the run was cancelled."""

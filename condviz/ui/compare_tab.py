@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +9,10 @@ import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.ui.assets import Example, load_conditions, load_examples
+from condviz.ui.binder import PRIVATE, SCORING, Binder
 from condviz.ui.compare_handlers import CompareHandlers
 from condviz.ui.components import ModelPicker, markup, model_picker
 from condviz.ui.gallery import render_gallery
-from condviz.ui.guard import guarded
 from condviz.ui.result_view import UNCONDITIONAL
 from condviz.ui.service import Service
 from condviz.ui.state import FormState
@@ -22,8 +21,6 @@ _RESULT_SCRIPT = """condviz.result(element, watch, {
   cell: (data) => trigger('cell', data), pick: (data) => trigger('pick', data)});"""
 _GALLERY_SCRIPT = "condviz.gallery(element, watch, (data) => trigger('example', data));"
 _FINDER_SCRIPT = "condviz.finder(element, (data) => trigger('adopt', data));"
-PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-SCORING: dict[str, Any] = {**PRIVATE, "concurrency_limit": 2, "concurrency_id": "model"}
 
 
 @dataclass
@@ -68,6 +65,11 @@ def build_compare_tab(
     return view
 
 
+def finder_choices(service: Service) -> list[tuple[str, str]]:
+    """Give the models that can rank conditions: (title, name)."""
+    return [(info.title, info.name) for info in service.infos() if info.method != UNCONDITIONAL]
+
+
 def _layout(
     service: Service,
     handlers: CompareHandlers,
@@ -86,14 +88,14 @@ def _layout(
             parts["attribution"] = markup(words, elem_id="cv-attribution")
     gallery = render_gallery(examples)
     parts["gallery"] = markup(gallery, elem_id="cv-gallery", script=_GALLERY_SCRIPT, visible=bool(gallery))
-    with gr.Column(elem_id="cv-finder", visible=bool(handlers.library)):
+    with gr.Column(elem_id="cv-finder", visible=bool(handlers.finder_conditions)):
         head = (
             '<div class="cv-section-head"><h2>Condition finder</h2><p class="cv-muted">Which aspects bring this pair '
-            f"together, and which set it apart? Ranks {len(handlers.library)} conditions.</p></div>"
+            f"together, and which set it apart? Ranks {len(handlers.finder_conditions)} conditions.</p></div>"
         )
         markup(head, elem_id="cv-finder-head")
         with gr.Row(elem_id="cv-finder-tools"):
-            readers = [(i.title, i.name) for i in service.infos() if i.method != UNCONDITIONAL]
+            readers = finder_choices(service)
             chosen = next((name for _, name in readers if name in default.models), readers[0][1] if readers else None)
             parts["finder_model"] = gr.Dropdown(readers, value=chosen, label="Model", elem_id="cv-finder-model")
             parts["finder_run"] = gr.Button("Rank conditions", elem_id="cv-finder-run")
@@ -130,44 +132,8 @@ def _form(service: Service, default: FormState) -> dict[str, Any]:
     return parts
 
 
-class _Binder:
-    """Make event functions of handler methods: component names become components, errors become notices."""
-
-    def __init__(self, view: CompareView) -> None:
-        self.view = view
-        self.guard = guarded(view.notice, updates={view.cancel: gr.update(visible=False)})
-
-    def _named(self, steps: Iterator[dict[str, Any]]) -> Iterator[dict]:
-        for step in steps:
-            yield {getattr(self.view, name): update for name, update in step.items()}
-
-    def plain(self, method: Callable[..., Iterator[dict]], **fixed: Any) -> Callable:  # noqa: ANN401
-        """Bind a handler that takes the values of its inputs."""
-
-        def call(*values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from self._named(method(*values, **fixed))
-
-        return self.guard(call)
-
-    def with_data(self, method: Callable[..., Iterator[dict]]) -> Callable:
-        """Bind a handler that takes what the browser sent with the event, then the values of its inputs."""
-
-        def call(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from self._named(method(event._data, *values))
-
-        return self.guard(call)
-
-    def with_query(self, method: Callable[..., Iterator[dict]]) -> Callable:
-        """Bind a handler that takes the query string of the page, then the values of its inputs."""
-
-        def call(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from self._named(method(str(request.query_params), *values))
-
-        return self.guard(call)
-
-
 def _connect(view: CompareView, handlers: CompareHandlers, page: gr.Blocks) -> None:
-    bind = _Binder(view)
+    bind = Binder(view)
     form = [view.sentence1, view.sentence2, view.conditions, view.models]
     memory = [view.shown, view.history]
     done = [view.notice, view.result, view.attribution, *memory, view.cancel, view.undo, view.redo]

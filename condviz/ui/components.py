@@ -8,17 +8,8 @@ from typing import Any
 import gradio as gr
 
 from condviz.types import ModelInfo
-from condviz.ui.html import esc, model_badges, tag, text
-
-# `html` and `attr` are escaped in Python; `raw` never enters the markup. No user text may come into a gr.HTML template.
-_TEMPLATE = """<div class="cv-picker" role="group" aria-labelledby="cv-picker-title">
-<div class="cv-picker-head"><span id="cv-picker-title">Models</span>
-<button type="button" class="cv-link" data-all="1">all</button>
-<button type="button" class="cv-link" data-all="0">none</button></div>
-<div class="cv-picker-list">${choices.map((c, i) => `<label data-model="${c.attr}" title="${c.help}">
-<input type="checkbox" data-index="${i}" data-testid="model-${c.attr}"
-${(value || []).includes(c.raw) ? "checked" : ""}>
-<span class="cv-dot" aria-hidden="true"></span>${c.html}</label>`).join("")}</div></div>"""
+from condviz.ui.assets import page_scripts
+from condviz.ui.html import attributes, inert, model_badges, script_text, tag, text
 
 _SCRIPT = "condviz.picker(element, props, watch, () => trigger('input'));"
 
@@ -32,7 +23,8 @@ def markup(value: str, *, elem_id: str, script: str | None = None, **kwargs: Any
         script: JavaScript to run once it is in the page; names in quotes become events.
         kwargs: As gr.HTML.
     """
-    return gr.HTML(value, elem_id=elem_id, js_on_load=script, apply_default_css=False, **kwargs)
+    head = page_scripts() if script else None
+    return gr.HTML(value, elem_id=elem_id, js_on_load=script, head=head, apply_default_css=False, **kwargs)
 
 
 class ModelPicker(gr.HTML):
@@ -60,19 +52,39 @@ def model_picker(infos: Sequence[ModelInfo], value: Sequence[str], *, elem_id: s
     """
     return ModelPicker(
         list(value),
-        html_template=_TEMPLATE,
+        **picker_models(infos),
         js_on_load=_SCRIPT,
+        head=page_scripts(),
         apply_default_css=False,
         elem_id=elem_id,
-        choices=[_choice(info) for info in infos],
     )
 
 
-def _choice(info: ModelInfo) -> dict[str, str]:
-    name = text("span", info.title, class_="cv-model-title")
-    return {
-        "raw": info.name,
-        "attr": esc(info.name),
-        "help": esc(info.summary),
-        "html": name + tag("span", model_badges(info), class_="cv-badges"),
-    }
+def picker_models(infos: Sequence[ModelInfo]) -> dict[str, Any]:
+    """Give what a picker shows, for its constructor or for `gr.update`.
+
+    The browser lays out the template anew only where a property has changed, so the number of models goes along.
+    """
+    return {"html_template": _template(infos), "models": len(infos)}
+
+
+def _template(infos: Sequence[ModelInfo]) -> str:
+    """Write the template: all but the check marks is constant.
+
+    The models stand in it, not in a property: an update that comes before the tab is opened replaces all properties.
+    """
+    buttons = [
+        tag("button", name, type="button", class_="cv-link", data_all=value)
+        for name, value in (("all", 1), ("none", 0))
+    ]
+    head = tag("div", tag("span", "Models"), *buttons, class_="cv-picker-head")
+    rows = [tag("div", *map(_choice, infos), class_="cv-picker-list")]
+    return tag("div", inert(head), *rows, class_="cv-picker", role="group", aria_label="Models")
+
+
+def _choice(info: ModelInfo) -> str:
+    box = inert(f'<input type="checkbox"{attributes(data_name=info.name, data_testid=f"model-{info.name}")}')
+    checked = f'${{(value || []).includes({script_text(info.name)}) ? "checked" : ""}}>'
+    name = text("span", info.title, class_="cv-model-title") + tag("span", model_badges(info), class_="cv-badges")
+    label = inert(tag("span", class_="cv-dot", aria_hidden="true") + name)
+    return f"<label{inert(attributes(data_model=info.name, title=info.summary))}>{box} {checked}{label}</label>"

@@ -6,10 +6,15 @@ The heavy modules are imported inside the functions: the server has to answer be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
+from condviz.ui.errors_engine import ErrorsEngine
+from condviz.ui.links_engine import LinksEngine
+from condviz.ui.map_engine import MapEngine
+from condviz.ui.router_engine import RouterEngine
+from condviz.ui.train_engine import TrainEngine
 
 
 def _list_models() -> list[str]:
@@ -63,6 +68,11 @@ class Engine:
         compare: Models, two sentences, conditions to a Comparison.
         attribute: Model, two sentences, condition or None to an Attribution.
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
+        router: The calls of the Router tab.
+        errors: The calls of the Errors tab.
+        map: The calls of the Map tab.
+        links: The calls of the Links tab.
+        train: The calls of the Train tab.
     """
 
     list_models: Callable[[], list[str]] = _list_models
@@ -71,3 +81,8 @@ class Engine:
     compare: Callable[..., Comparison] = _compare
     attribute: Callable[..., Attribution] = _attribute
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
+    router: RouterEngine = field(default_factory=RouterEngine)
+    errors: ErrorsEngine = field(default_factory=ErrorsEngine)
+    map: MapEngine = field(default_factory=MapEngine)
+    links: LinksEngine = field(default_factory=LinksEngine)
+    train: TrainEngine = field(default_factory=TrainEngine)

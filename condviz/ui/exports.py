@@ -9,9 +9,8 @@ import math
 from typing import Any
 
 import condviz
+from condviz.data.texts import plain_cell
 from condviz.types import Comparison, ModelInfo
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def describe_revision(info: ModelInfo) -> str:
@@ -85,7 +84,7 @@ def to_csv(comparison: Comparison) -> str:
     writer.writerow(
         ["model", "revision", "trained", "sentence1", "sentence2", "condition", "score", "change", "percentile"]
     )
-    pair = [_guard(comparison.sentence1), _guard(comparison.sentence2)]
+    pair = [plain_cell(comparison.sentence1), plain_cell(comparison.sentence2)]
     for row, info in enumerate(comparison.models):
         start = [info.name, info.revision, info.trained, *pair]
         base = float(comparison.unconditional[row])
@@ -94,12 +93,8 @@ def to_csv(comparison: Comparison) -> str:
             score = float(comparison.scores[row, column])
             percentile = float(comparison.percentiles[row, column])
             shown = f"{percentile:.1f}" if math.isfinite(percentile) else ""
-            writer.writerow([*start, _guard(condition), f"{score:.6f}", f"{score - base:.6f}", shown])
+            writer.writerow([*start, plain_cell(condition), f"{score:.6f}", f"{score - base:.6f}", shown])
     return out.getvalue()
-
-
-def _guard(value: str) -> str:
-    return f"'{value}" if value.startswith(FORMULA_STARTS) else value
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401 - any JSON

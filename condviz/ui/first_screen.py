@@ -50,11 +50,23 @@ def compute(engine: Engine, form: FormState) -> dict[str, Any]:
     return {"shown": shown, "attribution": pack_attribution(words)}
 
 
+def _without_twins(names: Sequence[str]) -> tuple[str, ...]:
+    """Leave out the untrained forms of models that are there trained: they would make the first table twice as long."""
+    from condviz.registry import ZERO_SHOT_SUFFIX  # imports torch
+
+    return tuple(name for name in names if not name.endswith(ZERO_SHOT_SUFFIX))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; gives the exit code."""
     parser = argparse.ArgumentParser(prog="python -m condviz.ui.first_screen", description=__doc__)
     parser.add_argument("--example", help="id of the card in assets/examples.json; the first one by default")
-    parser.add_argument("--model", action="append", default=[], help="a model to show, may be repeated; all by default")
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        help="a model to show, may be repeated; all but untrained twins by default",
+    )
     parser.add_argument("--out", type=Path, default=ASSETS / "first_screen.json")
     options = parser.parse_args(arguments)
     try:
@@ -63,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not chosen:
             raise DataError(f"No example is called {options.example!r}; see {ASSETS / 'examples.json'}.")
         example = chosen[0]
-        form = FormState(example.sentence1, example.sentence2, example.conditions, tuple(options.model))
+        models = tuple(options.model) or _without_twins(Engine().list_models())
+        form = FormState(example.sentence1, example.sentence2, example.conditions, models)
         record = compute(Engine(), form)
     except CondvizError as error:
         sys.stderr.write(f"{error}\n")

@@ -14,12 +14,13 @@ from condviz.errors import CondvizError
 from condviz.ui.html import notice
 
 logger = logging.getLogger(__name__)
+TITLE = "This cannot be done yet"
 
 
-def explain(error: Exception) -> str:
+def explain(error: Exception, title: str = TITLE) -> str:
     """Give the notice for an error: the message of a CondvizError, else a generic text with an id found in the log."""
     if isinstance(error, CondvizError):
-        return notice("This cannot be scored yet", str(error))
+        return notice(title, str(error))
     number = secrets.token_hex(4)
     logger.error("Unexpected error %s", number, exc_info=error)
     message = f"Something went wrong in the program, not in your input. The log of the server names it {number}."
@@ -31,7 +32,8 @@ def guarded(target: gr.HTML, **after: Any) -> Callable:  # noqa: ANN401 - update
 
     Args:
         target: The component that shows the notice.
-        after: Key "updates": further {component: update} sent with the notice, to put buttons back.
+        after: Key "updates": further {component: update} sent with the notice, to put buttons back; key "title": of the
+            notice.
     """
 
     def decorate(function: Callable[..., Iterator[dict]]) -> Callable[..., Iterator[dict]]:
@@ -40,7 +42,7 @@ def guarded(target: gr.HTML, **after: Any) -> Callable:  # noqa: ANN401 - update
             try:
                 yield from function(*args, **kwargs)
             except Exception as error:
-                yield {target: explain(error), **after.get("updates", {})}
+                yield {target: explain(error, after.get("title", TITLE)), **after.get("updates", {})}
 
         return wrapper
 

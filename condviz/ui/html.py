@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Iterable
 
 from condviz.types import Kind, ModelInfo
 
 MINUS = "\N{MINUS SIGN}"
+_OPENERS = {ord(c): f"&#{ord(c)};" for c in "${}`\\"}
 KIND_HELP = {
     "cross": "cross-encoder: reads both sentences and the condition at once",
     "bi": "bi-encoder: reads each sentence together with the condition",
@@ -48,6 +50,16 @@ def tag(name: str, *children: str, **values: object) -> str:
 def text(name: str, content: object, **values: object) -> str:
     """Write an element around a text, which is escaped and keeps its own reading direction."""
     return tag(name, esc(content), **{"dir": "auto", **values})
+
+
+def inert(markup: str) -> str:
+    """Make finished markup safe inside a template, which gradio reads as Handlebars and then as JavaScript."""
+    return markup.translate(_OPENERS)
+
+
+def script_text(text: str) -> str:
+    """Write a text as a JavaScript literal that may stand in an expression of a template."""
+    return "".join(f"\\u{ord(c):04x}" if c in "{}$`<>&'" else c for c in json.dumps(text))
 
 
 def join(parts: Iterable[str]) -> str:

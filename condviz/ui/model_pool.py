@@ -81,7 +81,7 @@ class ModelPool:
     @property
     def settled(self) -> bool:
         """True once no model is waiting or loading."""
-        return all(state.phase in ("ready", "failed") for state in self._states.values())
+        return all(state.phase in ("ready", "failed") for state in self.states().values())
 
     def loaded(self, name: str) -> Any | None:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
         """Give the model if it is ready, else None; never loads."""
@@ -100,6 +100,14 @@ class ModelPool:
                 with self._loading:
                     self._models[name] = self._load_one(name)
             return self._models[name]
+
+    def add(self, name: str) -> None:
+        """Take in a model that has come since the start; it is the last in the order of the page."""
+        with self._starting:
+            if name not in self._states:
+                self._locks[name] = threading.Lock()
+                self._states[name] = LoadState()
+                self.names = (*self.names, name)
 
     def preload(self, names: Sequence[str] | None = None) -> threading.Thread:
         """Load models in a background thread, in the given order; starts at most one thread.

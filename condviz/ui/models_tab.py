@@ -16,6 +16,7 @@ from condviz.ui.components import markup
 from condviz.ui.guard import guarded
 from condviz.ui.html import badge, esc, kind_badge, model_badges, number, tag, text
 from condviz.ui.model_pool import LoadState
+from condviz.ui.scores_view import EXPLANATION, column_titles, load_board, render_cells, render_detail, render_problem
 from condviz.ui.service import Service
 
 MAX_CARD_CHARACTERS = 60_000
@@ -24,11 +25,16 @@ _SCRIPT = "condviz.models(element, (data) => trigger('card', data));"
 
 
 def render_models(service: Service) -> str:
-    """Write the table of all models with their state."""
-    states = service.pool.states()
-    columns = ("Model", "Reads", "Training", "Added parameters", "Scores", "Weights", "Paper", "State")
-    rows = [_row(info, states[info.name]) for info in service.infos()]
-    head = tag("tr", *[tag("th", name, scope="col") for name in columns])
+    """Write the table of all models with their stored scores and their state."""
+    states, (board, problem) = service.pool.states(), load_board()
+    measured = column_titles(board)
+    columns = ("Model", "Reads", "Training", *measured, "Added parameters", "Score range", "Weights", "Paper", "State")
+    figures = {*measured, "Added parameters"}
+    rows = []
+    for info in service.infos():
+        cells = render_cells(board, info, service.pool.loaded(info.name))
+        rows.append(_row(info, states[info.name], cells))
+    head = tag("tr", *[tag("th", name, scope="col", class_="cv-num" if name in figures else None) for name in columns])
     table = tag(
         "table", tag("thead", head), tag("tbody", *rows), class_="cv-table cv-models-table", data_testid="models"
     )
@@ -40,11 +46,13 @@ def render_models(service: Service) -> str:
             tag("p", "Choose a name to read its card.", class_="cv-muted"),
             class_="cv-section-head",
         ),
+        render_problem(problem),
+        tag("p", EXPLANATION, class_="cv-muted cv-explanation") if board.models else "",
         tag("div", table, class_="cv-scroll", role="region", tabindex="0", aria_label="All models"),
     )
 
 
-def _row(info: ModelInfo, state: LoadState) -> str:
+def _row(info: ModelInfo, state: LoadState, score_cells: str) -> str:
     low, high = info.score_range
     scores = f"{number(low, 0)} to {number(high, 0)}" if math.isfinite(low) and math.isfinite(high) else "unbounded"
     name = tag(
@@ -61,10 +69,11 @@ def _row(info: ModelInfo, state: LoadState) -> str:
         tag("th", name, text("code", info.name), scope="row"),
         tag("td", kind_badge(info.kind)),
         tag("td", trained),
+        score_cells,
         tag("td", f"{info.added_parameters:,}", class_="cv-num"),
         tag("td", esc(scores)),
         tag("td", text("span", info.source), text("code", info.revision) if info.revision else ""),
-        text("td", info.reference),
+        text("td", info.reference, class_="cv-paper"),
         tag("td", _state(state), class_="cv-state"),
     )
 
@@ -136,7 +145,8 @@ def build_models_tab(service: Service) -> tuple[gr.HTML, gr.HTML]:
             raise DataError(f"There is no model {name!r}. Reload the page.")
         info = service.info(name)
         title = tag("p", text("span", f"Model card of {info.name}"), " ", model_badges(info), class_="cv-label")
-        yield {notice: "", heading: title, card: read_card(info)}
+        scores = render_detail(load_board()[0], info, service.pool.loaded(name))
+        yield {notice: "", heading: title + scores, card: read_card(info)}
 
     table.card(show_card, None, [notice, heading, card], api_visibility="private", show_progress="hidden", queue=False)
     return table, runtime

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from condviz.types import Comparison, ModelInfo
@@ -73,6 +74,11 @@ def render_exports(comparison: Comparison, form: FormState) -> str:
         "python": (to_python(comparison), "Copy Python"),
         "csv": (to_csv(comparison), "Save CSV"),
     }
+    return hand_out(payloads, comparison.models)
+
+
+def hand_out(payloads: dict[str, tuple[str, str]], infos: Sequence[ModelInfo]) -> str:
+    """Write one button per payload (text, label), and the revisions of the models behind them."""
     buttons = [
         tag("button", label, type="button", class_="cv-button", data_copy=name, data_testid=f"copy-{name}")
         for name, (_, label) in payloads.items()
@@ -83,7 +89,7 @@ def render_exports(comparison: Comparison, form: FormState) -> str:
         for name, (payload, _) in payloads.items()
     ]
     said = tag("span", class_="cv-said", role="status", aria_live="polite")
-    revisions = ", ".join(f"{info.name} {info.revision}".strip() for info in comparison.models)
+    revisions = ", ".join(f"{info.name} {info.revision}".strip() for info in infos)
     source = tag("details", tag("summary", "Models and revisions"), text("p", revisions), class_="cv-details")
     return tag("div", *buttons, said, *areas, source, class_="cv-exports")
 
@@ -108,6 +114,8 @@ def _keep_selection(before: dict[str, Any] | None, record: dict[str, Any]) -> li
         name, column = before["selected"]
         if name in names and column < count:
             return [name, column]
+    if record["form"].get("words") in names:
+        return [record["form"]["words"], 0]
     reads = [i["name"] for i in record["comparison"]["models"] if i["method"] != UNCONDITIONAL]
     return [(reads or names)[0], 0] if names else None
 

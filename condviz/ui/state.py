@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from condviz.ui.link import without_surrogates
+
 MAX_TEXT = 5000
 """Characters of a sentence that a link carries; longer texts are cut, browsers and proxies limit addresses."""
 MAX_LINK_CONDITIONS = 20
@@ -22,6 +24,7 @@ class FormState:
         conditions: The conditions as typed, without empty lines.
         models: Names of the chosen models, in the order of the page.
         first, second: Positions of the two conditions whose difference is the headline.
+        words: Model whose words are shown first, under the first condition; "" for the first model.
     """
 
     sentence1: str = ""
@@ -30,14 +33,20 @@ class FormState:
     models: tuple[str, ...] = ()
     first: int = 0
     second: int = 1
+    words: str = ""
 
     def to_query(self) -> str:
         """Give the state as a query string without "?"; `from_query` reads it back."""
-        pairs = [("s1", _clean(self.sentence1)[:MAX_TEXT]), ("s2", _clean(self.sentence2)[:MAX_TEXT])]
-        pairs += [("c", _clean(text)[:MAX_TEXT]) for text in self.conditions[:MAX_LINK_CONDITIONS]]
-        pairs += [("m", _clean(name)) for name in self.models[:MAX_LINK_MODELS]]
+        pairs = [
+            ("s1", without_surrogates(self.sentence1)[:MAX_TEXT]),
+            ("s2", without_surrogates(self.sentence2)[:MAX_TEXT]),
+        ]
+        pairs += [("c", without_surrogates(text)[:MAX_TEXT]) for text in self.conditions[:MAX_LINK_CONDITIONS]]
+        pairs += [("m", without_surrogates(name)) for name in self.models[:MAX_LINK_MODELS]]
         if (self.first, self.second) != (0, 1):
             pairs.append(("d", f"{self.first}-{self.second}"))
+        if self.words:
+            pairs.append(("w", without_surrogates(self.words)))
         return urlencode(pairs)
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +57,7 @@ class FormState:
     def from_dict(cls, data: Mapping[str, Any]) -> FormState:
         """Read what `to_dict` wrote."""
         lists = {key: tuple(data.get(key, ())) for key in ("conditions", "models")}
-        single = {key: data[key] for key in ("sentence1", "sentence2", "first", "second") if key in data}
+        single = {key: data[key] for key in ("sentence1", "sentence2", "first", "second", "words") if key in data}
         return cls(**single, **lists)
 
     def with_models(self, known: Sequence[str]) -> FormState:
@@ -74,12 +83,13 @@ def from_query(query: str) -> FormState | None:
     except ValueError:
         return None
     conditions = [text for raw in fields.get("c", []) if (text := _one_line(raw))]
-    sentence1, sentence2 = (_clean(fields.get(key, [""])[0])[:MAX_TEXT] for key in ("s1", "s2"))
+    sentence1, sentence2 = (without_surrogates(fields.get(key, [""])[0])[:MAX_TEXT] for key in ("s1", "s2"))
     if not (sentence1.strip() or sentence2.strip() or conditions):
         return None
-    models = dict.fromkeys(_clean(name) for name in fields.get("m", [])[:MAX_LINK_MODELS])
+    models = dict.fromkeys(without_surrogates(name) for name in fields.get("m", [])[:MAX_LINK_MODELS])
     first, second = _read_pair(fields.get("d", [""])[0], min(len(conditions), MAX_LINK_CONDITIONS))
-    return FormState(sentence1, sentence2, tuple(conditions[:MAX_LINK_CONDITIONS]), tuple(models), first, second)
+    words = without_surrogates(fields.get("w", [""])[0])
+    return FormState(sentence1, sentence2, tuple(conditions[:MAX_LINK_CONDITIONS]), tuple(models), first, second, words)
 
 
 def split_conditions(text: str) -> tuple[str, ...]:
@@ -89,13 +99,8 @@ def split_conditions(text: str) -> tuple[str, ...]:
     return tuple(stripped for line in lines if (stripped := line.strip(" \t\u00a0")))
 
 
-def _clean(text: str) -> str:
-    """Drop lone surrogates, which no encoding of an address can hold."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _one_line(text: str) -> str:
-    return " ".join(_clean(text)[:MAX_TEXT].split())
+    return " ".join(without_surrogates(text)[:MAX_TEXT].split())
 
 
 def _read_pair(text: str, count: int) -> tuple[int, int]:

@@ -90,7 +90,7 @@ def build_theme() -> gr.themes.Base:
 
 
 def page_head() -> str:
-    """Give what goes into <head>: fonts, styles and the script, all served by this app; nothing from other hosts."""
+    """Give what goes into <head>: fonts and styles, all served by this app; nothing from other hosts."""
     faces = [
         ("CondViz Sans", "fonts/ibm-plex-sans-latin-wght-normal.woff2", "100 700"),
         ("CondViz Serif", "fonts/source-serif-4-latin-wght-normal.woff2", "200 900"),
@@ -103,6 +103,11 @@ def page_head() -> str:
     return (
         f"<style>{fonts}</style>"
         f'<link rel="stylesheet" href="{static_url("css/condviz.css")}">'
-        f'<script src="{static_url("js/condviz.js")}"></script>'
+        f'<link rel="stylesheet" href="{static_url("css/figures.css")}">'
+        f'<link rel="stylesheet" href="{static_url("css/router.css")}">'
+        f'<link rel="stylesheet" href="{static_url("css/map.css")}">'
+        f'<link rel="stylesheet" href="{static_url("css/errors.css")}">'
+        f'<link rel="stylesheet" href="{static_url("css/links.css")}">'
+        f'<link rel="stylesheet" href="{static_url("css/train.css")}">'
         '<meta name="color-scheme" content="light dark">'
     )

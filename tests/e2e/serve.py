@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.first_screen import compute
 from condviz.ui.state import FormState
 from tests.ui import fakes
+from tests.ui.errors_fakes import make_errors_engine
+from tests.ui.links_fakes import make_links_engine
+from tests.ui.map_fakes import make_map, make_map_engine
+from tests.ui.router_fakes import make_router_engine
 
 NAMES = ("minilm", "bi-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "csr", "csr-bi", "case", "cross-encoder")
 FORM = FormState(
@@ -29,8 +34,21 @@ def slow_load(name: str) -> fakes.FakeModel:
 def main() -> None:
     """Serve until killed."""
     engine = fakes.make_engine((*NAMES, "slow", "broken"), broken=("broken",), load=slow_load)
+    engine = replace(
+        engine,
+        errors=make_errors_engine(),
+        links=make_links_engine(),
+        map=make_map_engine(),
+        router=make_router_engine(),
+    )
     screen = compute(fakes.make_engine(NAMES), FORM)
-    demo = build_app(Settings(engine=engine, first_screen=lambda: screen))
+    settings = Settings(
+        engine=engine,
+        first_screen=lambda: screen,
+        map_scene=lambda: make_map().to_dict(),
+        links_scene=lambda: None,
+    )
+    demo = build_app(settings)
     demo.launch(**{**launch_options(), "server_port": int(sys.argv[1])})
 
 

@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, urlencode, urlparse
 
 import pytest
 
+from tests.e2e.conftest import open_tab
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
@@ -273,7 +275,7 @@ def test_twenty_conditions_and_all_models_scroll_inside_the_table(open_page: Cal
 def test_narrow_screens_do_not_scroll_sideways(open_page: Callable[..., Page], width: int) -> None:
     page = open_page(width=width)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.get_by_role("tab", name="Models").click()
+    open_tab(page, "Models")
     page.get_by_test_id("models").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

@@ -9,6 +9,8 @@ import pytest
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+from tests.e2e.conftest import open_tab
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -24,7 +26,7 @@ def client(address: str) -> Client:
 
 def test_models_tab_lists_all_and_opens_a_card(open_page: Callable[..., Page]) -> None:
     page = open_page()
-    page.get_by_role("tab", name="Models").click()
+    open_tab(page, "Models")
     assert page.get_by_test_id("models").locator("tbody tr").count() == 11
     page.get_by_test_id("card-csr").click()
     expect(page.locator("#cv-card")).to_contain_text("condviz.load('csr')")
@@ -49,6 +51,17 @@ def test_attribution_and_models_are_json(client: Client) -> None:
     assert {"name", "trained", "revision", "state"} <= set(listed[0])
 
 
+def test_maps_and_impurity_are_json(client: Client) -> None:
+    request = {"sentences": ["One.", "Two.", "Three.", "Four."], "conditions": ["the mood", "the sport"] * 2}
+    measured = client.predict(**request, model="hyper-cl", values=["x", "y", "x", "z"], api_name="/impurity")
+    assert set(measured) == {"points", "before", "after", "random_matrices"}
+    assert measured["after"]["impurity"]["clusters"] == 2
+    made = client.predict(**request, model="csr", method="pca", dimensions=3, api_name="/embedding_map")
+    assert [len(place) for place in made["projection"]["after"]] == [3] * 4
+    with pytest.raises(AppError, match="one condition"):
+        client.predict(**{**request, "conditions": ["the mood"]}, model="csr", api_name="/impurity")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -68,4 +81,7 @@ def test_bad_requests_get_the_message(client: Client, changes: dict, message: st
 
 def test_only_the_named_endpoints_are_public(client: Client) -> None:
     named = client.view_api(return_format="dict")["named_endpoints"]
-    assert set(named) == {"/compare", "/attribution", "/models"}
+    assert set(named) == {
+        "/compare", "/attribution", "/router", "/embedding_map", "/impurity", "/errors", "/models",
+        "/predict_links", "/train", "/train_status", "/train_stop",
+    }  # fmt: skip

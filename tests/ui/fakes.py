@@ -69,6 +69,7 @@ class FakeModel:
         """Keep the name."""
         self.info = make_info(name)
         self.backbone = FakeBackbone()
+        self.weights_hash = f"weights of {name}"
 
     def value(self, *texts: str | None) -> float:
         """Give a number in [-1, 1] that depends on all texts."""

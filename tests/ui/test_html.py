@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 
 import pytest
@@ -84,3 +85,18 @@ def test_shade_is_symmetric_and_clamped() -> None:
 
 def test_letters_go_on_after_z() -> None:
     assert [html.letter(i) for i in (0, 25, 26, 51, 52)] == ["A", "Z", "AA", "AZ", "BA"]
+
+
+@given(ANY_TEXT)
+def test_inert_markup_reads_the_same_and_opens_no_template(content: str) -> None:
+    markup = html.text("p", content, title=content)
+    hidden = html.inert(markup)
+    assert not set("${}`\\") & set(hidden)
+    assert (read(hidden).text, read(hidden).values) == (read(markup).text, read(markup).values)
+
+
+@given(ANY_TEXT)
+def test_a_text_in_a_script_is_one_literal(content: str) -> None:
+    literal = html.script_text(content)
+    assert json.loads(literal) == content
+    assert not set("${}`<>&") & set(literal)

@@ -86,3 +86,13 @@ def test_preloading_follows_the_order_and_starts_once() -> None:
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(UnknownModelError, match="a, b"):
         ModelPool(["a", "b"], str).get("nobody")
+
+
+def test_a_model_that_has_come_since_is_the_last() -> None:
+    pool = ModelPool(["a"], lambda name: name.upper())
+    pool.add("b")
+    pool.add("b")
+    assert pool.names == ("a", "b")
+    assert pool.state("b").phase == "waiting"
+    assert not pool.settled
+    assert pool.get("b") == "B"

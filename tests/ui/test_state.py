@@ -16,7 +16,7 @@ def forms(draw: st.DrawFn) -> FormState:
     conditions = draw(st.lists(CONDITION, min_size=1, max_size=20))
     models = draw(st.lists(st.sampled_from(["minilm", "csr", "case", "a b&c=d"]), unique=True))
     pair = draw(st.permutations(range(len(conditions)))) if len(conditions) > 1 else [0, 1]
-    return FormState(draw(PRINTABLE), draw(PRINTABLE), tuple(conditions), tuple(models), pair[0], pair[1])
+    return FormState(draw(PRINTABLE), draw(PRINTABLE), tuple(conditions), tuple(models), *pair[:2], draw(PRINTABLE))
 
 
 @given(forms())

@@ -57,6 +57,15 @@ def test_cross_encoders_stand_in_a_group_and_on_a_scale_of_their_own() -> None:
     assert "change of the cross-encoder" in cross
 
 
+def test_a_link_may_say_whose_words_are_shown_first() -> None:
+    comparison = result()
+    form = FormState("A man skis.", "A woman surfs.", comparison.conditions, ("minilm", "csr"))
+    progress = Progress(comparison)
+    for words, selected in (("", "csr"), ("cross-encoder", "cross-encoder"), ("odd", "csr")):
+        record = make_shown(progress, form.replace(words=words), comparison.models, before=None)
+        assert record["selected"] == [selected, 0]
+
+
 def test_pending_and_failed_models_keep_their_row() -> None:
     comparison = result()
     infos = [*comparison.models, fakes.make_info("late"), fakes.make_info("broken")]
