@@ -30,7 +30,7 @@ from condviz.registry import CHECKPOINTS
 from condviz.training.kgc_model import TripleEncoder, TripleHead
 from condviz.training.kgc_recipes import LinkRecipe
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.runs import Report
+from condviz.training.runs import Report, shareable_path
 from condviz.training.tuning import start_as_identity
 from condviz.version import __version__
 
@@ -79,7 +79,7 @@ def train_links(
     best = run.train()
     seconds = round(time.time() - started, 1)
     training = {
-        "recipe": recipe.to_dict(),
+        "recipe": recipe.to_dict() | {"graph": shareable_path(recipe.graph)},
         "seed": recipe.seed,
         "data": [{"graph": graph.name, **{split: len(rows) for split, rows in graph.splits.items()}}],
         "seconds": seconds,

@@ -72,6 +72,8 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
     train_links(recipe, tmp_path / "model", device="cpu", report=records.append, folder=tmp_path / "cache")
     losses = [record["loss"] for record in records if record["event"] == "step"]
     assert losses[-1] < losses[0]
+    told = read_manifest(tmp_path / "model")["training"]["recipe"]["graph"]
+    assert told == "graph", "a checkpoint may be published, folders of this machine may not"
 
 
 def test_the_answer_does_not_stand_in_the_text(tmp_path: Path) -> None:
