@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.common import fill
 from condviz.checkpoints import read_manifest
 from condviz.data.files import write_text
+from condviz.evaluation.score_tables import markdown_table
 from condviz.paths import ASSETS
 from condviz.training.recipes import TrainRecipe, load_recipe
 from condviz.training.trainer import train
@@ -111,18 +112,17 @@ def measure(ablation: Ablation) -> dict[str, object]:
 
 def table(results: dict[str, dict]) -> str:
     """Give the markdown table of what was measured."""
-    lines = ["| what | rows | steps | Spearman × 100 | pair accuracy |", "| --- | ---: | ---: | ---: | ---: |"]
-    group = ""
+    rows, group = [], ""
     for ablation in ABLATIONS:
         found = results.get(ablation.key)
         if found is None:
             continue
         if ablation.group != group:
             group = ablation.group
-            lines.append(f"| **{group}** | | | | |")
-        scores = " | ".join(map(_show, (found["scores"]["spearman"], found["scores"]["pair_accuracy"])))
-        lines.append(f"| {ablation.name} | {found['rows']:,} | {found['steps']:,} | {scores} |")
-    return "\n".join(lines)
+            rows.append((f"**{group}**", "", "", "", ""))
+        scores = (_show(found["scores"][name]) for name in ("spearman", "pair_accuracy"))
+        rows.append((ablation.name, f"{found['rows']:,}", f"{found['steps']:,}", *scores))
+    return markdown_table(("what", "rows", "steps", "Spearman × 100", "pair accuracy"), rows)
 
 
 def _show(score: float | None) -> str:
@@ -144,7 +144,7 @@ def main() -> None:
         print(f"{ablation.key}: {results[ablation.key]['scores']}", flush=True)
     print(table(results))
     if chosen.write:
-        fill(PAGE, "ablations", table(results))
+        fill("ablations", table(results), PAGE)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import re
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data.scenes import load_aspects, load_families
-
-README = Path(__file__).resolve().parents[1] / "README.md"
+from condviz.evaluation.score_tables import put_into_readme
 
 
 @dataclass(frozen=True)
@@ -137,16 +135,9 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def fill_readme(name: str, text: str) -> None:
-    """Put a text between the marks of that name in README.md, in place of what stands there."""
-    fill(README, name, text)
-
-
-def fill(page: Path, name: str, text: str) -> None:
-    """Put a text between the marks of that name in a page, in place of what stands there."""
-    marks = re.compile(rf"(<!-- {name}:start -->\n).*(<!-- {name}:end -->)", re.DOTALL)
-    whole = page.read_text(encoding="utf-8")
-    page.write_text(marks.sub(lambda found: f"{found[1]}{text}\n{found[2]}", whole), encoding="utf-8")
+def fill(name: str, text: str, page: Path | None = None) -> None:
+    """Put a text between the marks of that name in a page, by default README.md, in place of what stands there."""
+    put_into_readme(text, page, marks=(f"<!-- {name}:start -->", f"<!-- {name}:end -->"))
 
 
 def options(description: str) -> argparse.ArgumentParser:
@@ -171,7 +162,7 @@ def report(results: Sequence[Result], *, path: Path | None, readme: str = "", co
     print(f"Machine: {told}\n")
     print(table(results))
     if readme:
-        fill_readme(readme, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
+        fill(readme, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
     if path:
         written = {"machine": facts, "results": [asdict(row) for row in results]}
         path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.common import fill_readme, options
+from benchmarks.common import fill, options
 from condviz.analysis.map_builder import embed_points, start_map
 from condviz.analysis.map_points import MapPoints
 from condviz.analysis.map_result import EmbeddingMap
@@ -130,7 +130,7 @@ def main() -> None:
     if chosen.json:
         chosen.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if chosen.readme:
-        fill_readme("impurity", "\n".join([protocol(chosen.model, chosen.draws), "", *lines]))
+        fill("impurity", "\n".join([protocol(chosen.model, chosen.draws), "", *lines]))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LIMIT = 4.0
 """Largest possible error: the end of the colour scale."""
+_ROW_HEAD = ("Condition", "Rating", "fitted rating, and error")
+_ITEM_HEAD = ("Conditions: rated higher, rated lower", "Ratings", "fitted ratings; order right?")
 
 
 def order_rows(study: Study, mask: np.ndarray, state: ErrorsState) -> np.ndarray:
@@ -49,10 +51,10 @@ def render_table(study: Study, mask: np.ndarray, state: ErrorsState) -> str:
     page = min(state.page, pages - 1)
     shown = ordered[page * PAGE : (page + 1) * PAGE]
     by_item = state.unit == "items"
-    head, line = (_item_head, _item) if by_item else (_row_head, _row)
+    head, line = (_ITEM_HEAD, _item) if by_item else (_ROW_HEAD, _row)
     body = [line(study, int(row), state) for row in shown]
     table = tag(
-        "table", tag("thead", tag("tr", *head(study))), tag("tbody", *body), class_="cv-table cv-err-rows",
+        "table", tag("thead", tag("tr", *_head(study, *head))), tag("tbody", *body), class_="cv-table cv-err-rows",
         data_testid="rows",
     )  # fmt: skip
     unit = "items" if by_item else "rows"
@@ -90,11 +92,11 @@ def _pager(page: int, pages: int) -> str:
     return tag("div", back, tag("span", f"Page {page + 1:,} of {pages:,}", class_="cv-num"), on, class_="cv-err-pager")
 
 
-def _row_head(study: Study) -> list[str]:
-    columns = [tag("th", name, scope="col") for name in ("Row", "Sentences", "Condition")]
-    columns.append(tag("th", "Rating", scope="col", class_="cv-num"))
+def _head(study: Study, conditions: str, ratings: str, judgement: str) -> list[str]:
+    columns = [tag("th", name, scope="col") for name in ("Row", "Sentences", conditions)]
+    columns.append(tag("th", ratings, scope="col", class_="cv-num"))
     for judged in study.judged:
-        columns.append(text("th", judged.model, scope="col", class_="cv-num", title="fitted rating, and error"))
+        columns.append(text("th", judged.model, scope="col", class_="cv-num", title=judgement))
     return columns
 
 
@@ -108,14 +110,6 @@ def _row(study: Study, row: int, state: ErrorsState) -> str:
         *(show_judgement(judged, row, verdict=True) for judged in study.judged),
     ]
     return _line(study, row, state, cells)
-
-
-def _item_head(study: Study) -> list[str]:
-    columns = [tag("th", name, scope="col") for name in ("Row", "Sentences", "Conditions: rated higher, rated lower")]
-    columns.append(tag("th", "Ratings", scope="col", class_="cv-num"))
-    for judged in study.judged:
-        columns.append(text("th", judged.model, scope="col", class_="cv-num", title="fitted ratings; order right?"))
-    return columns
 
 
 def _item(study: Study, row: int, state: ErrorsState) -> str:
