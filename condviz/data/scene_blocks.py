@@ -20,6 +20,8 @@ NEIGHBOURS = 2
 """Families taken from the same file in a row: they tell alike aspects, and differ in little."""
 CONTRASTS = 3
 """Most pairs of conditions that two sentences of a family are compared under; sentences of two families have one."""
+MOST_SURPLUS = 40
+"""How far an aspect may be the higher one more often than another is, before the two are no longer compared."""
 _Place = tuple[Family, Scene]
 
 
@@ -110,7 +112,7 @@ def _contrasts(
             (surplus[high] - surplus[low], rng.random(), low, high)
             for low in left
             for high in left
-            if left[high] - left[low] >= GAP
+            if left[high] - left[low] >= GAP and surplus[high] - surplus[low] <= MOST_SURPLUS
         ]
         if not options:
             return

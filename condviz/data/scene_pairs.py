@@ -17,6 +17,7 @@ Source: written for this project; the protocol of two conditions is that of C-ST
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections import Counter, defaultdict, deque
@@ -175,6 +176,26 @@ def build_pairs(
             for index in order
         ]
     return rows
+
+
+def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[RatedPair]:
+    """Keep some of the sentence pairs: those with the smallest hashes, whatever else is among the rows.
+
+    Args:
+        rows: The two rows of a pair side by side, as `build_pairs` gives them.
+        count: Pairs at most.
+        seed: Another one keeps others.
+
+    Returns:
+        Rows in the order of the hashes.
+    """
+
+    def rank(pair: tuple[RatedPair, RatedPair]) -> str:
+        texts = "\n".join(sorted((pair[0].sentence1, pair[0].sentence2)))
+        return hashlib.sha256(f"{seed}\n{texts}".encode()).hexdigest()
+
+    both = sorted(zip(rows[::2], rows[1::2], strict=True), key=rank)
+    return [row for pair in both[:count] for row in pair]
 
 
 def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from condviz.data.scene_pairs import GAP, RatedPair, Shortcuts, build_pairs, gold, measure_shortcuts
+from condviz.data.scene_pairs import GAP, RatedPair, Shortcuts, build_pairs, gold, keep_pairs, measure_shortcuts
 from condviz.data.scenes import Aspect, Family, Scene, load_aspects, load_families
 
 ASPECTS = load_aspects()
@@ -157,3 +157,13 @@ def test_shortcuts_of_random_rows_are_near_chance() -> None:
     shortcuts = measure_shortcuts(rows)
     assert shortcuts.condition == 0.5
     assert shortcuts.overlap == pytest.approx(0.5, abs=0.04)
+
+
+def test_which_pairs_are_kept_does_not_depend_on_the_others(rows: list[RatedPair]) -> None:
+    kept = keep_pairs(rows, 50)
+    assert len(kept) == 100
+    assert all(first.pair == second.pair for first, second in zip(kept[::2], kept[1::2], strict=True))
+    half = rows[: len(rows) // 4 * 2]
+    assert keep_pairs([row for row in rows if row in kept or row in half], 50) == kept
+    assert keep_pairs(rows, 50, seed=1) != kept
+    assert len(keep_pairs(rows[:8], 50)) == 8
