@@ -19,7 +19,7 @@ import numpy as np
 
 from condviz.backbone import Progress
 from condviz.data import corpora
-from condviz.data.scene_pairs import RatedPair
+from condviz.data.scene_pairs import RatedPair, keep_pairs
 from condviz.errors import ConfigError
 from condviz.evaluation.csts import Metric, agreement
 from condviz.evaluation.scoreboard import PARTS, PLAIN, Figure, Group, ModelScores, Part, PartScores, Sample
@@ -61,7 +61,7 @@ def choose(name: str, *, pairs: int = PAIRS, seed: int = 0, folder: Path | None 
         raise ConfigError(f"A part needs at least {MIN_ROWS} sentence pairs, got {pairs}. {PAIRS} is usual.")
     part = PARTS[name]
     rows = corpora.build(part.corpus, part.split, seed=seed, folder=folder)
-    kept = _limit(rows, pairs, seed)
+    kept = keep_pairs(rows, pairs, seed=seed)
     sample = Sample(digest(kept), rows=len(kept), pairs=len(kept) // 2, available=len(rows) // 2, seed=seed)
     return Chosen(part, tuple(kept), sample)
 
@@ -125,17 +125,6 @@ def describe(model: ConditionalScorer, parts: dict[str, PartScores]) -> ModelSco
         versions={"condviz": __version__, **{name: version(name).partition("+")[0] for name in LIBRARIES}},
         parts=parts,
     )
-
-
-def _limit(rows: Sequence[RatedPair], pairs: int, seed: int) -> list[RatedPair]:
-    """Keep the pairs whose sentences have the smallest hashes, in the order of these."""
-
-    def rank(pair: tuple[RatedPair, RatedPair]) -> str:
-        texts = "\n".join(sorted((pair[0].sentence1, pair[0].sentence2)))
-        return hashlib.sha256(f"{seed}\n{texts}".encode()).hexdigest()
-
-    both = sorted(zip(rows[::2], rows[1::2], strict=True), key=rank)
-    return [row for pair in both[:pairs] for row in pair]
 
 
 def _scores(model: ConditionalScorer, rows: Sequence[RatedPair], progress: Progress | None) -> np.ndarray:

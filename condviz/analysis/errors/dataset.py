@@ -20,6 +20,7 @@ import numpy as np
 
 from condviz.analysis.errors.names import COLUMN_HELP
 from condviz.data import corpora, scenes, splits
+from condviz.data.scene_pairs import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, MAX_TABLE_BYTES, TEXT_COLUMNS, PairTable, read_pairs
 from condviz.errors import DataError
 from condviz.evaluation.csts import condition_pairs
@@ -28,6 +29,7 @@ from condviz.types import Pair
 SCORE_PREFIX = "score_"
 MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
+MAX_SCENE_PAIRS = 2_000
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,16 @@ def read_dataset(
 def corpus_dataset(corpus: str, part: str) -> Dataset:
     """Build one part of a corpus of `condviz.data.corpora`, with the aspect of each row where it is known.
 
+    Of large parts of the scenes `MAX_SCENE_PAIRS` are taken, so that every model has scored them within minutes.
+
     Raises:
         DataError: If it does not exist or its files are missing.
         MissingExtraError: If C-STS has to be decrypted and the package for it is not installed.
     """
-    rows = corpora.build(corpus, part)
+    rows, notes = corpora.build(corpus, part), []
+    if corpus == "scenes" and len(rows) > 2 * MAX_SCENE_PAIRS:
+        notes.append(f"{MAX_SCENE_PAIRS:,} of {len(rows) // 2:,} sentence pairs of the scenes, always the same ones.")
+        rows = keep_pairs(rows, MAX_SCENE_PAIRS)
     pairs = [Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows]
     # A local aspect carries the id of its family, which nobody wants to read.
     aspects = [row.aspect.rpartition(":")[2] for row in rows]
@@ -167,6 +174,7 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
         pairs,
         extra={"aspect": aspects} if any(aspects) else None,
         training_conditions=scene_conditions(),
+        notes=notes,
     )
 
 
