@@ -3,12 +3,13 @@
 Everything starts from the pretrained encoder and sees, within a group, the same rows once, with seed 42; judged on the
 validation rows (scenes dev: new families, own aspects in new words). That is enough to see what a part of a method
 is worth at this budget, and not what it could reach. Each finished result is kept in assets/ablations.json and not
-measured again; --write puts the table into assets/experiments.md.
+measured again, as long as the scenes stay the same; --write puts the table into assets/experiments.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import tempfile
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from benchmarks.common import fill
 from condviz.checkpoints import read_manifest
 from condviz.data.files import write_text
+from condviz.data.scenes import SCENES
 from condviz.evaluation.score_tables import markdown_table
 from condviz.paths import ASSETS
 from condviz.training.recipes import TrainRecipe, load_recipe
@@ -95,8 +97,14 @@ ABLATIONS = (
 )
 
 
+def corpus() -> str:
+    """Give a hash of the files of the scenes."""
+    files = sorted(SCENES.glob("*.json*"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
+
 def measure(ablation: Ablation) -> dict[str, object]:
-    """Train one and give its validation scores."""
+    """Train one and give what it took and its validation scores."""
     with tempfile.TemporaryDirectory() as folder:
         manifest = read_manifest(train(ablation.load(), Path(folder) / "model", report=None))
     training, (scores,) = manifest["training"], manifest["metrics"].values()
@@ -135,11 +143,13 @@ def main() -> None:
     parser.add_argument("--name", default="", help="only those with this text in group or name")
     parser.add_argument("--write", action="store_true", help="put the table into assets/experiments.md")
     chosen = parser.parse_args()
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    today = corpus()
+    results = {key: found for key, found in stored.items() if found["corpus"] == today}
     for ablation in ABLATIONS:
         if ablation.key in results or chosen.name not in ablation.key:
             continue
-        results[ablation.key] = measure(ablation)
+        results[ablation.key] = measure(ablation) | {"corpus": today}
         write_text(RESULTS, json.dumps(results, indent=1) + "\n")
         print(f"{ablation.key}: {results[ablation.key]['scores']}", flush=True)
     print(table(results))

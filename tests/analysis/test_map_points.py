@@ -113,7 +113,7 @@ def test_held_out_triples_can_all_be_drawn() -> None:
 
 
 def test_unknown_and_rare_aspects_are_refused() -> None:
-    with pytest.raises(DataError, match="no aspect 'taste'"):
-        scene_points(("taste", "mood", "place"))
+    with pytest.raises(DataError, match="no aspect 'spelling'"):
+        scene_points(("spelling", "mood", "place"))
     with pytest.raises(DataError, match="test families tell"):
         scene_points(("mood", "place", "weather"), per_group=300)
