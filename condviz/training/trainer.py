@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from condviz import checkpoints
+from condviz.cache import EmbeddingCache
 from condviz.errors import TrainingError, TrainingStopped, require
 from condviz.evaluation.cards import write_card
 from condviz.evaluation.scoreboard import Board
@@ -171,7 +172,7 @@ def _save(
     shown = {name: None if value != value else value for name, value in metrics.items()}
     options = {"training": training, "metrics": {"validation": shown}, "dtype": getattr(torch, recipe.disk)}
     model.eval()
-    model.backbone.cache.clear()  # vectors may have been computed in another precision
+    model.backbone.cache = EmbeddingCache()  # the vectors so far may have been computed in another precision
     tried = checkpoints.save(model, loop.run_folder.folder / "model", **options)
     texts = columns(rows[:CHECKED_ROWS])
     loaded = checkpoints.load(tried, device=device, precision="float32")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import torch
 from torch import nn
@@ -19,7 +20,7 @@ START_SCALE = 0.1
 """Under start = "identity" the random part of a head is shrunk to this, so that what does not depend on the condition
 prevails at first."""
 FROZEN_CACHE_BYTES = 4 * 2**30
-"""Memory for the vectors of a frozen encoder, which every epoch asks for again."""
+"""Memory for the vectors of frozen encoders, which every epoch asks for again."""
 FITTED = ("pca", "ica")
 """Projections of CASE that are fitted, not trained."""
 
@@ -85,9 +86,15 @@ def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
     if recipe.tuning == "layers":
         _freeze_lowest(backbone, recipe.frozen_layers)
     if recipe.tuning == "frozen":
-        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES)
+        backbone.cache = frozen_cache(recipe.precision)
     if recipe.tuning == "lora":
         add_adapters(backbone.model, recipe.lora)
+
+
+@cache
+def frozen_cache(precision: str) -> EmbeddingCache:
+    """Give the vectors that all trainings with a frozen encoder in this process share; one store for each precision."""
+    return EmbeddingCache(FROZEN_CACHE_BYTES)
 
 
 def _freeze_lowest(backbone: Backbone, layers: int) -> None:

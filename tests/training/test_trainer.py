@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from condviz.training.recipes import Source, TrainRecipe
 from condviz.training.runs import shareable, shareable_path
 from condviz.training.sources import load_source
 from condviz.training.trainer import train
+from condviz.training.tuning import frozen_cache
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 
@@ -172,6 +174,16 @@ def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
         recipe = quick(tmp_path, "hyper-cl", **settings | changes, init=str(first))
         scores = trainer_module.build_model(recipe).eval().score(*ROWS)
         assert np.allclose(scores, before, atol=1e-5) == equal
+
+
+def test_trainings_with_a_frozen_encoder_share_its_vectors(tmp_path: Path) -> None:
+    recipe = quick(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, lr=1e-2, epochs=1)
+    train(recipe, tmp_path / "first", device="cpu")
+    first = frozen_cache("float32").stats()
+    train(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu")
+    second = frozen_cache("float32").stats()
+    assert second.misses == first.misses
+    assert second.hits > first.hits
 
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
