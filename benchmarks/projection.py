@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.manifold import trustworthiness
 
 from benchmarks.common import Result, options, report, times_in_turns
 from condviz.analysis.map_result import ProjectionConfig
@@ -19,6 +20,8 @@ from condviz.analysis.projection import project, warm_up
 ALLOWED_S = {60: 1.0, 1_000: 2.0, 10_000: 15.0}
 DIMENSION = 384
 """Of the shipped encoder."""
+MEASURED_POINTS = 1_000
+"""Most points whose trustworthiness is measured: it compares all with all."""
 
 
 def vectors(number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,12 +36,18 @@ def vectors(number: int) -> tuple[np.ndarray, np.ndarray]:
     return before.astype(np.float32), after.astype(np.float32)
 
 
-def defaults(before: np.ndarray, after: np.ndarray) -> None:
+def defaults(before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
     """Make both maps as umap-learn does by default, with the cosine and a seed."""
     from umap import UMAP
 
-    for rows in (before, after):
-        UMAP(metric="cosine", random_state=0, n_jobs=1).fit(rows)
+    return [UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(rows) for rows in (before, after)]
+
+
+def kept(before: np.ndarray, after: np.ndarray) -> str:
+    """Say how well our map and that of umap-learn's defaults keep neighbourhoods before conditioning (1: wholly)."""
+    ours, theirs = project(before, after).before, defaults(before, after)[0]
+    trust = [trustworthiness(before, layout, n_neighbors=15, metric="cosine") for layout in (ours, theirs)]
+    return "; trustworthiness {:.3f}, umap-learn's defaults {:.3f}".format(*trust)
 
 
 def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> list[Result]:
@@ -55,11 +64,13 @@ def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> l
         }
         seconds = times_in_turns(jobs, rounds=rounds, clock=clock)
         ours, theirs, pca, near = (statistics.median(seconds[name]) for name in jobs)
+        quality = kept(before, after) if number <= MEASURED_POINTS else ""
         results.append(
             Result(
                 f"Map of {number:,} points, before and after, after warm-up",
                 f"≤ {allowed:g} s",
-                f"{ours:.2f} s, umap-learn's defaults {theirs:.2f} s; PCA {pca:.2f} s; exact neighbours {near:.2f} s",
+                f"{ours:.2f} s, umap-learn's defaults {theirs:.2f} s; PCA {pca:.2f} s; exact neighbours {near:.2f} s"
+                + quality,
                 ours <= allowed,
                 ours,
                 {"seconds": seconds},

@@ -24,8 +24,9 @@ Progress = Callable[[int, int], None]
 
 FEW_POINTS = 5
 """Below this UMAP has no neighbourhoods to keep, and the PCA is shown."""
-LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 2000
-"""Rounds of optimization up to and above so many points; umap-learn changes at 10,000."""
+LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 500
+"""Rounds of optimization up to and above so many points; umap-learn changes at 10,000. Above 500 points waiting costs
+more than the last rounds improve: see the trustworthiness in benchmarks/projection.py."""
 
 # Two of umap-learn's functions are compiled for several threads; run at once by two visitors, some of numba's
 # threading layers end the process.
