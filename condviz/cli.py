@@ -7,24 +7,24 @@ error, so that output can be piped.
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from condviz import links_command, map_command
 from condviz.analysis import router_command
 from condviz.analysis.errors import command as errors_command
+from condviz.data import command as data_command
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
 from condviz.evaluation import command as benchmark_command
+from condviz.terminal import format_table, progress_bar, tell
 from condviz.training import command as train_command
 
 if TYPE_CHECKING:
-    from condviz.data.corpora import Survey
     from condviz.data.tables import PairTable
     from condviz.evaluation.csts import EvaluationReport, Metric, Subset
     from condviz.methods.base import ConditionalScorer
@@ -111,33 +111,11 @@ def build_parser() -> argparse.ArgumentParser:
     router_command.add_to(commands)
     map_command.add_to(commands)
     links_command.add_to(commands)
-    _add_data(commands)
+    data_command.add_to(commands)
     train_command.add_to(commands)
     benchmark_command.add_to(commands)
     errors_command.add_to(commands)
     return parser
-
-
-def _add_data(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    data = commands.add_parser(
-        "data",
-        help="list the corpora, and build pairs",
-        description="List the corpora for training and testing: licence, source, expected files, what was found. They "
-        "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
-    )
-    data.add_argument("--json", action="store_true", help="print JSON")
-    data.set_defaults(command=_data)
-    actions = data.add_subparsers(title="actions", metavar="build")
-    build = actions.add_parser(
-        "build", help="write rated pairs", description="Write the rated pairs of one part of a corpus, as a table."
-    )
-    build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
-    build.add_argument(
-        "--split", required=True, metavar="PART", help="train, dev, test, or another part that is listed"
-    )
-    build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
-    build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
-    build.set_defaults(command=_build_data)
 
 
 def _add_model_options(parser: argparse.ArgumentParser, *, help_suffix: str, required: bool = False) -> None:
@@ -178,7 +156,7 @@ def _models(options: argparse.Namespace) -> None:
          info.reference)
         for info in infos
     ]  # fmt: skip
-    print(_table(head, rows, right={4}))
+    print(format_table(head, rows, right={4}))
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -201,7 +179,7 @@ def _score(options: argparse.Namespace) -> None:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
     else:
         print(_matrix(comparison))
-    _notes(comparison.notes)
+    tell(*comparison.notes)
 
 
 def _score_table(options: argparse.Namespace) -> None:
@@ -210,12 +188,12 @@ def _score_table(options: argparse.Namespace) -> None:
     if options.condition:
         raise DataError("With a table, the conditions stand in its column condition. Leave out --condition.")
     table = read_pairs("-")
-    _notes(table.notes)
+    tell(*table.notes)
     columns = _columns(table)
     scores = {}
     for model in _load(options):
-        with _progress(model.info.name, len(table.pairs)) as progress:
-            scores[model.info.name] = model.score(*columns, progress=progress)
+        with progress_bar(model.info.name, "row") as update:
+            scores[model.info.name] = model.score(*columns, progress=update)
     if options.json:
         rows = [[float(value) for value in values] for values in scores.values()]
         print(json.dumps({"models": list(scores), "scores": rows}, indent=2))
@@ -231,13 +209,13 @@ def _evaluate(options: argparse.Namespace) -> None:
     for path in filter(None, (options.out, options.json)):
         check_target(path)
     table = read_pairs(options.data)
-    _notes(table.notes)
+    tell(*table.notes)
     training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
     reports = []
     for model in _load(options):
-        with _progress(model.info.name, len(table.pairs)) as progress:
+        with progress_bar(model.info.name, "row") as update:
             reports.append(
                 evaluate(
                     model,
@@ -245,7 +223,7 @@ def _evaluate(options: argparse.Namespace) -> None:
                     training_conditions=training,
                     resamples=options.resamples,
                     seed=options.seed,
-                    progress=progress,
+                    progress=update,
                 )
             )
     if options.out:
@@ -254,76 +232,6 @@ def _evaluate(options: argparse.Namespace) -> None:
         content = {"data": options.data, "models": [report.to_dict() for report in reports]}
         write_text(options.json, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     print(_report(reports))
-
-
-def _data(options: argparse.Namespace) -> None:
-    from condviz.data.corpora import CORPORA, survey
-
-    surveys = [survey(name) for name in CORPORA]
-    if options.json:
-        print(json.dumps([item.to_dict() for item in surveys], indent=2, ensure_ascii=False))
-    else:
-        legend = (
-            "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
-        )
-        print("\n\n".join([*(_survey(item) for item in surveys), legend]))
-
-
-def _survey(item: Survey) -> str:
-    files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
-    facts = (
-        ("licence", item.corpus.licence),
-        ("source", item.corpus.source),
-        ("looked in", item.folder),
-        ("files", ", ".join(files)),
-    )
-    rows = [
-        (
-            part.name,
-            "-" if part.rows is None else f"{part.rows:,}",
-            "-" if part.pairs is None else f"{part.pairs:,}",
-            *(
-                (f"{100 * part.shortcuts.condition:.1f}", f"{100 * part.shortcuts.overlap:.1f}")
-                if part.shortcuts
-                else "--"
-            ),
-        )
-        for part in item.parts
-    ]
-    head = ("part", "texts", "pairs", "by wording", "by shared words")
-    table = _table(head, rows, right={1, 2, 3, 4})
-    lines = [f"{item.corpus.name}: {item.corpus.title}", *(f"{key:<10} {value}" for key, value in facts), table]
-    lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
-    return "\n  ".join("\n".join(lines).split("\n"))
-
-
-def _build_data(options: argparse.Namespace) -> None:
-    from condviz.data.corpora import CORPORA, build, format_rows
-    from condviz.data.files import check_target, write_text
-    from condviz.data.scene_pairs import measure_shortcuts
-
-    if options.out != "-":
-        check_target(options.out)
-    rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
-    if options.out == "-":
-        sys.stdout.write(format_rows(rows))
-    else:
-        write_text(options.out, format_rows(rows))
-    shortcuts = measure_shortcuts(rows)
-    _notes([
-        f"{len(rows) // 2:,} sentence pairs, each under two conditions.",
-        f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
-        f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
-        f"Pass on with: {CORPORA[options.corpus].attribution}.",
-    ])  # fmt: skip
-
-
-def _csts_password() -> str:
-    from condviz.data.csts import ARCHIVE, PASSWORD_VARIABLE, environment_password
-
-    if os.environ.get(PASSWORD_VARIABLE) or not sys.stdin.isatty():
-        return environment_password()
-    return getpass.getpass(f"Password of {ARCHIVE}: ")
 
 
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
@@ -337,7 +245,7 @@ def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
         except CheckpointError as error:
             if options.model:
                 raise
-            _notes([f"{name} is left out: {error}"])
+            tell(f"{name} is left out: {error}")
     if not models:
         raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")
     return models
@@ -369,7 +277,7 @@ def _matrix(comparison: Comparison) -> str:
         rows.append((info.name + ("" if info.trained else " *"), f"{alone:.3f}", *cells))
     legend = "Each cell: score, change against no condition, share of the reference pairs that this model scores lower."
     star = [] if all(info.trained for info in comparison.models) else ["* not trained"]
-    return "\n".join([*conditions, "", _table(head, rows, right=set(range(1, len(head)))), "", legend, *star])
+    return "\n".join([*conditions, "", format_table(head, rows), "", legend, *star])
 
 
 def _report(reports: Sequence[EvaluationReport]) -> str:
@@ -395,7 +303,7 @@ def _report(reports: Sequence[EvaluationReport]) -> str:
         'they are not counted in "ties left out".',
     ]
     star = [] if all(report.trained for report in reports) else ["* not trained"]
-    return "\n".join([_table(head, rows, right=set(range(1, len(head)))), "", *legend, *star, *reasons])
+    return "\n".join([format_table(head, rows), "", *legend, *star, *reasons])
 
 
 def _figures(subset: Subset) -> list[str]:
@@ -409,42 +317,9 @@ def _figure(metric: Metric) -> str:
     return f"{metric.value:.2f}{interval}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[int]) -> str:
-    """Align columns with blanks; those in `right` to the right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])
-
-
-def _notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-
-
-@contextmanager
-def _progress(name: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error, unless it is no terminal."""
-    from tqdm import tqdm
-
-    with tqdm(total=total, desc=name, unit="row", disable=not sys.stderr.isatty(), leave=False) as bar:
-
-        def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        yield update
-
-
 @contextmanager
 def _short_warnings() -> Iterator[None]:
     """Print warnings, for instance about cut texts, as one line without the place in our code."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: _notes([" ".join(str(message).split())])
+        warnings.showwarning = lambda message, *_, **__: tell(" ".join(str(message).split()))
         yield

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from condviz.errors import ConfigError
+from condviz.terminal import progress_bar
 
 if TYPE_CHECKING:
     from condviz.analysis.links import Candidate, LinkPrediction
@@ -46,19 +47,12 @@ def run(options: argparse.Namespace) -> None:
     entity = graph.find_entity(options.entity)  # a wrong name is told before the model loads
     relations = [graph.find_relation(text) for text in options.relation]
 
-    from tqdm import tqdm
-
     from condviz.analysis.links import LinkPredictor
     from condviz.registry import link_models, load
 
     name = options.model or next(iter(link_models(graph.name)), "minilm")
     predictor = LinkPredictor(graph, load(name, device=options.device))
-    with tqdm(desc="entities", unit="text", disable=not sys.stderr.isatty(), leave=False) as bar:
-
-        def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar("entities", "text") as update:
         predictor.prepare(update)
     found = [
         predictor.predict(entity, relation, inverse=options.inverse, k=options.k, reranked=options.rerank)

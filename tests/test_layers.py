@@ -20,6 +20,7 @@ LEVELS = {
     "paths": 0,
     "types": 0,
     "version": 0,
+    "terminal": 0,
     "words": 1,
     "tokens": 1,
     "cache": 1,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError
 from condviz.evaluation import kgc_command
+from condviz.terminal import progress_bar, tell
 
 if TYPE_CHECKING:
     from condviz.evaluation.benchmark import Chosen
@@ -127,7 +128,7 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         except CheckpointError as error:
             if options.model:
                 raise
-            _tell(f"{asked} is left out: {error}")
+            tell(f"{asked} is left out: {error}")
             continue
         name = model.info.name
         if name in names:
@@ -155,7 +156,7 @@ def _choose(options: argparse.Namespace) -> list[Chosen]:
         except DataError as error:
             if options.part:
                 raise
-            _tell(f"{PARTS[name].title} is left out: {error}")
+            tell(f"{PARTS[name].title} is left out: {error}")
     if not chosen:
         raise DataError("No part could be built. See the notes above, or name one with --part.")
     return chosen
@@ -164,26 +165,15 @@ def _choose(options: argparse.Namespace) -> list[Chosen]:
 def _measure_one(
     model: ConditionalScorer, chosen: list[Chosen], baseline: ConditionalScorer | None, options: argparse.Namespace
 ) -> dict[str, PartScores]:
-    from tqdm import tqdm
-
     from condviz.evaluation.benchmark import measure
     from condviz.evaluation.score_tables import format_figure
 
     found = {}
     for item in chosen:
         title = f"{model.info.name}, {item.part.title}"
-        with tqdm(desc=title, unit="text", disable=not sys.stderr.isatty(), leave=False) as bar:
-
-            def update(done: int, total: int, bar: tqdm = bar) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
+        with progress_bar(title, "text") as update:
             scores = measure(model, item, baseline=baseline, resamples=options.resamples, progress=update)
         figures = f"pair accuracy {format_figure(scores.pair_accuracy)}, Spearman {format_figure(scores.spearman)}"
         sys.stderr.write(f"{title}: {figures}\n")
         found[item.part.name] = scores
     return found
-
-
-def _tell(note: str) -> None:
-    sys.stderr.write(f"note: {note}\n")

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from condviz.errors import ConfigError
+from condviz.terminal import progress_bar
 
 if TYPE_CHECKING:
     from condviz.evaluation.kgc_scores import LinkScores
@@ -75,8 +76,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _measure(options: argparse.Namespace) -> list[LinkScores]:
-    from tqdm import tqdm
-
     from condviz.data.kg_formats import load_graph
     from condviz.evaluation.kgc import evaluate_links
     from condviz.registry import link_models, load
@@ -85,12 +84,7 @@ def _measure(options: argparse.Namespace) -> list[LinkScores]:
     found = []
     for name in dict.fromkeys(options.model or [BASELINE, *link_models(graph.name)]):
         model = load(name, device=options.device, precision="float32")
-        with tqdm(desc=name, unit="text", disable=not sys.stderr.isatty(), leave=False) as bar:
-
-            def update(done: int, total: int, bar: tqdm = bar) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
+        with progress_bar(name, "text") as update:
             report = evaluate_links(model, graph, options.split, limit=options.triples, progress=update)
         mean = report.plain.mean
         sys.stderr.write(f"{name}: MRR {100 * mean.mean_reciprocal_rank:.1f}, Hits@10 {100 * mean.hits[10]:.1f}\n")

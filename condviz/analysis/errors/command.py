@@ -6,11 +6,11 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condviz.errors import ConfigError
+from condviz.terminal import format_table, progress_bar, tell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
-    _say(dataset.notes)
+    tell(*dataset.notes)
     revisions, judged = {}, []
     for name in names:
         scores, revisions[name] = _score(name, dataset, options)
@@ -91,24 +91,11 @@ def _score(name: str, dataset: Dataset, options: argparse.Namespace) -> tuple[np
     """Give scores and revision: those that the table brought along, else those of the loaded model."""
     if name in dataset.stored:
         return dataset.stored[name], "from the file"
-    from tqdm import tqdm
-
     from condviz.registry import load
 
     model = load(name, device=options.device, precision=options.precision)
-    hidden = not sys.stderr.isatty()
-    with tqdm(total=len(dataset.pairs), desc=name, unit="row", disable=hidden, leave=False) as bar:
-
-        def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar(name, "row") as update:
         return model.score(*dataset.texts(), progress=update), model.info.revision
-
-
-def _say(notes: Iterable[str]) -> None:
-    for note in notes:
-        sys.stderr.write(f"note: {note}\n")
 
 
 def _summary(findings: Findings) -> str:
@@ -130,7 +117,7 @@ def _summary(findings: Findings) -> str:
                 for one in groups[:10]
             ]
             head = (title, "n", *(f"error {name}" for name in models), *(f"bias {name}" for name in models))
-            parts.append(_table(head, rows))
+            parts.append(format_table(head, rows))
     for target, search in findings.searches.items():
         sure = [one for one in search.slices if one.q < SIGNIFICANT][:5]
         title = f"where {study.first.model} {TARGETS[target]}"
@@ -144,7 +131,7 @@ def _summary(findings: Findings) -> str:
                 )
                 for one in sure
             ]
-            parts.append(_table((title, "rows", "inside", "outside", "q"), rows))
+            parts.append(format_table((title, "rows", "inside", "outside", "q"), rows))
         else:
             parts.append(f"{title}: none of {search.tried:,} filters stands out")
     return "\n\n".join(parts) + "\n"
@@ -174,15 +161,4 @@ def _figures(label: str, report: Report) -> str:
         if difference.mcnemar is not None:
             apart = f"{difference.only_first} to {difference.only_second} items"
             rows.append((f"p, McNemar ({apart})", "", "", "", "", show_p(difference.mcnemar), "", "", ""))
-    return _table((label, "n", "items", *HEADS.values()), rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align columns, all but the first to the right."""
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-
-    def line(row: Sequence[str]) -> str:
-        first, *others = zip(row, widths, strict=True)
-        return "  ".join([first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]).rstrip()
-
-    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])
+    return format_table((label, "n", "items", *HEADS.values()), rows)
