@@ -28,11 +28,11 @@ MIN_RESAMPLED = 10
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure.
+    """One figure; what holds it says in which unit.
 
     Attributes:
-        value: Times 100, or None where it is not defined.
-        low, high: Ends of the bootstrap interval, times 100; None where there is none (no resamples, or too few rows).
+        value: None where it is not defined.
+        low, high: 95 % bootstrap interval over sentence pairs; None without resamples, or from too few rows.
         reason: Why `value` is None; otherwise "".
     """
 

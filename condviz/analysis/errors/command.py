@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from condviz.analysis.errors.dataset import Dataset
     from condviz.analysis.errors.findings import Findings
-    from condviz.analysis.errors.metrics import Figure, Report
+    from condviz.analysis.errors.metrics import Report
+    from condviz.evaluation.csts import Metric
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -145,7 +146,7 @@ def _parts(findings: Findings) -> list[tuple[str, Report]]:
 def _figures(label: str, report: Report) -> str:
     from condviz.analysis.errors.report import HEADS, show_figure, show_p
 
-    def cell(name: str, figure: Figure, *, sign: bool = False) -> str:
+    def cell(name: str, figure: Metric, *, sign: bool = False) -> str:
         value, interval = show_figure(name, figure, sign=sign)
         return f"{value} [{interval}]" if interval else value
 

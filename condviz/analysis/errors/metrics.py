@@ -10,31 +10,15 @@ from scipy.stats import binomtest
 from condviz.analysis.errors.bootstrap import Sample, resample
 from condviz.analysis.errors.study import Judged, Study
 from condviz.errors import ConfigError
-from condviz.evaluation.csts import LEVEL, MIN_RESAMPLED, pair_accuracy, pearson, spearman, why_undefined
+from condviz.evaluation.csts import LEVEL, MIN_RESAMPLED, Metric, pair_accuracy, pearson, spearman, why_undefined
 
 RESAMPLES = 10_000
 NAMES = ("spearman", "pearson", "accuracy", "ties_wrong", "error", "bias")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One figure.
-
-    Attributes:
-        value: Correlations in [-1, 1], accuracies in [0, 1], errors in steps of the rating; None if not defined.
-        low, high: 95 % bootstrap interval over sentence pairs; None where there is none.
-        reason: Why `value` is None; otherwise "".
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
 class Figures:
-    """The figures of one model on some of the rows.
+    """The figures of one model on some of the rows: correlations in [-1, 1], accuracies in [0, 1].
 
     Attributes:
         model: Its name.
@@ -50,12 +34,12 @@ class Figures:
     model: str
     n: int
     items: int
-    spearman: Figure
-    pearson: Figure
-    accuracy: Figure
-    ties_wrong: Figure
-    error: Figure
-    bias: Figure
+    spearman: Metric
+    pearson: Metric
+    accuracy: Metric
+    ties_wrong: Metric
+    error: Metric
+    bias: Metric
 
 
 @dataclass(frozen=True)
@@ -69,7 +53,7 @@ class Difference:
         mcnemar: Exact two-sided p of McNemar's test on those; None if there is no such item.
     """
 
-    values: dict[str, Figure]
+    values: dict[str, Metric]
     p_values: dict[str, float | None]
     only_first: int
     only_second: int
@@ -158,14 +142,14 @@ def _figures(
     return Figures(judged.model, len(rows), len(items), **made)
 
 
-def _figure(value: float | None, drawn: np.ndarray | None, reason: str) -> Figure:
+def _figure(value: float | None, drawn: np.ndarray | None, reason: str) -> Metric:
     if value is None:
-        return Figure(None, reason=reason)
+        return Metric(None, reason=reason)
     defined = drawn[np.isfinite(drawn)] if drawn is not None else ()
     if not len(defined):
-        return Figure(value)
+        return Metric(value)
     low, high = np.quantile(defined, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Figure(value, float(low), float(high))
+    return Metric(value, float(low), float(high))
 
 
 def _difference(

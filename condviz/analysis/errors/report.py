@@ -12,9 +12,10 @@ from condviz.analysis.errors.conditions import Blindness, Group
 from condviz.analysis.errors.drawing import draw_curve, draw_residuals
 from condviz.analysis.errors.export import Remark
 from condviz.analysis.errors.findings import ASPECT, Findings
-from condviz.analysis.errors.metrics import Difference, Figure, Figures, Report
+from condviz.analysis.errors.metrics import Difference, Figures, Report
 from condviz.analysis.errors.names import TARGETS
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
+from condviz.evaluation.csts import Metric
 from condviz.paths import ASSETS
 from condviz.version import __version__
 
@@ -76,7 +77,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int, 
     return f"<div class=scroll><table><thead>{over}{line('th', head)}</thead><tbody>{body}</tbody></table></div>"
 
 
-def show_figure(name: str, figure: Figure, *, sign: bool = False) -> tuple[str, str]:
+def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, str]:
     """Give value and interval as text: correlations and accuracies times 100, errors in steps of the rating."""
     if figure.value is None:
         return "\N{EN DASH}", ""
@@ -93,7 +94,7 @@ def show_figure(name: str, figure: Figure, *, sign: bool = False) -> tuple[str, 
     return show(figure.value), f"{show(figure.low)} to {show(figure.high)}"
 
 
-def _cell(name: str, figure: Figure, *, sign: bool = False) -> str:
+def _cell(name: str, figure: Metric, *, sign: bool = False) -> str:
     value, interval = show_figure(name, figure, sign=sign)
     return value + (f"<span class=interval>{interval}</span>" if interval else "")
 

@@ -18,13 +18,13 @@ from condviz.analysis.errors.conditions import check_blindness, worst_conditions
 from condviz.analysis.errors.dataset import make_dataset, read_dataset
 from condviz.analysis.errors.export import Remark, format_csv
 from condviz.analysis.errors.findings import find
-from condviz.analysis.errors.metrics import Figure
 from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
 from condviz.analysis.errors.report import render_report, show_figure
 from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
 from condviz.analysis.errors.study import judge, make_study
 from condviz.data.tables import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.csts import Metric
 from condviz.types import Pair
 from tests.analysis.errors.toy import WORDINGS, toy_dataset, toy_scores, toy_study
 from tests.stand_ins import LengthModel
@@ -223,9 +223,9 @@ def test_rows_selected_by_hand_are_the_slice_of_the_report() -> None:
 
 
 def test_figures_that_round_to_zero_have_no_sign() -> None:
-    assert show_figure("bias", Figure(-0.0001)) == ("0.00", "")
-    assert show_figure("bias", Figure(0.5, -0.1, 0.6)) == ("+0.50", "\N{MINUS SIGN}0.10 to +0.60")
-    assert show_figure("spearman", Figure(None, reason="x")) == ("\N{EN DASH}", "")
+    assert show_figure("bias", Metric(-0.0001)) == ("0.00", "")
+    assert show_figure("bias", Metric(0.5, -0.1, 0.6)) == ("+0.50", "\N{MINUS SIGN}0.10 to +0.60")
+    assert show_figure("spearman", Metric(None, reason="x")) == ("\N{EN DASH}", "")
 
 
 def test_unlabelled_rows_give_findings_without_figures() -> None:
