@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
 TICK_SECONDS = 0.25
+"""How long a handler waits in one go. A handler can be cancelled only where it yields, and the page takes no further
+press of the same button before that, so it yields after each wait, news or not."""
 
 
 class Stopped(Exception):
@@ -40,14 +42,12 @@ class Background(Generic[Result]):
         self._thread.start()
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """Yield (done, total) until the work has ended; (0, 0) while nothing is known."""
-        told = None
+        """Yield (done, total) again and again until the work has ended; (0, 0) while nothing is known."""
         try:
             while self._thread.is_alive():
                 self._thread.join(TICK_SECONDS)
-                if self._thread.is_alive() and self._now != told:
-                    told = self._now
-                    yield told
+                if self._thread.is_alive():
+                    yield self._now
         finally:
             self._stop.set()
 

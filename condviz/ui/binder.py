@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import gradio as gr
+from gradio.events import Dependency
 
 from condviz.ui.guard import TITLE, guarded
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 SCORING: dict[str, Any] = {**PRIVATE, "concurrency_limit": 2, "concurrency_id": "model"}
+
+
+def stops(button: gr.Button, runs: Sequence[Dependency], handler: Callable, inputs: Any, outputs: Any) -> None:  # noqa: ANN401
+    """Let a button cancel runs, and call a handler when one has ended so.
+
+    The page counts a cancelled run as failed, and so can tell it from the others. A handler of the button itself would
+    come too early: what the run still sends until it has ended would overwrite what it shows.
+    """
+    button.click(None, cancels=runs, **PRIVATE)
+    for run in runs:
+        run.failure(handler, inputs, outputs, queue=False, **PRIVATE)
 
 
 class View(Protocol):

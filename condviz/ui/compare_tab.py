@@ -9,12 +9,12 @@ import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.ui.assets import Example, load_conditions, load_examples
-from condviz.ui.binder import PRIVATE, SCORING, Binder
+from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.compare_handlers import CompareHandlers
 from condviz.ui.components import ModelPicker, markup, model_picker
 from condviz.ui.gallery import render_gallery
 from condviz.ui.result_view import UNCONDITIONAL
-from condviz.ui.service import Service
+from condviz.ui.service import Service, menu_title
 from condviz.ui.state import FormState
 
 _RESULT_SCRIPT = """condviz.result(element, watch, {
@@ -67,7 +67,7 @@ def build_compare_tab(
 
 def finder_choices(service: Service) -> list[tuple[str, str]]:
     """Give the models that can rank conditions: (title, name)."""
-    return [(info.title, info.name) for info in service.infos() if info.method != UNCONDITIONAL]
+    return [(menu_title(info), info.name) for info in service.infos() if info.method != UNCONDITIONAL]
 
 
 def _layout(
@@ -154,4 +154,4 @@ def _connect(view: CompareView, handlers: CompareHandlers, page: gr.Blocks) -> N
     pair = [view.sentence1, view.sentence2, view.finder_model]
     search = view.finder_run.click(bind.plain(handlers.find), pair, [view.notice, view.finder], **SCORING)
     stopped = [view.notice, view.result, view.cancel]
-    view.cancel.click(bind.plain(handlers.stop), view.shown, stopped, cancels=[*runs, search], queue=False, **PRIVATE)
+    stops(view.cancel, [*runs, search], bind.plain(handlers.stop), view.shown, stopped)

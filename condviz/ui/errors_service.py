@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from condviz.errors import ConfigError, DataError
+from condviz.ui.background import Background
 from condviz.ui.errors_engine import ErrorsEngine
-from condviz.ui.service import Service, on_gpu
+from condviz.ui.service import Service, menu_title, on_gpu
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,9 +26,9 @@ MAX_ROWS = 20_000
 MAX_TABLE_BYTES = 5 * 2**20
 DEFAULT = "scenes:test"
 CHUNK = 256
-"""Rows scored between two looks at the Stop button."""
+"""Rows of a piece: work that was stopped ends with the piece that it is at."""
 PIECE = 50
-"""The same for the few changed rows of a rewrite."""
+"""The same for the few changed rows of a rewrite, between which it yields."""
 KEPT_DATASETS, KEPT_SCORES, KEPT_STUDIES, KEPT_REPORTS = 6, 60, 6, 60
 
 Value = TypeVar("Value")
@@ -119,7 +120,7 @@ class ErrorsService:
 
     def models(self, dataset: Dataset) -> list[tuple[str, str]]:
         """List (title, name) of what can be analysed: the models, and scores that the table brought along."""
-        titles = {info.name: info.title for info in self.service.infos()}
+        titles = {info.name: menu_title(info) for info in self.service.infos()}
         stored = [(f"{titles.get(name, name)}, from the file", name) for name in dataset.stored]
         return [*stored, *((title, name) for name, title in titles.items() if name not in dataset.stored)]
 
@@ -135,23 +136,30 @@ class ErrorsService:
         return None if stored is None or weights not in (None, stored.weights) else stored.scores
 
     def score(self, dataset: Dataset, name: str) -> Iterator[Scoring]:
-        """Score all rows, in pieces between which a run can be stopped; the result is then `known`.
+        """Score all rows; the result is then `known`. A run that is left ends after the piece that it is at.
 
         Raises:
             CondvizError: If the model cannot be loaded or used.
         """
-        import numpy as np
-
         if self.known(dataset, name) is not None:
             return
         self.service.info(name)
-        total, parts = len(dataset.pairs), []
+        total = len(dataset.pairs)
         yield Scoring(name, 0, total)
-        columns = dataset.texts()
+        work = Background(lambda progress: self._score_all(name, dataset, progress))
+        for done, _ in work.steps():
+            yield Scoring(name, done, total)
+        self._scores.put((dataset.digest, name, self._weights(name)), work.result())
+        yield Scoring(name, total, total)
+
+    def _score_all(self, name: str, dataset: Dataset, progress: Callable[[int, int], None]) -> np.ndarray:
+        import numpy as np
+
+        columns, total, parts = dataset.texts(), len(dataset.pairs), []
         for start in range(0, total, CHUNK):
+            progress(start, total)
             parts.append(self._score(name, [column[start : start + CHUNK] for column in columns]))
-            yield Scoring(name, min(total, start + CHUNK), total)
-        self._scores.put((dataset.digest, name, self._weights(name)), np.concatenate(parts))
+        return np.concatenate(parts)
 
     def score_pairs(self, name: str, pairs: Sequence[Pair]) -> Iterator[np.ndarray]:
         """Score some pairs, in pieces between which a run can be stopped."""

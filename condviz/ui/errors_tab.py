@@ -10,13 +10,13 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.errors.names import COLUMN_HELP, RULES
 from condviz.ui.background import Once
-from condviz.ui.binder import PRIVATE, SCORING, Binder
+from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.components import markup
 from condviz.ui.errors_handlers import ErrorsHandlers
 from condviz.ui.errors_service import DEFAULT, ErrorsService
 from condviz.ui.html import esc, tag, text
 from condviz.ui.plotly_panel import PlotlyPanel, plotly_panel
-from condviz.ui.service import Service
+from condviz.ui.service import Service, menu_title
 
 _SCRIPT = "condviz.errors(element, watch, (data) => trigger('act', data));"
 _TABLE_SCRIPT = "condviz.errorRows(element, watch, (data) => trigger('act', data));"
@@ -81,7 +81,7 @@ def build_errors_tab(service: ErrorsService, *, page: gr.Blocks, tabs: gr.Tabs, 
 
 def error_choices(service: Service) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Give the models to look at and those to compare with, as (title, name)."""
-    models = [(info.title, info.name) for info in service.infos()]
+    models = [(menu_title(info), info.name) for info in service.infos()]
     return models, [("none", ""), *models]
 
 
@@ -243,4 +243,4 @@ def _connect(view: ErrorsView, handlers: ErrorsHandlers, *, page: gr.Blocks, tab
         lambda rule: (gr.update(visible=rule == "word"),) * 2, view.rule, [view.old, view.new], queue=False, **PRIVATE
     )
     stopped = [view.notice, view.cancel]
-    view.cancel.click(bind.plain(handlers.stop), None, stopped, cancels=runs, queue=False, **PRIVATE)
+    stops(view.cancel, runs, bind.plain(handlers.stop), None, stopped)

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from condviz.ui.binder import PRIVATE, SCORING, Binder
+from condviz.ui.binder import SCORING, Binder, stops
 from condviz.ui.components import markup
 from condviz.ui.html import tag, text
 from condviz.ui.links_handlers import LinksHandlers
@@ -139,4 +139,4 @@ def _connect(view: LinksView, handlers: LinksHandlers, *, page: gr.Blocks, tab: 
     for piece in (view.examples, view.result, view.relations, view.nearest):
         runs.append(piece.act(bind.with_data(handlers.act), form, whole, **latest))
     stopped = [view.notice, view.cancel]
-    view.cancel.click(bind.plain(handlers.stop), None, stopped, cancels=runs, queue=False, **PRIVATE)
+    stops(view.cancel, runs, bind.plain(handlers.stop), None, stopped)

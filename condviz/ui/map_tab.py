@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.ui.binder import PRIVATE, SCORING, Binder
+from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.components import markup
 from condviz.ui.html import tag, text
 from condviz.ui.map_form import SOURCES, TYPED
@@ -16,6 +16,7 @@ from condviz.ui.map_handlers import MapHandlers
 from condviz.ui.map_service import MapService
 from condviz.ui.map_view import NOTE
 from condviz.ui.plotly_panel import PlotlyPanel, plotly_panel
+from condviz.ui.service import menu_title
 
 _SCRIPT = "condviz.map(element, (data) => trigger('act', data));"
 _EMPTY = "Press Draw to encode the sentences and lay them out."
@@ -95,7 +96,7 @@ def build_map_tab(service: MapService, *, tab: gr.Tab) -> MapView:
 
 def map_choices(service: MapService) -> list[tuple[str, str]]:
     """Give the models that a map can be made of: (title, name)."""
-    return [(info.title + ("" if info.trained else " (not trained)"), info.name) for info in service.infos()]
+    return [(menu_title(info), info.name) for info in service.infos()]
 
 
 def _form(service: MapService) -> dict[str, Any]:
@@ -232,4 +233,4 @@ def _connect(view: MapView, handlers: MapHandlers, tab: gr.Tab) -> None:
     for part in (view.table, view.neighbors, view.measures):
         part.act(bind.with_data(handlers.act), view.shown, [view.notice, view.out, *rows], **last)
     stopped = [view.notice, view.cancel]
-    view.cancel.click(bind.plain(handlers.stop), None, stopped, cancels=[run], queue=False, **PRIVATE)
+    stops(view.cancel, [run], bind.plain(handlers.stop), None, stopped)

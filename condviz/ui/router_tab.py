@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.ui.binder import PRIVATE, SCORING, Binder
+from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.compare_tab import CompareView
 from condviz.ui.components import ModelPicker, markup, model_picker
 from condviz.ui.html import notice
@@ -123,4 +123,4 @@ def _connect(
         trigger_mode="always_last", **PRIVATE,
     )  # fmt: skip
     stopped = [view.notice, view.deletion, view.cancel]
-    view.cancel.click(bind.plain(handlers.stop), None, stopped, cancels=runs, queue=False, **PRIVATE)
+    stops(view.cancel, runs, bind.plain(handlers.stop), None, stopped)

@@ -22,6 +22,11 @@ TELL_SECONDS = 0.4
 """How long a run stays silent; faster ones show only their end."""
 
 
+def menu_title(info: ModelInfo) -> str:
+    """Give the title of a model for a menu, where it may stand beside the same method without training."""
+    return info.title if info.trained else f"{info.title} (not trained)"
+
+
 def on_gpu(function: Function) -> Function:
     """Mark a function that needs the GPU of a ZeroGPU Space; does nothing anywhere else.
 

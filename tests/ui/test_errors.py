@@ -203,7 +203,7 @@ def test_unscored_data_ask_for_scoring_and_then_show(handlers: ErrorsHandlers) -
     assert step["shown"] is None
     steps = list(handlers.score("scenes:dev", "minilm", "", "", None))
     assert "0 of 60 rows" in steps[0]["notice"]
-    assert "60 of 60 rows" in steps[1]["notice"]
+    assert any("60 of 60 rows" in step.get("notice", "") for step in steps)
     assert "60 / 60 rows" in final(iter(steps))["table"]
     assert "not been scored" not in final(handlers.choose("scenes:dev", "minilm", "", "", None))["notice"]
 
