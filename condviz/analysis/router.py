@@ -57,7 +57,7 @@ def list_readers(infos: Sequence[ModelInfo]) -> list[ModelInfo]:
     Args:
         infos: Models as the registry describes them.
     """
-    routed = [info for info in infos if _method_routes(info.method)]
+    routed = [info for info in infos if method_routes(info.method)]
     base = next((info for info in routed if info.method == CSR.name), None)
     variants = [describe_variant(base, name) for name in VARIANTS] if base else []
     place = routed.index(base) + 1 if base else 0
@@ -211,7 +211,8 @@ def _variant(name: str) -> Variant:
     return VARIANTS[name]
 
 
-def _method_routes(method: str) -> bool:
+def method_routes(method: str) -> bool:
+    """Say whether the models of a method weigh words by the condition."""
     return issubclass(METHODS.get(method, ConditionalScorer), RoutedEncoder)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from condviz.analysis.router import method_routes
 from condviz.errors import CondvizError, DataError
 from condviz.types import DeletionTest, ModelInfo, WordReading
 from condviz.ui.guard import explain
@@ -83,8 +84,10 @@ class RouterHandlers:
         yield from self.read(form, shown)
 
     def default_models(self) -> tuple[str, ...]:
-        """Give what is chosen at the start: the first model, which has a router where there is one."""
-        return tuple(info.name for info in self.service.infos()[:1])
+        """Give what is chosen at the start: the models with a trained router, or the first one where there is none."""
+        infos = self.service.infos()
+        trained = [info.name for info in infos if info.trained and method_routes(info.method)]
+        return tuple(trained or [info.name for info in infos[:1]])
 
     def read(self, form: FormState, shown: Record | None, *, link: bool = True) -> Iterator[Step]:
         """Read model by model, then the pictures of the first router, then the deletion tests.
