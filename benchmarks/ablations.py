@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common import fill
+from condviz.cache import EmbeddingCache
 from condviz.checkpoints import read_manifest
 from condviz.data.files import write_text
 from condviz.data.scenes import SCENES
@@ -24,6 +25,7 @@ from condviz.evaluation.score_tables import markdown_table
 from condviz.paths import ASSETS
 from condviz.training.recipes import TrainRecipe, load_recipe
 from condviz.training.trainer import train
+from condviz.training.tuning import FROZEN_CACHE_BYTES
 
 RESULTS = ASSETS / "ablations.json"
 PAGE = ASSETS / "experiments.md"
@@ -106,10 +108,10 @@ def corpus() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 
 
-def measure(ablation: Ablation) -> dict[str, object]:
-    """Train one and give what it took and its validation scores."""
+def measure(ablation: Ablation, vectors: EmbeddingCache) -> dict[str, object]:
+    """Train one and give what it took and its validation scores; frozen encoders share their vectors."""
     with tempfile.TemporaryDirectory() as folder:
-        manifest = read_manifest(train(ablation.load(), Path(folder) / "model", report=None))
+        manifest = read_manifest(train(ablation.load(), Path(folder) / "model", vectors=vectors))
     training, (scores,) = manifest["training"], manifest["metrics"].values()
     return {
         "command": f"python -m condviz train assets/recipes/{ablation.recipe}.toml",
@@ -147,12 +149,12 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the table into assets/experiments.md")
     chosen = parser.parse_args()
     stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    today = corpus()
+    today, vectors = corpus(), EmbeddingCache(FROZEN_CACHE_BYTES)
     results = {key: found for key, found in stored.items() if found["corpus"] == today}
     for ablation in ABLATIONS:
         if ablation.key in results or chosen.name not in ablation.key:
             continue
-        results[ablation.key] = measure(ablation) | {"corpus": today}
+        results[ablation.key] = measure(ablation, vectors) | {"corpus": today}
         write_text(RESULTS, json.dumps(results, indent=1) + "\n")
         print(f"{ablation.key}: {results[ablation.key]['scores']}", flush=True)
     print(table(results))

@@ -49,6 +49,7 @@ def train(
     folder: Path | None = None,
     steer: Steer | None = None,
     probes: Sequence[Probe] = (),
+    vectors: EmbeddingCache | None = None,
 ) -> Path:
     """Train a model.
 
@@ -61,6 +62,7 @@ def train(
         folder: Where states and log are kept; None takes a hidden folder beside `out`.
         steer: Asked after each step whether to go on, to save, or to save and stop.
         probes: Pairs whose scores are noted at the start and at each evaluation.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share; None makes one.
 
     Returns:
         The checkpoint: loaded again and compared with the trained model on 8 rows.
@@ -84,7 +86,7 @@ def train(
     validation = [row for part in validation_parts for row in part]
     data = _describe([*recipe.train, *recipe.validation], [*train_parts, *validation_parts])
     units = [make_units(_with_teacher(part, recipe, device), recipe.batching) for part in train_parts]
-    model = build_model(recipe)
+    model = build_model(recipe, vectors)
     pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
     wrapped = TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
     options = {"device": device, "report": report, "steer": steer, "probes": probes}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 
 import torch
 from torch import nn
@@ -20,13 +19,17 @@ START_SCALE = 0.1
 """Under start = "identity" the random part of a head is shrunk to this, so that what does not depend on the condition
 prevails at first."""
 FROZEN_CACHE_BYTES = 4 * 2**30
-"""Memory for the vectors of frozen encoders, which every epoch asks for again."""
+"""Memory for the vectors of a frozen encoder, which every epoch asks for again."""
 FITTED = ("pca", "ica")
 """Projections of CASE that are fitted, not trained."""
 
 
-def build_model(recipe: TrainRecipe) -> ConditionalScorer:
+def build_model(recipe: TrainRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
     """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
+
+    Args:
+        recipe: The recipe.
+        vectors: Store for the vectors of a frozen encoder; None makes one.
 
     Raises:
         ConfigError: If nothing would be trained, or the method cannot do what the recipe asks.
@@ -40,7 +43,7 @@ def build_model(recipe: TrainRecipe) -> ConditionalScorer:
         start_as_identity(model)
     if recipe.init:
         _take_over(model, recipe.init)
-    _prepare(backbone, recipe)
+    _prepare(backbone, recipe, vectors)
     if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
             f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
@@ -75,7 +78,7 @@ def _take_over(model: ConditionalScorer, name: str) -> None:
         model.load_state_dict(trained.head_state(), strict=False)
 
 
-def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
+def _prepare(backbone: Backbone, recipe: TrainRecipe, vectors: EmbeddingCache | None) -> None:
     """Say which weights of the encoder are trained, and how."""
     if recipe.dropout is not None:
         for module in backbone.modules():
@@ -86,15 +89,9 @@ def _prepare(backbone: Backbone, recipe: TrainRecipe) -> None:
     if recipe.tuning == "layers":
         _freeze_lowest(backbone, recipe.frozen_layers)
     if recipe.tuning == "frozen":
-        backbone.cache = frozen_cache(recipe.precision)
+        backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
     if recipe.tuning == "lora":
         add_adapters(backbone.model, recipe.lora)
-
-
-@cache
-def frozen_cache(precision: str) -> EmbeddingCache:
-    """Give the vectors that all trainings with a frozen encoder in this process share; one store for each precision."""
-    return EmbeddingCache(FROZEN_CACHE_BYTES)
 
 
 def _freeze_lowest(backbone: Backbone, layers: int) -> None:

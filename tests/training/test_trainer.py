@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from condviz import checkpoints, cli
+from condviz.cache import EmbeddingCache
 from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.training import model as model_module
@@ -26,7 +27,6 @@ from condviz.training.recipes import Source, TrainRecipe
 from condviz.training.runs import shareable, shareable_path
 from condviz.training.sources import load_source
 from condviz.training.trainer import train
-from condviz.training.tuning import frozen_cache
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 
@@ -176,12 +176,13 @@ def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
         assert np.allclose(scores, before, atol=1e-5) == equal
 
 
-def test_trainings_with_a_frozen_encoder_share_its_vectors(tmp_path: Path) -> None:
+def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -> None:
     recipe = quick(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, lr=1e-2, epochs=1)
-    train(recipe, tmp_path / "first", device="cpu")
-    first = frozen_cache("float32").stats()
-    train(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu")
-    second = frozen_cache("float32").stats()
+    vectors = EmbeddingCache()
+    train(recipe, tmp_path / "first", device="cpu", vectors=vectors)
+    first = vectors.stats()
+    train(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu", vectors=vectors)
+    second = vectors.stats()
     assert second.misses == first.misses
     assert second.hits > first.hits
 
