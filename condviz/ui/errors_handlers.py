@@ -197,11 +197,10 @@ class ErrorsHandlers:
             if judged.model not in self.service.service.pool.names:
                 raise DataError(f"{judged.model} is a column of the file, not a model: it cannot score changed rows.")
             yield {"notice": _scoring(judged.model, 0, total, "changed rows"), "cancel": gr.update(visible=True)}
-            scores: list[float] = []
-            for piece in self.service.score_pairs(judged.model, changed.pairs):
-                scores.extend(piece)
-                yield {"notice": _scoring(judged.model, len(scores), total, "changed rows")}
-            effects.append(measure_effect(changed, judged, scores))
+            work = self.service.scoring(judged.model, changed.pairs)
+            for done, _ in work.steps():
+                yield {"notice": _scoring(judged.model, done, total, "changed rows")}
+            effects.append(measure_effect(changed, judged, work.result()))
         yield {"notice": "", "effect": render_effect(study, effects), "cancel": gr.update(visible=False)}
 
     # ---- what buttons in the markup ask for

@@ -27,8 +27,6 @@ MAX_TABLE_BYTES = 5 * 2**20
 DEFAULT = "scenes:test"
 CHUNK = 256
 """Rows of a piece: work that was stopped ends with the piece that it is at."""
-PIECE = 50
-"""The same for the few changed rows of a rewrite, between which it yields."""
 KEPT_DATASETS, KEPT_SCORES, KEPT_STUDIES, KEPT_REPORTS = 6, 60, 6, 60
 
 Value = TypeVar("Value")
@@ -146,27 +144,26 @@ class ErrorsService:
         self.service.info(name)
         total = len(dataset.pairs)
         yield Scoring(name, 0, total)
-        work = Background(lambda progress: self._score_all(name, dataset, progress))
+        work = self.scoring(name, dataset.pairs)
         for done, _ in work.steps():
             yield Scoring(name, done, total)
         self._scores.put((dataset.digest, name, self._weights(name)), work.result())
         yield Scoring(name, total, total)
 
-    def _score_all(self, name: str, dataset: Dataset, progress: Callable[[int, int], None]) -> np.ndarray:
+    def scoring(self, name: str, pairs: Sequence[Pair]) -> Background[np.ndarray]:
+        """Start to score pairs; the result is not kept."""
+        return Background(lambda progress: self._score_all(name, pairs, progress))
+
+    def _score_all(self, name: str, pairs: Sequence[Pair], progress: Callable[[int, int], None]) -> np.ndarray:
         import numpy as np
 
-        columns, total, parts = dataset.texts(), len(dataset.pairs), []
-        for start in range(0, total, CHUNK):
-            progress(start, total)
-            parts.append(self._score(name, [column[start : start + CHUNK] for column in columns]))
-        return np.concatenate(parts)
-
-    def score_pairs(self, name: str, pairs: Sequence[Pair]) -> Iterator[np.ndarray]:
-        """Score some pairs, in pieces between which a run can be stopped."""
-        for start in range(0, len(pairs), PIECE):
-            piece = pairs[start : start + PIECE]
+        parts = []
+        for start in range(0, len(pairs), CHUNK):
+            progress(start, len(pairs))
+            piece = pairs[start : start + CHUNK]
             fields = ("sentence1", "sentence2", "condition")
-            yield self._score(name, [[getattr(pair, field) for pair in piece] for field in fields])
+            parts.append(self._score(name, [[getattr(pair, field) for pair in piece] for field in fields]))
+        return np.concatenate(parts)
 
     def study(self, key: str, first: str, second: str | None) -> Study:
         """Give a study of one or two models whose scores are known.

@@ -274,7 +274,6 @@ def test_rewrites_show_before_and_after(handlers: ErrorsHandlers) -> None:
     steps = list(handlers.rewrite("word", "umbrella", "parasol", shown))
     assert "0 of 60 changed rows" in steps[0]["notice"]
     assert steps[0]["cancel"]["visible"]
-    assert "50 of 60 changed rows" in steps[1]["notice"]
     effect = final(iter(steps))["effect"]
     assert not steps[-1]["cancel"]["visible"]
     assert "60 rows changed" in effect
