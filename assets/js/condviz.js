@@ -277,6 +277,18 @@
     }
   }, true);
 
+  // An error below the edge of the window would be missed. Whoever is typing stays where they are. The same error again
+  // changes nothing in the page, so it is shown when what caused it is asked for once more.
+  const ERROR = ".cv-notice-error";
+  const reveal = (error) => error?.checkVisibility() && error.scrollIntoView({ block: "nearest" });
+  new MutationObserver((changes) => {
+    if (document.activeElement?.matches("textarea, input")) return;
+    for (const node of changes.flatMap((change) => [...change.addedNodes])) {
+      reveal(node.matches?.(ERROR) ? node : node.querySelector?.(ERROR));
+    }
+  }).observe(document.documentElement, { childList: true, subtree: true });
+  document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
+
   // A link shows its own result, not the example of the first screen: dim that until the answer is there.
   if (["s1", "s2", "c"].some((key) => new URLSearchParams(location.search).has(key))) {
     document.documentElement.classList.add("cv-opening");

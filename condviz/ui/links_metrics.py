@@ -49,7 +49,7 @@ def stored_rows() -> list[Row]:
         return []
     return [
         Row(
-            f"{item.title} ({item.model})",
+            item.title if item.model.casefold() in item.title.casefold() else f"{item.title} ({item.model})",
             f"benchmark kgc{', re-ranked' if reranked else ''}",
             f"{item.encoder.rpartition('/')[2]}, {item.how}",
             item.figures(reranked=reranked),

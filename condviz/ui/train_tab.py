@@ -71,6 +71,9 @@ def _actions(service: TrainService) -> dict[str, Any]:
         parts["start"] = gr.Button(
             "Start training", variant="primary", elem_id="cv-train-start", min_width=120, interactive=False
         )
+    if service.enabled:
+        hint = "Check reads the data and measures a few steps. Then training can start."
+        markup(text("p", hint, class_="cv-muted"), elem_id="cv-train-hint")
     parts["notice"] = markup("", elem_id="cv-train-notice")
     parts["preflight"] = markup("", elem_id="cv-train-preflight")
     return parts
@@ -84,8 +87,9 @@ def _runs() -> dict[str, Any]:
         with gr.Row(elem_id="cv-train-curve-tools"):
             parts["metric"] = gr.Radio(metric_choices(), value=next(iter(METRICS)), label="Score", min_width=220)
             parts["others"] = gr.Dropdown(
-                [], value=[], multiselect=True, label="Compare with", elem_id="cv-train-others", min_width=220
-            )
+                [], value=[], multiselect=True, label="Compare with", elem_id="cv-train-others", min_width=220,
+                visible=False,
+            )  # fmt: skip
         with gr.Row(equal_height=False):
             for name, title in (("losses", "Loss"), ("scores", "Score on the rows kept for measuring")):
                 with gr.Column(min_width=280):

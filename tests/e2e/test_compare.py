@@ -148,6 +148,7 @@ def test_bad_input_gives_one_message_and_loses_nothing(
     type_into(page, name, value)
     page.locator("#cv-run").click()
     expect(page.get_by_test_id("notice-error")).to_contain_text(message)
+    expect(page.get_by_test_id("notice-error")).to_be_in_viewport()
     assert page.get_by_test_id("notice-error").count() == 1
     assert field(page, name).input_value() == value
     assert cells(page) == before
