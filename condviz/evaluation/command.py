@@ -1,4 +1,4 @@
-"""The commands `benchmark models` and, from its own file, `benchmark kgc`."""
+"""The command `benchmark models` and, from their own files, `benchmark gallery` and `benchmark kgc`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError
-from condviz.evaluation import kgc_command
+from condviz.evaluation import gallery_command, kgc_command
 from condviz.terminal import progress_bar, tell
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     benchmark = commands.add_parser(
         "benchmark", help="measure models on test parts", description="Measure models on fixed test parts."
     )
-    benchmarks = benchmark.add_subparsers(required=True, metavar="models | kgc")
+    benchmarks = benchmark.add_subparsers(required=True, metavar="models | gallery | kgc")
+    gallery_command.add_to(benchmarks)
     kgc_command.add_to(benchmarks)
     parser = benchmarks.add_parser(
         "models",

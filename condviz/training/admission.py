@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -13,6 +12,7 @@ from pathlib import Path
 import torch
 
 from condviz.data import corpora
+from condviz.data.examples import load_examples
 from condviz.errors import ConfigError, DataError
 from condviz.paths import ASSETS
 from condviz.pretrained import DEFAULT_BACKBONE, choose_device
@@ -70,13 +70,12 @@ def choose_processes(device: str) -> tuple[str, int]:
 
 def default_probes(number: int = NUM_PROBES) -> list[Probe]:
     """Give pairs to watch: of the first examples of the page, in turns one under which they are alike, and unlike."""
-    examples = json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))
     found: list[Probe] = []
-    for example in examples:
+    for example in load_examples():
         wanted = ("high", "low")[len(found) % 2]
-        if wanted in example["expected"]:
-            condition = example["conditions"][example["expected"].index(wanted)]
-            found.append((example["sentence1"], example["sentence2"], condition))
+        if wanted in example.expected:
+            condition = example.conditions[example.expected.index(wanted)]
+            found.append((example.sentence1, example.sentence2, condition))
     return found[:number]
 
 

@@ -12,8 +12,9 @@ import gradio as gr
 
 import condviz
 from condviz.analysis.map_result import EmbeddingMap
+from condviz.data.examples import load_examples
 from condviz.ui.api import add_api
-from condviz.ui.assets import ASSETS, load_examples, load_first_screen, load_links_scene, load_map_scene
+from condviz.ui.assets import ASSETS, load_first_screen, load_links_scene, load_map_scene
 from condviz.ui.background import Once
 from condviz.ui.binder import PRIVATE
 from condviz.ui.compare_tab import CompareView, build_compare_tab

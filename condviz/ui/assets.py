@@ -1,9 +1,8 @@
-"""Files that the page ships with: styles, scripts, fonts, examples, the library of conditions, the first screen."""
+"""Files that the page ships with: styles, scripts, fonts, the library of conditions, the first screens."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from condviz.paths import ASSETS
@@ -11,39 +10,9 @@ from condviz.paths import ASSETS
 GRADES = {"simple": "Simplest", "realistic": "Realistic", "data": "From data"}
 
 
-@dataclass(frozen=True)
-class Example:
-    """One card of the gallery.
-
-    Attributes:
-        id: Short unique name.
-        grade: "simple", "realistic" or "data".
-        domain: For instance "captions".
-        title: A few words.
-        sentence1, sentence2, conditions: What fills the form.
-        note: What to look at.
-    """
-
-    id: str
-    grade: str
-    domain: str
-    title: str
-    sentence1: str
-    sentence2: str
-    conditions: tuple[str, ...]
-    note: str = ""
-
-
 def _read(name: str) -> Any:  # noqa: ANN401 - any JSON
     path = ASSETS / name
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-
-
-def load_examples() -> list[Example]:
-    """Read the gallery; an absent file gives an empty one."""
-    fields = Example.__dataclass_fields__
-    rows = _read("examples.json") or []
-    return [Example(**{k: tuple(v) if k == "conditions" else v for k, v in row.items() if k in fields}) for row in rows]
 
 
 def load_conditions() -> list[tuple[str, str]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import gradio as gr
 
+from condviz.data.examples import Example
 from condviz.errors import CondvizError, DataError
-from condviz.ui.assets import Example
 from condviz.ui.attribution_view import render_attribution
 from condviz.ui.finder_view import render_ranking
 from condviz.ui.html import notice, tag

@@ -8,7 +8,8 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.ui.assets import Example, load_conditions, load_examples
+from condviz.data.examples import Example, load_examples
+from condviz.ui.assets import load_conditions
 from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.compare_handlers import CompareHandlers
 from condviz.ui.components import ModelPicker, markup, model_picker

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from condviz.data.examples import load_examples
 from condviz.errors import CondvizError, DataError
-from condviz.ui.assets import ASSETS, load_examples
+from condviz.paths import ASSETS
 from condviz.ui.engine import Engine
 from condviz.ui.model_pool import ModelPool
 from condviz.ui.record import pack_attribution

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from condviz.ui.assets import GRADES, Example
+from condviz.data.examples import Example
+from condviz.ui.assets import GRADES
 from condviz.ui.html import join, tag, text
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from condviz.data.examples import Example
 from condviz.types import Comparison
-from condviz.ui.assets import Example
 from condviz.ui.attribution_view import render_attribution
 from condviz.ui.exports import to_csv, to_json, to_python
 from condviz.ui.finder_view import render_ranking
@@ -79,7 +79,7 @@ def test_pending_and_failed_models_keep_their_row() -> None:
 @pytest.mark.parametrize("kind", ["matrix", "words", "gallery", "ranking"])
 def test_no_text_becomes_markup(kind: str) -> None:
     comparison = result((HOSTILE, "b"), HOSTILE)
-    example = Example("x", "simple", HOSTILE, HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), HOSTILE)
+    example = Example("x", "simple", HOSTILE, HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), ("low",), HOSTILE)
     words = fakes.attribute(MODELS[1], HOSTILE, "b", HOSTILE)
     markup = {
         "matrix": lambda: render_shown(shown(comparison)),

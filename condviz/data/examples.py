@@ -1,0 +1,46 @@
+"""The gallery of examples: pairs of sentences, conditions, and how alike a careful reader finds them under each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from condviz.paths import ASSETS
+
+Level = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One card of the gallery.
+
+    Attributes:
+        id: Short unique name.
+        grade: "simple", "realistic" or "data".
+        domain: For instance "captions".
+        title: A few words.
+        sentence1, sentence2, conditions: What fills the form.
+        expected: Per condition, how alike the sentences are.
+        note: What to look at.
+    """
+
+    id: str
+    grade: str
+    domain: str
+    title: str
+    sentence1: str
+    sentence2: str
+    conditions: tuple[str, ...]
+    expected: tuple[Level, ...]
+    note: str = ""
+
+
+def load_examples() -> list[Example]:
+    """Read the gallery; an absent file gives an empty one."""
+    path = ASSETS / "examples.json"
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return [
+        Example(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+        for row in rows
+    ]
