@@ -104,22 +104,32 @@ class RouterView:
     # Parts
 
     def _headline(self) -> str:
-        reading = self.readings[0]
+        tops = [self._heaviest(reading) for reading in self.readings]
+        moved = [place for place, words in enumerate(tops) if len(set(words)) > 1]
+        chosen = moved[0] if moved else 0
+        reading = self.readings[chosen]
+        quotes = "\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"
+        words = [tag("b", quotes[0], esc(top), quotes[1]) for top in tops[chosen]]
+        under = [text("em", reading.conditions[place]) for place in self._picked(reading)]
+        title = text("strong", reading.model.title)
+        verb = "weighs" if reading.source == "router" else "misses"
+        if len(words) == 1:
+            return f"Under {under[0]}, {title} {verb} {words[0]} most."
+        if not moved:
+            return f"Under {under[0]} and under {under[1]} alike, {title} {verb} {words[0]} most."
+        if len(tops) == 1:
+            return f"Under {under[0]}, {title} {verb} {words[0]} most; under {under[1]}, {words[1]}."
+        count = f"{len(moved)} of {len(tops)} models turn to another word"
+        return f"{count}: {title} {verb} {words[0]} most under {under[0]}, {words[1]} under {under[1]}."
+
+    def _picked(self, reading: WordReading) -> tuple[int, ...]:
+        return (self.form.first, self.form.second)[: len(reading.conditions)]
+
+    def _heaviest(self, reading: WordReading) -> list[str]:
+        """Give the heaviest word of the first sentence under each of the two chosen conditions."""
         words = [word.text for word in reading.texts[0].words]
         rows = np.abs(reading.texts[0].weights[self._layer(reading)])
-        picks = (self.form.first, self.form.second)[: len(reading.conditions)]
-        tops = [words[int(np.argmax(rows[place]))] for place in picks]
-        title = text("strong", reading.model.title)
-        verb = "weighs {} most" if reading.source == "router" else "misses {} most"
-        quoted = [
-            tag("b", "\N{LEFT DOUBLE QUOTATION MARK}", esc(top), "\N{RIGHT DOUBLE QUOTATION MARK}") for top in tops
-        ]
-        under = [text("em", reading.conditions[place]) for place in picks]
-        if len(tops) == 1:
-            return f"Under {under[0]}, {title} {verb.format(quoted[0])}."
-        if tops[0] == tops[1]:
-            return f"Under {under[0]} and under {under[1]} alike, {title} {verb.format(quoted[0])}."
-        return f"Under {under[0]}, {title} {verb.format(quoted[0])}; under {under[1]}, {quoted[1]}."
+        return [words[int(np.argmax(rows[place]))] for place in self._picked(reading)]
 
     def _tools(self) -> str:
         choices = join(

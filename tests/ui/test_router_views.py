@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,21 @@ def test_the_headline_names_the_heaviest_words() -> None:
     assert all(top in read(RouterView(record("csr")).render().split("</p>")[0]).text for top in tops)
     single = RouterView(record("csr", conditions=("the sport",))).render()
     assert 'data-testid="difference"' not in single
+
+
+def test_the_headline_of_several_models_counts_those_whose_word_changes() -> None:
+    deaf = reading("csr")
+    same = [replace(found, weights=found.weights[:, [0, 0]]) for found in deaf.texts]
+    shown = record("csr", "csr-bi", "csr-prefix")
+    shown["readings"][0] = pack_reading(replace(deaf, texts=tuple(same)))
+    headline = read(RouterView(shown).render().split("</p>")[0]).text
+    found = reading("csr-bi").texts[0]
+    first, second = (found.words[int(place)].text for place in found.weights[-1].argmax(axis=-1))
+    assert "2 of 3 models turn to another word: " in headline
+    assert f"weighs \N{LEFT DOUBLE QUOTATION MARK}{first}" in headline
+    assert f"\N{LEFT DOUBLE QUOTATION MARK}{second}" in headline
+    shown["readings"] = shown["readings"][:1]
+    assert "alike" in read(RouterView(shown).render().split("</p>")[0]).text
 
 
 def test_failed_models_leave_the_others() -> None:
