@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from condviz.data.examples import Example, Level
 
 if TYPE_CHECKING:
+    from condviz.backbone import Progress
     from condviz.methods.base import ConditionalScorer
 
 LEVELS: tuple[str, ...] = get_args(Level)
@@ -37,18 +38,22 @@ class Contrast:
         return self.higher_score > self.lower_score
 
 
-def contrast(model: ConditionalScorer, examples: Sequence[Example]) -> list[Contrast]:
+def contrast(
+    model: ConditionalScorer, examples: Sequence[Example], *, progress: Progress | None = None
+) -> list[Contrast]:
     """Score the gallery and give all pairs of conditions of which one is expected to be higher.
 
     Args:
         model: Scores all sentences under all their conditions in one call.
         examples: The gallery.
+        progress: Told (done, total) of the encodings that are not in the cache.
     """
     rows = [(example, condition) for example in examples for condition in example.conditions]
     scores = model.score(
         [example.sentence1 for example, _ in rows],
         [example.sentence2 for example, _ in rows],
         [condition for _, condition in rows],
+        progress=progress,
     )
     known = {(example.id, condition): float(score) for (example, condition), score in zip(rows, scores, strict=True)}
     return [

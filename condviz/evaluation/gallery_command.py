@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from condviz.terminal import format_table
+from condviz.terminal import format_table, progress_bar
 
 if TYPE_CHECKING:
     from condviz.evaluation.gallery import Contrast
@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
     rows, wrong = [], []
     for name in dict.fromkeys(options.model or list_models()):
         model = load(name, device=options.device, precision="float32")
-        found = contrast(model, examples)
+        with progress_bar(model.info.name, "text") as update:
+            found = contrast(model, examples, progress=update)
         right = sum(one.in_order for one in found)
         whole = {one.example for one in found} - {one.example for one in found if not one.in_order}
         rows.append((model.info.name, str(right), str(len(found)), f"{100 * right / len(found):.1f}", str(len(whole))))
