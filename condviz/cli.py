@@ -19,8 +19,9 @@ from condviz import links_command, map_command
 from condviz.analysis import router_command
 from condviz.analysis.errors import command as errors_command
 from condviz.data import command as data_command
-from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError, require
+from condviz.errors import CondvizError, ConfigError, DataError, require
 from condviz.evaluation import command as benchmark_command
+from condviz.evaluation.asked_models import load_asked
 from condviz.terminal import format_table, progress_bar, tell
 from condviz.training import command as train_command
 
@@ -235,20 +236,8 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
-    """Load the models asked for. Where none is asked for, load all, and only say so if one of them is broken."""
-    from condviz.registry import list_models, load
-
-    models = []
-    for name in dict.fromkeys(options.model or list_models()):
-        try:
-            models.append(load(name, device=options.device, precision=options.precision))
-        except CheckpointError as error:
-            if options.model:
-                raise
-            tell(f"{name} is left out: {error}")
-    if not models:
-        raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")
-    return models
+    asked = load_asked(options.model, device=options.device, precision=options.precision)
+    return [model for _, model in asked]
 
 
 def _columns(table: PairTable) -> tuple[list[str], list[str], list[str]]:

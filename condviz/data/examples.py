@@ -40,7 +40,9 @@ def load_examples() -> list[Example]:
     """Read the gallery; an absent file gives an empty one."""
     path = ASSETS / "examples.json"
     rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return [
-        Example(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
-        for row in rows
-    ]
+    return [_example(row) for row in rows]
+
+
+def _example(row: dict) -> Example:
+    known = {key: value for key, value in row.items() if key in Example.__dataclass_fields__}
+    return Example(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from condviz.errors import CheckpointError, CondvizError, ConfigError, DataError
+from condviz.errors import ConfigError, DataError
 from condviz.evaluation import gallery_command, kgc_command
+from condviz.evaluation.asked_models import load_asked
 from condviz.terminal import progress_bar, tell
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
     from condviz.evaluation.benchmark import describe
     from condviz.evaluation.scoreboard import PLAIN, write_board
     from condviz.registry import describe as look_up
-    from condviz.registry import list_models, load
+    from condviz.registry import load
 
     for asked in options.model:
         if "/" not in asked:  # a folder or a hub id
@@ -123,14 +124,7 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         baseline = load(BASELINE, device=options.device, precision=options.precision)
     samples = {item.part.name: item.sample for item in chosen}
     names: list[str] = []
-    for asked in dict.fromkeys(options.model or list_models()):
-        try:
-            model = load(asked, device=options.device, precision=options.precision)
-        except CheckpointError as error:
-            if options.model:
-                raise
-            tell(f"{asked} is left out: {error}")
-            continue
+    for asked, model in load_asked(options.model, device=options.device, precision=options.precision):
         name = model.info.name
         if name in names:
             raise ConfigError(f"Two of the models are called {name!r}: {asked} is the second. Rename its folder.")
@@ -138,8 +132,6 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         scores = describe(model, _measure_one(model, chosen, baseline, options))
         board = board.with_scores(name, scores, samples)
         write_board(board, options.out)
-    if not names:
-        raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")
     return board, names
 
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from condviz.evaluation.asked_models import load_asked
 from condviz.terminal import format_table, progress_bar
 
 if TYPE_CHECKING:
@@ -31,14 +32,12 @@ def run(options: argparse.Namespace) -> None:
     from condviz.data.examples import load_examples
     from condviz.errors import DataError
     from condviz.evaluation.gallery import contrast
-    from condviz.registry import list_models, load
 
     examples = load_examples()
     if not examples:
         raise DataError("There are no examples: assets/examples.json is missing. Copy it again.")
     rows, wrong = [], []
-    for name in dict.fromkeys(options.model or list_models()):
-        model = load(name, device=options.device, precision="float32")
+    for _, model in load_asked(options.model, device=options.device, precision="float32"):
         with progress_bar(model.info.name, "text") as update:
             found = contrast(model, examples, progress=update)
         right = sum(one.in_order for one in found)

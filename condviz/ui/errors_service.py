@@ -27,6 +27,8 @@ MAX_TABLE_BYTES = 5 * 2**20
 DEFAULT = "scenes:test"
 CHUNK = 256
 """Rows of a piece: work that was stopped ends with the piece that it is at."""
+PIECE = 50
+"""The same for the few changed rows of a rewrite, whose progress would not be seen otherwise."""
 KEPT_DATASETS, KEPT_SCORES, KEPT_STUDIES, KEPT_REPORTS = 6, 60, 6, 60
 
 Value = TypeVar("Value")
@@ -144,23 +146,25 @@ class ErrorsService:
         self.service.info(name)
         total = len(dataset.pairs)
         yield Scoring(name, 0, total)
-        work = self.scoring(name, dataset.pairs)
+        work = self.scoring(name, dataset.pairs, CHUNK)
         for done, _ in work.steps():
             yield Scoring(name, done, total)
         self._scores.put((dataset.digest, name, self._weights(name)), work.result())
         yield Scoring(name, total, total)
 
-    def scoring(self, name: str, pairs: Sequence[Pair]) -> Background[np.ndarray]:
-        """Start to score pairs; the result is not kept."""
-        return Background(lambda progress: self._score_all(name, pairs, progress))
+    def scoring(self, name: str, pairs: Sequence[Pair], size: int = PIECE) -> Background[np.ndarray]:
+        """Start to score pairs, in pieces of so many rows; the result is not kept."""
+        return Background(lambda progress: self._score_all(name, pairs, size, progress))
 
-    def _score_all(self, name: str, pairs: Sequence[Pair], progress: Callable[[int, int], None]) -> np.ndarray:
+    def _score_all(
+        self, name: str, pairs: Sequence[Pair], size: int, progress: Callable[[int, int], None]
+    ) -> np.ndarray:
         import numpy as np
 
         parts = []
-        for start in range(0, len(pairs), CHUNK):
+        for start in range(0, len(pairs), size):
             progress(start, len(pairs))
-            piece = pairs[start : start + CHUNK]
+            piece = pairs[start : start + size]
             fields = ("sentence1", "sentence2", "condition")
             parts.append(self._score(name, [[getattr(pair, field) for pair in piece] for field in fields]))
         return np.concatenate(parts)

@@ -110,13 +110,13 @@ class WatchHandlers:
         stamp = [run.stamp, [[one.id, one.state] for one in runs], metric, list(others)]
         step |= {"progress": render_progress(run), "shown": {**shown, "drawn": stamp}}
         if stamp != shown.get("drawn"):
-            comparable = [(one.title, one.id) for one in runs if one.id != run.id]
-            step |= self._figures(run, [one for one in runs if one.id in others and one.id != run.id], metric)
+            rest = [one for one in runs if one.id != run.id]
+            step |= self._figures(run, [one for one in rest if one.id in others], metric)
             step |= {
                 "run": render_head(run),
                 "history": render_history(runs, run.id),
                 "probes": render_probes(run),
-                "others": gr.update(choices=comparable, visible=bool(comparable)),
+                "others": gr.update(choices=[(one.title, one.id) for one in rest], visible=bool(rest)),
                 "box_curves": gr.update(visible=True),
                 "box_model": gr.update(visible=run.state == "done"),
                 "zip": gr.update(visible=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -279,6 +280,23 @@ def test_rewrites_show_before_and_after(handlers: ErrorsHandlers) -> None:
     assert "60 rows changed" in effect
     assert "parasol" in effect
     assert effect.count("scores rise") == 2
+
+
+def test_a_rewrite_tells_how_far_it_is(handlers: ErrorsHandlers, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = opened(handlers)["shown"] | {"filter": '"umbrella" in shared'}
+    score, seen, pieces = handlers.service.engine.score, threading.Event(), []
+
+    def waiting(model: Any, texts: Any) -> Any:
+        if pieces:  # the second piece waits until the page has heard of the first
+            assert seen.wait(60)
+        pieces.append(len(texts[0]))
+        return score(model, texts)
+
+    monkeypatch.setattr(handlers.service, "engine", replace(handlers.service.engine, score=waiting))
+    for step in handlers.rewrite("word", "umbrella", "parasol", shown):
+        if "50 of 60 changed rows" in step["notice"]:
+            seen.set()
+    assert pieces == [50, 10, 50, 10]
 
 
 def test_a_model_is_not_compared_with_itself(service: ErrorsService) -> None:
