@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.common import fill
-from condviz.cache import EmbeddingCache
-from condviz.checkpoints import read_manifest
 from condviz.data.files import write_text
 from condviz.data.scenes import SCENES
+from condviz.encoder.cache import EmbeddingCache
 from condviz.evaluation.score_tables import markdown_table
+from condviz.models.checkpoints import read_manifest
 from condviz.paths import ASSETS
 from condviz.training.recipes import TrainRecipe, load_recipe
 from condviz.training.trainer import train

@@ -21,7 +21,7 @@ from condviz.analysis.map_points import MapPoints
 from condviz.analysis.map_result import EmbeddingMap
 from condviz.analysis.scene_points import held_out_triples, scene_points
 from condviz.errors import CondvizError, ConfigError
-from condviz.registry import list_models, load
+from condviz.models.registry import list_models, load
 
 DRAWS = 20
 COLUMNS = (

@@ -14,7 +14,7 @@ LIMIT_MB = 250
 ALONE = "import gradio, torch"
 LOADED = """
 import condviz, gradio, torch
-from condviz.pretrained import DEFAULT_BACKBONE
+from condviz.encoder.pretrained import DEFAULT_BACKBONE
 models = [condviz.load(name, device="cpu") for name in condviz.list_models()]
 models = [model for model in models if model.backbone.name == DEFAULT_BACKBONE]
 shared = {id(model.backbone) for model in models}

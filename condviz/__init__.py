@@ -13,10 +13,10 @@ from condviz.version import __version__
 
 if TYPE_CHECKING:
     from condviz.methods import METHODS
-    from condviz.registry import list_models, load
+    from condviz.models.registry import list_models, load
 
 __all__ = ["METHODS", "__version__", "list_models", "load"]
-_PLACES = {"METHODS": "condviz.methods", "list_models": "condviz.registry", "load": "condviz.registry"}
+_PLACES = {"METHODS": "condviz.methods", "list_models": "condviz.models.registry", "load": "condviz.models.registry"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from condviz.cli import main
+from condviz.cli.main import main
 
 sys.exit(main())

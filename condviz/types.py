@@ -7,12 +7,32 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
+
+
+class Result:
+    """What a public function returns: a frozen dataclass with plain data, a table, and a picture for notebooks."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: dicts, lists, texts, finite numbers, None."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a table."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        from condviz.plots import to_html
+
+        return to_html(self)
 
 
 @dataclass(frozen=True)

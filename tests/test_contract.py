@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from condviz import checkpoints
-from condviz.backbone import Backbone
-from condviz.cache import EmbeddingCache
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, RoutedEncoder, SeparableEncoder
-from condviz.pretrained import load_backbone
+from condviz.models import checkpoints
 from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone, tiny_folder
 
 SETTINGS: dict[str, list[dict]] = {

@@ -38,13 +38,13 @@ def test_readme_lists_every_method_with_kind_and_paper() -> None:
 
 def test_readme_lists_every_model_that_needs_no_training() -> None:
     listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[3])}
-    infos = [condviz.registry.describe(name) for name in condviz.list_models()]
+    infos = [condviz.models.registry.describe(name) for name in condviz.list_models()]
     assert listed == {info.name for info in infos if info.source == "zero-shot"}
 
 
 def test_readme_lists_every_model_that_ships_trained() -> None:
     listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[4])}
-    infos = [condviz.registry.describe(name) for name in condviz.list_models()]
+    infos = [condviz.models.registry.describe(name) for name in condviz.list_models()]
     assert listed == {info.name for info in infos if info.source == "checkpoint"}
 
 

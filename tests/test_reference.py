@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.pooling import pool
+from condviz.encoder.tokens import Tokens
 from condviz.methods.base import ConditionalScorer
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
@@ -15,8 +17,6 @@ from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.csr_bi import CSRBi, CSRBiConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
-from condviz.pooling import pool
-from condviz.tokens import Tokens
 from tests.golden import DOUBLE, Case, Precision, case_names, each_precision, load_case, requires_golden, tiny_encoder
 
 pytestmark = requires_golden

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from condviz.backbone import DECODERS, Backbone
+from condviz.encoder.backbone import DECODERS, Backbone
 
 SENTENCES = ["a man rides a bike", "two dogs run over the wet grass in the park", "a cat", "the man is happy !"]
 CONDITIONS = ["the sport", "the number of animals", "the mood", "the sport"]

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from condviz.analysis.router import check_texts, has_router
+from condviz.encoder.layers import LayerAccess
+from condviz.encoder.tokens import Encoded
+from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
-from condviz.layers import LayerAccess
 from condviz.methods import ConditionalScorer, CSRBi, CSRPrefix, RoutedEncoder
 from condviz.methods.csr import CSR
-from condviz.tokens import Encoded
 from condviz.types import AttentionRow, HeadMap, RouterPictures
-from condviz.words import add_up_words, split_words
 
 if TYPE_CHECKING:  # importing it takes seconds
     from transformers import PreTrainedModel
@@ -131,7 +131,7 @@ class _Call:
         if mask is None:
             size = len(self.hidden), self.offset + self.hidden.shape[1]
             mask = torch.ones(size, dtype=torch.bool, device=self.hidden.device)
-        elif mask.dim() == 4:  # already made into what is added to the scores; see condviz.layers.additive
+        elif mask.dim() == 4:  # already made into what is added to the scores; see condviz.encoder.layers.additive
             mask = mask[:, 0, 0] == 0 if mask.shape[2] == 1 else mask[:, 0] == 0
         rows = slice(place, place + 1)
         return layers.attention(self.layer, self.hidden, mask, rows=rows, prefix=self.prefix)[:, :, 0]

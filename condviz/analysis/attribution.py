@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from condviz.backbone import Progress
 from condviz.data.texts import check_condition, check_sentence
+from condviz.encoder.backbone import Progress
+from condviz.encoder.words import leave_out, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.types import Attribution
-from condviz.words import leave_out, split_words
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from condviz.backbone import Progress
+from condviz.encoder.backbone import Progress
+from condviz.encoder.words import leave_out
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.types import DeletionTest, TokenWeights, Word, WordReading
-from condviz.words import leave_out
 
 DRAWS = 20
 MAX_DELETED = 10

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from condviz.backbone import Progress
 from condviz.data.texts import check_conditions, check_sentence
+from condviz.encoder.backbone import Progress
 from condviz.methods import ConditionalScorer
 from condviz.paths import ASSETS
 

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from condviz.backbone import Progress
 from condviz.data.kg import SPLITS, Graph
+from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors, query_vectors
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank

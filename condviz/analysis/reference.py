@@ -14,11 +14,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from condviz.backbone import Progress
 from condviz.data.files import write_text
+from condviz.encoder.backbone import Progress
 from condviz.methods import ConditionalScorer
+from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
-from condviz.registry import list_models, load
 from condviz.types import Pair
 
 PAIRS = ASSETS / "reference_pairs.csv"

@@ -17,7 +17,7 @@ from condviz.errors import DataError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.methods.csr import CSR
 from condviz.methods.routing import RoutedEncoder
-from condviz.registry import load
+from condviz.models.registry import load
 from condviz.types import DeletionTest, ModelInfo, TokenWeights, WordReading
 
 MAX_CONDITIONS = 12

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from condviz.backbone import Progress
 from condviz.data import corpora
 from condviz.data.scene_pairs import RatedPair, keep_pairs
+from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
 from condviz.evaluation.csts import Metric, agreement
 from condviz.evaluation.scoreboard import PARTS, PLAIN, Figure, Group, ModelScores, Part, PartScores, Sample

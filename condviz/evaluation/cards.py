@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from condviz.checkpoints import CARD, read_manifest
 from condviz.data.corpora import CORPORA
 from condviz.data.files import write_text
 from condviz.evaluation.score_tables import format_figure, markdown_table
 from condviz.evaluation.scoreboard import PARTS, Board, read_board
 from condviz.methods import METHODS
+from condviz.models.checkpoints import CARD, read_manifest
 from condviz.paths import ASSETS
 
 TUNING = {
@@ -81,7 +81,7 @@ def _front_matter(manifest: Mapping[str, Any]) -> str:
 
 
 def _use(name: str) -> str:
-    code = f"""from condviz.registry import load
+    code = f"""from condviz.models.registry import load
 
 model = load("{name}")
 print(model.score(["A man surfs."], ["A woman skis."], ["the sport"]))"""

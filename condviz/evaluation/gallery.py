@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from condviz.data.examples import Example, Level
 
 if TYPE_CHECKING:
-    from condviz.backbone import Progress
+    from condviz.encoder.backbone import Progress
     from condviz.methods.base import ConditionalScorer
 
 LEVELS: tuple[str, ...] = get_args(Level)

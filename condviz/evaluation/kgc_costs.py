@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import torch
 
-from condviz.backbone import Backbone
-from condviz.cache import ENTRY_OVERHEAD_BYTES
 from condviz.data.kg import Graph
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.cache import ENTRY_OVERHEAD_BYTES
 from condviz.errors import ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig

@@ -17,11 +17,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
-from condviz.backbone import Backbone, Progress
-from condviz.checkpoints import read_manifest
 from condviz.data.kg import Graph
+from condviz.encoder.backbone import Backbone, Progress
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.models.checkpoints import read_manifest
 
 MAX_TOKENS = 50
 """Tokens of an entity's text (SimKGC, --max-num-tokens)."""

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from condviz.backbone import Backbone, Item, Progress, hash_tensors
+from condviz.encoder.backbone import Backbone, Item, Progress, hash_tensors
+from condviz.encoder.tokens import Encoded, Joined, Tokens
 from condviz.errors import DataError
-from condviz.tokens import Encoded, Joined, Tokens
 from condviz.types import Kind, ModelInfo
 
 COMPOSE_BYTES = 64 * 2**20

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item, Progress
+from condviz.encoder.backbone import Backbone, Item, Progress
+from condviz.encoder.pooling import Pooling, check_pooling
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.base import ConditionalEncoder
 from condviz.methods.heads import SentenceTransform
-from condviz.pooling import Pooling, check_pooling
-from condviz.tokens import Encoded, Tokens
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item, Progress
+from condviz.encoder.backbone import Backbone, Item, Progress
+from condviz.encoder.pooling import Pooling, check_pooling
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
 from condviz.methods.base import ConditionalEncoder, check_lengths
-from condviz.pooling import Pooling, check_pooling
-from condviz.tokens import Encoded, Tokens
 
 Prompt = Literal["cond", "sent"]
 Order = Literal["sentence-first", "condition-first"]

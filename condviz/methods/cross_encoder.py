@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item, Progress
+from condviz.encoder.backbone import Backbone, Item, Progress
+from condviz.encoder.pooling import Pooling, check_pooling
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalScorer, check_lengths
 from condviz.methods.heads import SentenceTransform, dropout_rate
-from condviz.pooling import Pooling, check_pooling
-from condviz.tokens import Encoded, Tokens
 
 Inputs = Literal["all", "sentences", "condition"]
 

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from condviz.backbone import BATCH_TOKENS, Backbone, Item, Progress
+from condviz.encoder.backbone import BATCH_TOKENS, Backbone, Item, Progress
+from condviz.encoder.pooling import Pooling, check_pooling, pool
+from condviz.encoder.tokens import Encoded, Tokens, batches_by_length
 from condviz.errors import ConfigError
 from condviz.methods.routing import (
     ROUTERS,
@@ -27,8 +29,6 @@ from condviz.methods.routing import (
     check_routing,
     factor,
 )
-from condviz.pooling import Pooling, check_pooling, pool
-from condviz.tokens import Encoded, Tokens, batches_by_length
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from condviz.backbone import Backbone, Item
+from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.pooling import Pooling, check_pooling, pool
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
-from condviz.pooling import Pooling, check_pooling, pool
-from condviz.tokens import Encoded, Tokens
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
 
 
 def dropout_rate(backbone: Backbone) -> float:

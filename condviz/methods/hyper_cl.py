@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.errors import ConfigError
 from condviz.methods.base import SeparableEncoder
 from condviz.methods.heads import ConditionLayer, SentenceTransform
-from condviz.pooling import Pooling, check_pooling
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone, Item
+from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.layers import LayerAccess, attention_probabilities
+from condviz.encoder.tokens import Encoded, Tokens
+from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
-from condviz.layers import LayerAccess, attention_probabilities
 from condviz.methods.base import ConditionalEncoder
-from condviz.tokens import Encoded, Tokens
 from condviz.types import TokenWeights, Word
-from condviz.words import add_up_words, split_words
 
 Weighting = Literal["one-plus", "only"]
 """h = (1 + w) h', or the ablation Only Weight, h = w h' (paper, Table 3)."""

@@ -13,11 +13,11 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.errors import ConfigError
 from condviz.methods.base import SeparableEncoder
 from condviz.methods.heads import ConditionLayer, SentenceTransform, activation, dropout_rate
-from condviz.pooling import Pooling, check_pooling
 
 Composition = Literal["hadamard", "concat"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.methods.base import SeparableEncoder
-from condviz.pooling import Pooling, check_pooling
 
 
 @dataclass(frozen=True)

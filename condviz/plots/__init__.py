@@ -1,1 +1,25 @@
-"""Figures: a finished result in, a plotly figure out."""
+"""Finished results as pictures: plotly figures and HTML, the same on the page, in reports and in notebooks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from condviz.types import Result
+
+PICTURES = {
+    "Comparison": "condviz.plots.similarity",
+}
+"""Module with a function `to_html(result) -> str` for each kind of result."""
+
+
+def to_html(result: Result) -> str:
+    """Render a result as HTML that stands alone: markup, and the styles that it needs.
+
+    Args:
+        result: A result of one of the public functions.
+    """
+    from condviz.plots.html import with_styles
+
+    return with_styles(import_module(PICTURES[type(result).__name__]).to_html(result))

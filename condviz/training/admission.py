@@ -13,10 +13,10 @@ import torch
 
 from condviz.data import corpora
 from condviz.data.examples import load_examples
+from condviz.encoder.pretrained import DEFAULT_BACKBONE, choose_device
 from condviz.errors import ConfigError, DataError
+from condviz.models.registry import list_models
 from condviz.paths import ASSETS
-from condviz.pretrained import DEFAULT_BACKBONE, choose_device
-from condviz.registry import list_models
 from condviz.training.loop import Probe
 from condviz.training.recipes import Source, TrainRecipe
 from condviz.training.sources import TABLE, find_table

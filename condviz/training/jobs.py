@@ -326,7 +326,7 @@ class Jobs:
 
     def _taken(self, but: str = "") -> dict[str, str]:
         """Give names of models that a new one must not have, and why."""
-        from condviz.registry import list_models
+        from condviz.models.registry import list_models
 
         folders = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
         taken = {name: "a model of this name exists" for name in (*list_models(), *(path.name for path in folders))}

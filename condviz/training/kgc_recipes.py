@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from condviz.encoder.pretrained import DEFAULT_BACKBONE, PRECISIONS
 from condviz.errors import ConfigError
 from condviz.methods import METHODS, ConditionalEncoder, SeparableEncoder
-from condviz.pretrained import DEFAULT_BACKBONE, PRECISIONS
 from condviz.training.recipes import DiskType, Start, build, check_name, override
 
 

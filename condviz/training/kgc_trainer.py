@@ -16,17 +16,17 @@ import torch
 from torch import Tensor, nn
 from transformers import get_linear_schedule_with_warmup
 
-from condviz import checkpoints
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
+from condviz.encoder.pretrained import choose_device, choose_precision, load_backbone
 from condviz.errors import DataError, TrainingError
 from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
 from condviz.evaluation.kgc_cards import link_card
 from condviz.evaluation.kgc_vectors import entity_texts, project, relation_texts, stored_vectors
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder
-from condviz.pretrained import choose_device, choose_precision, load_backbone
-from condviz.registry import CHECKPOINTS
+from condviz.models import checkpoints
+from condviz.models.registry import CHECKPOINTS
 from condviz.training.kgc_model import TripleEncoder, TripleHead
 from condviz.training.kgc_recipes import LinkRecipe
 from condviz.training.losses import LinkContrast, TailQueue

@@ -17,9 +17,9 @@ from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, Traine
 from transformers.trainer_callback import TrainerControl, TrainerState
 from transformers.trainer_utils import rotate_checkpoints
 
+from condviz.encoder.pretrained import choose_device, choose_precision
 from condviz.errors import TrainingError
 from condviz.evaluation.csts import condition_pairs, pair_accuracy, pearson, spearman
-from condviz.pretrained import choose_device, choose_precision
 from condviz.training.batching import MixedOrder, Unit, Units, collate
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import TrainRecipe
@@ -48,7 +48,7 @@ class Loop(Trainer):
         run: Folder for states and log.
         parts: Units of each source.
         validation: Rows that decide which weights are kept; may be empty.
-        device: As in `condviz.pretrained.choose_device`.
+        device: As in `condviz.encoder.pretrained.choose_device`.
         report: Told each record of the log.
         steer: Asked after each step whether to go on.
         probes: Pairs whose scores are noted at the start and at each evaluation.

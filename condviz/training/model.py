@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from condviz.backbone import Backbone, Item
+from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.tokens import Encoded, Joined, batches_by_length
 from condviz.errors import DataError
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.bi_encoder import BiEncoder
 from condviz.methods.case import CASE
 from condviz.methods.cross_encoder import CrossEncoder
 from condviz.methods.csr import CSR
-from condviz.tokens import Encoded, Joined, batches_by_length
 from condviz.training.batching import Batch, number
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.recipes import Loss

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import torch
 
+from condviz.encoder.pretrained import choose_precision
 from condviz.errors import CondvizError
-from condviz.pretrained import choose_precision
 from condviz.training.batching import Unit, collate
 from condviz.training.machine import free_memory, peak_memory
 from condviz.training.model import TrainingModel

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from condviz.encoder.pretrained import DEFAULT_BACKBONE, PRECISIONS
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
-from condviz.pretrained import DEFAULT_BACKBONE, PRECISIONS
 
 NONE = "none"
 """How a recipe writes None, which TOML has no word for: `rank = "none"`."""

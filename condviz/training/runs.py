@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from condviz.checkpoints import MANIFEST, read_manifest
 from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError
+from condviz.models.checkpoints import MANIFEST, read_manifest
 from condviz.training.recipes import TrainRecipe
 
 Report = Callable[[Mapping[str, Any]], None]

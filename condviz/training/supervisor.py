@@ -29,7 +29,7 @@ def command(job: Job) -> list[str]:
     if job.status.device != "cuda":
         return [sys.executable, "-m", *module]
     several = ["--multi_gpu"] if job.status.processes > 1 else []
-    # The number type is chosen by the recipe, see `condviz.pretrained.choose_precision`.
+    # The number type is chosen by the recipe, see `condviz.encoder.pretrained.choose_precision`.
     fixed = ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
     count = ["--num_processes", str(job.status.processes)]
     return [sys.executable, "-m", "accelerate.commands.launch", *several, *count, *fixed, "--module", *module]

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from condviz import checkpoints
-from condviz.cache import EmbeddingCache
+from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import TrainingError, TrainingStopped, require
 from condviz.evaluation.cards import write_card
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import ConditionalScorer
-from condviz.registry import CHECKPOINTS, load
+from condviz.models import checkpoints
+from condviz.models.registry import CHECKPOINTS, load
 from condviz.training.batching import make_units
 from condviz.training.loop import Loop, Probe, Steer, columns
 from condviz.training.model import TrainingModel

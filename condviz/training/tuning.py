@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from condviz.backbone import Backbone
-from condviz.cache import EmbeddingCache
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.pretrained import load_backbone
 from condviz.errors import ConfigError, require
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.pretrained import load_backbone
-from condviz.registry import load
+from condviz.models.registry import load
 from condviz.training.recipes import Lora, TrainRecipe
 
 START_SCALE = 0.1

@@ -18,20 +18,20 @@ from condviz.ui.train_engine import TrainEngine
 
 
 def _list_models() -> list[str]:
-    from condviz.registry import list_models
+    from condviz.models.registry import list_models
 
     return list_models()
 
 
 def _describe(name: str) -> ModelInfo:
-    from condviz.registry import describe
+    from condviz.models.registry import describe
 
     return describe(name)
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
     from condviz.analysis.reference import reference_scores
-    from condviz.registry import load
+    from condviz.models.registry import load
 
     model = load(name)
     reference_scores(model)  # now, in the background, and not in the first comparison

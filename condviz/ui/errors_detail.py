@@ -66,7 +66,7 @@ def render_detail(study: Study, row: int | None) -> str:
 
 def _marked(sentence: str, shared: frozenset[str]) -> str:
     """Underline words that both sentences have."""
-    from condviz.words import split_words
+    from condviz.encoder.words import split_words
 
     parts, end = [], 0
     for word in split_words(sentence):

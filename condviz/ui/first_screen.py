@@ -53,7 +53,7 @@ def compute(engine: Engine, form: FormState) -> dict[str, Any]:
 
 def _without_twins(names: Sequence[str]) -> tuple[str, ...]:
     """Leave out the untrained forms of models that are there trained: they would make the first table twice as long."""
-    from condviz.registry import ZERO_SHOT_SUFFIX  # imports torch
+    from condviz.models.registry import ZERO_SHOT_SUFFIX  # imports torch
 
     return tuple(name for name in names if not name.endswith(ZERO_SHOT_SUFFIX))
 

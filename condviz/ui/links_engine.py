@@ -46,19 +46,19 @@ def _predictor(graph: Graph, model: Any, keep: bool) -> LinkPredictor:  # noqa: 
 
 
 def _models() -> list[str]:
-    from condviz.registry import link_models
+    from condviz.models.registry import link_models
 
     return link_models()
 
 
 def _describe(name: str) -> ModelInfo:
-    from condviz.registry import describe
+    from condviz.models.registry import describe
 
     return describe(name)
 
 
 def _load_model(name: str) -> Any:  # noqa: ANN401 - a ConditionalEncoder; its module imports torch
-    from condviz.registry import load
+    from condviz.models.registry import load
 
     return load(name)
 

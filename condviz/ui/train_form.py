@@ -8,8 +8,8 @@ from typing import Any, get_args
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.pooling import Pooling
-from condviz.pretrained import PRECISIONS
+from condviz.encoder.pooling import Pooling
+from condviz.encoder.pretrained import PRECISIONS
 from condviz.training.recipes import Batching, DiskType, Keep
 from condviz.ui.components import markup
 from condviz.ui.html import tag, text

@@ -17,10 +17,10 @@ from typing import Any, Literal
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from condviz.encoder.pretrained import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
 from condviz.paths import ASSETS
-from condviz.pretrained import DEFAULT_BACKBONE
 from condviz.training.recipes import NONE, from_dict
 
 RECIPES = ASSETS / "recipes"

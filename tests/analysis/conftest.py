@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from condviz import registry
+from condviz.encoder.pretrained import load_backbone
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.pretrained import load_backbone
+from condviz.models import registry
 from tests.tiny import tiny_folder
 
 

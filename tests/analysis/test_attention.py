@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from condviz.analysis.attention import read_heads, read_pictures
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods import CSRBi, CSRPrefix
 from condviz.methods.csr import CSR, CSRConfig

@@ -9,11 +9,11 @@ import pytest
 
 from condviz.analysis.deletion import DRAWS, delete_words, without_words
 from condviz.analysis.router import read_words
+from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.types import DeletionTest
-from condviz.words import split_words
 from tests.tiny import SENTENCES, tiny_backbone
 
 PAIR = [SENTENCES[3], SENTENCES[1]]

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from condviz import registry
 from condviz.analysis import reference as module
 from condviz.analysis.reference import compute_scores, pairs_digest, percentile, reference_pairs, reference_scores
 from condviz.methods import ConditionalScorer
+from condviz.models import registry
 from condviz.types import Pair
 from tests.tiny import SENTENCES
 

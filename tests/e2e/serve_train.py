@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from condviz import checkpoints
+from condviz.encoder.pretrained import load_backbone
 from condviz.methods import METHODS
+from condviz.models import checkpoints
 from condviz.paths import CHECKPOINTS
-from condviz.pretrained import load_backbone
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.engine import Engine
 from condviz.ui.first_screen import compute

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from condviz import checkpoints
 from condviz.evaluation.cards import format_card, write_card
 from condviz.evaluation.scoreboard import Board
+from condviz.models import checkpoints
 from tests.evaluation.boards import make_board
 
 TRAINING = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condviz import cli
+from condviz.cli import main as cli
 from condviz.data.examples import Example, load_examples
 from condviz.evaluation.gallery import contrast
 from tests.stand_ins import LengthModel
@@ -36,7 +36,7 @@ def test_the_gallery_has_contrasts_in_every_example() -> None:
 def test_command_counts_and_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     examples = [make_example(("aaa", "bb"), ("high", "low")), make_example(("a", "bb"), ("high", "low"))]
     monkeypatch.setattr("condviz.data.examples.load_examples", lambda: examples)
-    monkeypatch.setattr("condviz.registry.load", lambda name, **_: LengthModel(name))
+    monkeypatch.setattr("condviz.models.registry.load", lambda name, **_: LengthModel(name))
     assert cli.main(["benchmark", "gallery", "--model", "one", "--model", "one", "--wrong"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[2] == ["one", "1", "2", "50.0", "0"]

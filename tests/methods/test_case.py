@@ -9,9 +9,9 @@ import pytest
 import torch
 from sklearn.decomposition import PCA, FastICA
 
+from condviz.encoder.pretrained import E5_INSTRUCTION
 from condviz.errors import ConfigError, DataError
 from condviz.methods.case import CASE, INSTRUCTIONS, UNCONDITIONAL, CASEConfig
-from condviz.pretrained import E5_INSTRUCTION
 from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
 
 SENTENCE, CONDITION = "a man rides a bike", "the mood"

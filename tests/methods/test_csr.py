@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from condviz import pretrained
-from condviz.backbone import Backbone
-from condviz.cache import EmbeddingCache
+from condviz.encoder import pretrained
+from condviz.encoder.backbone import Backbone
+from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.pooling import pool
 from condviz.errors import ConfigError, TruncationWarning
 from condviz.methods import METHODS
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.pooling import pool
 from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
 
 ROUTERS = ["query_key", "multihead", "hidden", "random"]

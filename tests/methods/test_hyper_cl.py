@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel
 
-from condviz.backbone import Backbone
+from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, gram_root
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone

@@ -20,8 +20,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from condviz import checkpoints
 from condviz.errors import DataError, TrainingStopped
+from condviz.models import checkpoints
 from condviz.training import supervisor, worker
 from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs

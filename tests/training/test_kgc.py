@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import condviz
-from condviz.checkpoints import read_manifest
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc_vectors import query_vectors
 from condviz.methods import METHODS
+from condviz.models.checkpoints import read_manifest
 from condviz.paths import ASSETS
 from condviz.training.kgc_model import TripleEncoder, TripleHead
 from condviz.training.kgc_recipes import LinkRecipe, from_dict, is_link_recipe

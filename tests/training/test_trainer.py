@@ -14,10 +14,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from condviz import checkpoints, cli
-from condviz.cache import EmbeddingCache
+from condviz.cli import main as cli
 from condviz.data import corpora
+from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import CheckpointError, ConfigError, DataError
+from condviz.models import checkpoints
 from condviz.training import model as model_module
 from condviz.training import trainer as trainer_module
 from condviz.training.batching import collate, make_units

@@ -116,12 +116,12 @@ class FakePredictor:
 
 
 def describe(name: str) -> ModelInfo:
-    """As condviz.registry.describe, for a model of links."""
+    """As condviz.models.registry.describe, for a model of links."""
     return fakes.make_info(name, graph="everyday", trained=True, method="tri-encoder", kind="tri")
 
 
 def load_model(name: str) -> fakes.FakeModel:
-    """As condviz.registry.load."""
+    """As condviz.models.registry.load."""
     model = fakes.FakeModel(name)
     model.info = describe(name)
     return model

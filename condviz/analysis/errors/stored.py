@@ -16,8 +16,8 @@ import numpy as np
 
 from condviz.analysis.errors.dataset import Dataset, corpus_dataset
 from condviz.data.files import write_text
+from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
-from condviz.registry import list_models, load
 
 FILE = ASSETS / "error_scores.json"
 CORPUS, PART = "scenes", "test"

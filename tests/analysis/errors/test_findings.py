@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from condviz import cli
 from condviz.analysis.errors.conditions import check_blindness, worst_conditions
 from condviz.analysis.errors.dataset import make_dataset, read_dataset
 from condviz.analysis.errors.export import Remark, format_csv
@@ -22,6 +21,7 @@ from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
 from condviz.analysis.errors.report import render_report, show_figure
 from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
 from condviz.analysis.errors.study import judge, make_study
+from condviz.cli import main as cli
 from condviz.data.tables import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import Metric

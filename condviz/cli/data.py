@@ -1,0 +1,112 @@
+"""The command `data`."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from condviz.cli.terminal import format_table, tell
+
+if TYPE_CHECKING:
+    from condviz.data.corpora import Survey
+
+
+LEGEND = "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to a parser."""
+    data = commands.add_parser(
+        "data",
+        help="list the corpora, and build pairs",
+        description="List the corpora for training and testing: licence, source, expected files, what was found. They "
+        "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
+    )
+    data.add_argument("--json", action="store_true", help="print JSON")
+    data.set_defaults(command=_list)
+    actions = data.add_subparsers(title="actions", metavar="build")
+    build = actions.add_parser(
+        "build", help="write rated pairs", description="Write the rated pairs of one part of a corpus, as a table."
+    )
+    build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
+    build.add_argument(
+        "--split", required=True, metavar="PART", help="train, dev, test, or another part that is listed"
+    )
+    build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
+    build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
+    build.set_defaults(command=_build)
+
+
+def _list(options: argparse.Namespace) -> None:
+    from condviz.data.corpora import CORPORA, survey
+
+    surveys = [survey(name) for name in CORPORA]
+    if options.json:
+        shown = json.dumps([item.to_dict() for item in surveys], indent=2, ensure_ascii=False)
+    else:
+        shown = "\n\n".join([*map(_survey, surveys), LEGEND])
+    sys.stdout.write(shown + "\n")
+
+
+def _survey(item: Survey) -> str:
+    files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
+    facts = (
+        ("licence", item.corpus.licence),
+        ("source", item.corpus.source),
+        ("looked in", item.folder),
+        ("files", ", ".join(files)),
+    )
+    rows = [
+        (
+            part.name,
+            "-" if part.rows is None else f"{part.rows:,}",
+            "-" if part.pairs is None else f"{part.pairs:,}",
+            *(
+                (f"{100 * part.shortcuts.condition:.1f}", f"{100 * part.shortcuts.overlap:.1f}")
+                if part.shortcuts
+                else "--"
+            ),
+        )
+        for part in item.parts
+    ]
+    head = ("part", "texts", "pairs", "by wording", "by shared words")
+    lines = [
+        f"{item.corpus.name}: {item.corpus.title}",
+        *(f"{key:<10} {value}" for key, value in facts),
+        format_table(head, rows),
+    ]
+    lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
+    return "\n  ".join("\n".join(lines).split("\n"))
+
+
+def _build(options: argparse.Namespace) -> None:
+    from condviz.data.corpora import CORPORA, build, format_rows
+    from condviz.data.files import check_target, write_text
+    from condviz.data.scene_pairs import measure_shortcuts
+
+    if options.out != "-":
+        check_target(options.out)
+    rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
+    if options.out == "-":
+        sys.stdout.write(format_rows(rows))
+    else:
+        write_text(options.out, format_rows(rows))
+    shortcuts = measure_shortcuts(rows)
+    tell(
+        f"{len(rows) // 2:,} sentence pairs, each under two conditions.",
+        f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
+        f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
+        f"Pass on with: {CORPORA[options.corpus].attribution}.",
+    )  # fmt: skip
+
+
+def _csts_password() -> str:
+    from condviz.data.csts import ARCHIVE, PASSWORD_VARIABLE, environment_password
+
+    if os.environ.get(PASSWORD_VARIABLE) or not sys.stdin.isatty():
+        return environment_password()
+    return getpass.getpass(f"Password of {ARCHIVE}: ")

@@ -1,0 +1,377 @@
+"""Backbone: a tokenizer and a pretrained transformer that turn texts into vectors, in batches and through a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from threading import RLock
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.layers import LayerAccess
+from condviz.encoder.pooling import Pooling, pool
+from condviz.encoder.tokens import Encoded, Tokens, batches_by_length, collate
+from condviz.errors import ConfigError, DataError, TruncationWarning
+
+if TYPE_CHECKING:  # importing them takes seconds
+    from tokenizers import Encoding
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Item = tuple[str, ...]
+"""One text, or two texts that share a sequence."""
+Progress = Callable[[int, int], None]
+"""Called with (done, total); may raise to stop the work."""
+
+MAX_LENGTH = 512
+"""Most tokens per sequence; C-STS official scripts pass the same limit."""
+BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
+"""Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
+
+CPU_HALF_MULTIPLE = 8
+"""Lengths in half precision on CPUs: each new shape costs the making of a kernel, and rounded lengths repeat shapes."""
+
+SMALL_REQUEST = 64
+"""Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
+
+DECODERS = ("mistral", "qwen2", "qwen3")
+"""Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
+
+
+class Backbone(nn.Module):
+    """A pretrained encoder with its tokenizer, shared by every method that does not change its weights.
+
+    Args:
+        model: Encoder or decoder of `transformers`, without a task head.
+        tokenizer: Its fast tokenizer; None if only tensors will be given.
+        name: Hub id or folder the weights came from.
+        revision: Commit on the hub, or "".
+        digest: SHA-256 of the weight file, or "" to hash the weights when it is needed.
+        instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
+        cache: Store for vectors; a new one by default.
+        lock: Held while texts are encoded; backbones that share a tokenizer have to share it.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        *,
+        name: str = "in memory",
+        revision: str = "",
+        digest: str = "",
+        instruction: str | None = None,
+        cache: EmbeddingCache | None = None,
+        lock: RLock | None = None,
+    ) -> None:
+        super().__init__()
+        if tokenizer is not None and not tokenizer.is_fast:
+            raise ConfigError(f"{name} has a slow tokenizer without offsets. Choose an encoder with a tokenizer.json.")
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name, self.revision, self.digest, self.instruction = name, revision, digest, instruction
+        self.cache = EmbeddingCache() if cache is None else cache
+        # One thread encodes at a time: the second finds the result in the cache.
+        self.lock = RLock() if lock is None else lock
+        self._end_token = _missing_end_token(model, tokenizer)
+        added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
+        self._special_names = tuple(token.content for token in added if token.special and token.content)
+        self._hash: str | None = None
+        self._layers: LayerAccess | None = None
+        model.config.use_cache = False
+        self.eval()
+
+    # What it is
+
+    @property
+    def hidden_size(self) -> int:
+        """Length d of the vectors."""
+        return self.model.config.hidden_size
+
+    @property
+    def num_layers(self) -> int:
+        """Number T of transformer layers."""
+        return self.model.config.num_hidden_layers
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.model.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Number type of the weights."""
+        return next(self.model.parameters()).dtype
+
+    @property
+    def layers(self) -> LayerAccess:
+        """The encoder layer by layer.
+
+        Raises:
+            ConfigError: If this type of model cannot be run that way.
+        """
+        if self._layers is None:
+            self._layers = LayerAccess(self.model)
+        return self._layers
+
+    @property
+    def weights_hash(self) -> str:
+        """Identity of the weights, 64 hex digits. Changes when they are trained."""
+        if self._hash is None or (self.training and not self.digest):
+            self._hash = self.digest or hash_tensors(self.model.state_dict().items())
+        return self._hash
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of weights and precision, 64 hex digits."""
+        return hashlib.sha256(f"{self.weights_hash} {self.dtype}".encode()).hexdigest()
+
+    def train(self, mode: bool = True) -> Backbone:
+        """Switch between training and inference; after training the cache no longer answers for the old weights.
+
+        A frozen backbone (no parameter requires a gradient) keeps its identity.
+        """
+        if mode and any(parameter.requires_grad for parameter in self.parameters()):
+            self.digest, self._hash = "", None
+        return super().train(mode)
+
+    def describe(self) -> str:
+        """Say in one line what it is, how large, and where and in which precision it runs."""
+        millions = sum(parameter.numel() for parameter in self.parameters()) / 1e6
+        return (
+            f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
+        )
+
+    # Texts to tokens
+
+    def tokenize(
+        self,
+        items: Sequence[Item],
+        *,
+        pool_text: int | None = None,
+        pool_from: Sequence[int] | None = None,
+        separators: bool = False,
+    ) -> list[Encoded]:
+        """Turn texts into token ids with the special tokens of the encoder, at most `MAX_LENGTH` each.
+
+        Args:
+            items: Tuples of one text, or of two texts that share a sequence (the longer one is cut first).
+            pool_text: Pool only over the tokens of this text (0 or 1) of each tuple.
+            pool_from: Pool only over tokens that end behind this character, one number for each item.
+            separators: Read the name of a special token in a text, such as "[SEP]", as that token. Only for texts that
+                were put together by a program; see `without_special_tokens`.
+
+        Raises:
+            DataError: If an item is not text, or has halves of surrogate pairs.
+        """
+        if not items:
+            return []
+        rows = []
+        for i, encoding in enumerate(self._encodings(items, separators)):
+            pooled = None
+            if pool_text is not None:
+                pooled = tuple(sequence == pool_text for sequence in encoding.sequence_ids)
+            elif pool_from is not None:
+                pooled = tuple(end > pool_from[i] for _, end in encoding.offsets)
+            row = Encoded(tuple(encoding.ids), tuple(encoding.type_ids), pooled, bool(encoding.overflowing))
+            rows.append(row if self._end_token is None else row.closed(self._end_token))
+        return rows
+
+    def without_special_tokens(self, text: str) -> str:
+        """Turn the names of special tokens, such as "[SEP]", into common text of the same length: "(SEP]".
+
+        The tokenizers' own option for this is not enough: vocabularies of sentencepiece hold the names as pieces.
+
+        Raises:
+            DataError: If it is not text, or has halves of surrogate pairs.
+        """
+        try:
+            text.encode()
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise DataError(f"{repr(text)[:80]} cannot be encoded. Give valid Unicode text.") from error
+        for name in self._special_names:
+            if name in text:
+                text = text.replace(name, f"({name[1:]}")
+        return text
+
+    def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
+        if self.tokenizer is None:
+            raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
+        texts = items if separators else [tuple(map(self.without_special_tokens, item)) for item in items]
+        with self.lock:  # setting truncation changes the tokenizer
+            batch = self.tokenizer(
+                [item[0] for item in texts],
+                [item[1] for item in texts] if len(texts[0]) == 2 else None,
+                truncation="longest_first",
+                max_length=self.max_length - (self._end_token is not None),
+            )
+        return batch.encodings
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Give the characters of each token of one text, half open; empty for special tokens."""
+        encoding = self._encodings([(text,)], separators=False)[0]
+        special = encoding.special_tokens_mask
+        return [(0, 0) if mark else span for span, mark in zip(encoding.offsets, special, strict=True)]
+
+    @property
+    def separator(self) -> int:
+        """Id of the separator token."""
+        return self.tokenizer.sep_token_id
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of one sequence."""
+        positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
+        table = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
+        if getattr(table, "padding_idx", None) is not None:  # RoBERTa and MPNet count from behind the padding index
+            positions -= table.padding_idx + 1
+        return min(MAX_LENGTH, positions, getattr(self.tokenizer, "model_max_length", MAX_LENGTH))
+
+    def collate(self, rows: Sequence[Encoded]) -> Tokens:
+        """Pad token ids to a batch on the device of the model."""
+        pad = self.model.config.pad_token_id
+        multiple = CPU_HALF_MULTIPLE if self.device.type == "cpu" and self.dtype.itemsize == 2 else 1
+        return collate(rows, pad if pad is not None else 0, multiple=multiple).to(self.device)
+
+    def truncated(self, items: Iterable[Item]) -> list[Item]:
+        """Give those texts that are too long for the encoder and lose their end."""
+        unique = list(dict.fromkeys(items))
+        return (
+            [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
+        )
+
+    # Tokens to vectors
+
+    def forward(self, tokens: Tokens, pooling: Pooling) -> Tensor:
+        """Encode a batch: (b, d), float32 or better, with gradient where it is switched on."""
+        return pool(self.states(tokens, all_layers=pooling in ("first-last", "top-2")), tokens, pooling)
+
+    def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
+        """Give hidden states (b, L, d): the embedding layer and each layer, or only the last."""
+        try:
+            layers = self.layers
+        except ConfigError:
+            return self._library_states(tokens, all_layers)
+        states = layers.run(layers.embed(tokens), tokens.mask)
+        return states if all_layers else states[-1:]
+
+    def _library_states(self, tokens: Tokens, all_layers: bool) -> list[Tensor]:
+        arguments = {"token_type_ids": tokens.types} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
+        output = self.model(
+            input_ids=tokens.ids, attention_mask=tokens.mask.long(), output_hidden_states=all_layers, **arguments
+        )
+        return [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
+
+    # Texts to vectors
+
+    def encode(
+        self,
+        items: Sequence[Item],
+        *,
+        pooling: Pooling,
+        pool_text: int | None = None,
+        separators: bool = False,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Encode texts, each different one once: (n, d) float32 on the CPU, no gradient.
+
+        Args:
+            items: n tuples of one or two texts.
+            pooling: How token states become a vector.
+            pool_text, separators: As in `tokenize`.
+            progress: Told how many texts are done.
+        """
+        role = pooling if pool_text is None else f"{pooling} of text {pool_text}"
+        role += " with separators" if separators else ""
+        vectors = self.map_texts(
+            items,
+            role=role,
+            tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text, separators=separators),
+            embed=lambda rows: self(self.collate(rows), pooling),
+            progress=progress,
+        )
+        return torch.stack(vectors) if vectors else torch.zeros(0, self.hidden_size)
+
+    def map_texts(
+        self,
+        items: Sequence[Item],
+        *,
+        role: str,
+        tokenize: Callable[[list[Item]], list[Encoded]],
+        embed: Callable[[list[Encoded]], Iterable[Tensor]],
+        owner: str = "",
+        progress: Progress | None = None,
+    ) -> list[Tensor]:
+        """Compute one tensor per text: each different text once, in batches of similar length, through the cache.
+
+        Args:
+            items: n texts or tuples of texts, repeats allowed.
+            role: What the tensor is; part of the cache key.
+            tokenize: Turns those texts that the cache lacks into token ids.
+            embed: Turns a batch of records into one tensor per record.
+            owner: Fingerprint that decides the result; that of the backbone if empty.
+            progress: Told how many of the missing texts are done.
+
+        Returns:
+            n tensors on the CPU without gradient; equal texts share one.
+        """
+        unique = list(dict.fromkeys(items))
+        key = (owner or self.fingerprint, role, self._together(unique))
+        with self.lock, torch.no_grad():
+            known: dict[Item, Tensor | None] = dict.fromkeys(unique)
+            if not self.training:  # dropout makes vectors that must not be kept
+                known.update(zip(unique, self.cache.get_many([(*key, *item) for item in unique]), strict=True))
+            missing = [item for item, value in known.items() if value is None]
+            rows = tokenize(missing) if missing else []
+            _warn_truncated(missing, rows, self.max_length)
+            done = 0
+            for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS.get(self.device.type, 1024)):
+                for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
+                    known[missing[i]] = value.detach().cpu().clone()
+                if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
+                    self.cache.put_many(((*key, *missing[i]), known[missing[i]]) for i in batch)
+                done += len(batch)
+                if progress:
+                    progress(done, len(missing))
+        return [known[item] for item in items]
+
+    def _together(self, items: Sequence[Item]) -> int | None:
+        """Give a mark of the texts that are computed together, where that shows in the result; else None.
+
+        In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as
+        one comparison, therefore shares vectors only with requests for the same texts: the same call gives the same
+        numbers, whatever was asked before. Large ones share by text, and in float32 all do.
+        """
+        exact = self.dtype.itemsize > 2
+        return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))
+
+
+def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Give the SHA-256 of names, shapes and values."""
+    digest = hashlib.sha256()
+    for name, value in sorted(tensors, key=lambda item: item[0]):
+        digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
+    """Give the end token of a decoder whose tokenizer does not write it by itself; else None."""
+    if tokenizer is None or model.config.model_type not in DECODERS:
+        return None
+    written = tokenizer("a").encodings[0].special_tokens_mask[-1]
+    return None if written else tokenizer.eos_token_id
+
+
+def _warn_truncated(items: Sequence[Item], rows: Sequence[Encoded], max_length: int) -> None:
+    cut = [item for item, row in zip(items, rows, strict=True) if row.truncated]
+    if cut:
+        first = " | ".join(cut[0])
+        message = (
+            f"{len(cut)} of {len(items)} texts are longer than {max_length} tokens and lose their end; "
+            f"the first is {first[:40]!r}..."
+        )
+        warnings.warn(TruncationWarning(message), stacklevel=4)

@@ -1,0 +1,193 @@
+"""A transformer encoder layer by layer: stop below a layer, go on from a stored state, read and re-weigh attention.
+
+One mechanism for CSR (which multiplies attention outputs), for the caches (which keep the state below the first routed
+layer) and for the router views (which read queries, keys and attention). The model's own modules do the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from condviz.encoder.packed import PackedLinear
+from condviz.encoder.tokens import Tokens
+from condviz.errors import ConfigError
+
+if TYPE_CHECKING:  # importing it takes seconds
+    from transformers import PreTrainedModel
+
+POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}
+"""Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
+
+Reweigh = Callable[[int, Tensor, Tensor], Tensor | None]
+"""(layer, state entering it (b, L, d), keys (b, m + L, d)) -> factor per attention output (b, L); None leaves it."""
+
+
+class LayerAccess:
+    """Runs the layers of a BERT or RoBERTa type encoder one by one.
+
+    Args:
+        model: An encoder of `transformers`.
+
+    Raises:
+        ConfigError: If the type of the model is built differently.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        config = model.config
+        if config.model_type not in POSITION_OFFSET or getattr(config, "is_decoder", False):
+            raise ConfigError(
+                f"Layers of a {config.model_type!r} model cannot be run one by one. Supported types: "
+                f"{', '.join(sorted(POSITION_OFFSET))}. Choose such an encoder, or a method without a router."
+            )
+        self.model = model
+        self.num_layers: int = config.num_hidden_layers
+        self.num_heads: int = config.num_attention_heads
+        self.hidden_size: int = config.hidden_size
+        self.head_size = self.hidden_size // self.num_heads
+        self._exact_gelu = config.hidden_act == "gelu"
+        offset = POSITION_OFFSET[config.model_type]
+        self._first_position = config.pad_token_id + 1 if offset else 0
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The layers themselves, lowest first."""
+        return self.model.encoder.layer
+
+    def embed(self, tokens: Tokens) -> Tensor:
+        """Give the state that enters layer 0, shape (b, L, d)."""
+        types = torch.zeros_like(tokens.ids) if tokens.types is None else tokens.types
+        positions = tokens.counted_positions() + self._first_position
+        return self.model.embeddings(input_ids=tokens.ids, token_type_ids=types, position_ids=positions)
+
+    def query(self, layer: int, hidden: Tensor) -> Tensor:
+        """Project states that enter `layer` with its W_q: (..., d) -> (..., d), heads side by side."""
+        return self._layer(layer).attention.self.query(hidden)
+
+    def key(self, layer: int, hidden: Tensor) -> Tensor:
+        """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
+        return self._layer(layer).attention.self.key(hidden)
+
+    def attend(
+        self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Run the attention of one layer up to, and without, its output projection W_O.
+
+        Args:
+            layer: Index from 0.
+            hidden: State that enters the layer, (b, L, d).
+            mask: True where a key may be seen: (b, L), or (b, L, L) with one row per query. With a prefix of m states,
+                (b, m + L). Or what `additive` made of it.
+            prefix: (b, m, d) further states that serve as keys and values only, in front of the others.
+
+        Returns:
+            Attention output with heads joined (b, L, d), and the keys (b, m + L, d).
+        """
+        attention = self._layer(layer).attention.self
+        memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
+        keys = attention.key(memory)
+        output = functional.scaled_dot_product_attention(
+            self._split(attention.query(hidden)),
+            self._split(keys),
+            self._split(attention.value(memory)),
+            attn_mask=additive(mask, hidden.dtype),
+            dropout_p=attention.dropout.p if self.model.training else 0.0,
+        )
+        return output.transpose(1, 2).reshape(hidden.shape), keys
+
+    def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
+        """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
+        module = self._layer(layer)
+        middle = module.attention.output(attended, hidden)
+        dense = module.intermediate.dense
+        if self._exact_gelu and isinstance(dense, PackedLinear):
+            return module.output(dense.with_gelu(middle), middle)
+        return module.output(module.intermediate(middle), middle)
+
+    def run(
+        self,
+        hidden: Tensor,
+        mask: Tensor,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        prefix: Tensor | None = None,
+        reweigh: Reweigh | None = None,
+    ) -> list[Tensor]:
+        """Run the layers from `start` up to and without `stop`.
+
+        Args:
+            hidden: State that enters layer `start`, (b, L, d).
+            mask: As in `attend`.
+            start, stop: Layer indices from 0; stop None means all.
+            prefix: As in `attend`, the same states in every layer.
+            reweigh: Factors for the attention outputs, asked for in each layer.
+
+        Returns:
+            States [entering start, after start, ..., after stop - 1]; stop - start + 1 tensors (b, L, d).
+        """
+        states, added = [hidden], additive(mask, hidden.dtype)
+        for layer in range(start, self.num_layers if stop is None else stop):
+            attended, keys = self.attend(layer, states[-1], added, prefix=prefix)
+            factor = reweigh(layer, states[-1], keys) if reweigh else None
+            if factor is not None:
+                attended = attended * factor[..., None].to(attended.dtype)
+            states.append(self.finish(layer, attended, states[-1]))
+        return states
+
+    def attention(
+        self, layer: int, hidden: Tensor, mask: Tensor, *, rows: slice = slice(None), prefix: Tensor | None = None
+    ) -> Tensor:
+        """Give attention probabilities of one layer in float32 or better.
+
+        Args:
+            layer: Index from 0.
+            hidden: State that enters the layer, (b, L, d).
+            mask: As in `attend`.
+            rows: Queries to read, all by default.
+            prefix: As in `attend`.
+
+        Returns:
+            (b, heads, queries, m + L); each row sums to 1.
+        """
+        memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
+        query = self._split(self.query(layer, hidden[:, rows]))
+        key = self._split(self.key(layer, memory))
+        visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None, rows]
+        return attention_probabilities(query, key, visible)
+
+    def _layer(self, layer: int) -> nn.Module:
+        return self.blocks[layer]
+
+    def _split(self, states: Tensor) -> Tensor:
+        """(b, L, d) -> (b, heads, L, head size)."""
+        return states.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
+
+
+def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tensor:
+    """Softmax of scaled dot products, float32 or better: (..., q, e), (..., k, e), bool (..., q, k) -> (..., q, k)."""
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    scores = query.to(dtype) @ key.to(dtype).transpose(-1, -2) / query.shape[-1] ** 0.5
+    return scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)
+
+
+def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Turn a mask into what is added to attention scores, once for all layers.
+
+    Args:
+        mask: True where a key may be seen, (b, L) or (b, L, L); a result of this function is given back.
+        dtype: Number type of the states.
+
+    Returns:
+        0 or -inf, (b, 1, 1, L) or (b, 1, L, L); None where everything is visible, which is faster.
+    """
+    if mask is None or mask.dim() == 4:
+        return mask
+    if mask.dim() == 2 and bool(mask.all()):
+        return None
+    visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
+    return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))

@@ -1,0 +1,48 @@
+"""From token states to one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from condviz.encoder.tokens import Tokens
+from condviz.errors import ConfigError
+
+Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
+"""How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
+layer; mean of the last two layers; last token. Means leave out padding (C-STS official code, modeling_encoders.py)."""
+
+
+def check_pooling(pooling: str) -> None:
+    """Raise ConfigError unless `pooling` is one of the five."""
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
+
+
+def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
+    """Turn token states into one vector per row.
+
+    Args:
+        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough.
+        tokens: The batch, for its masks.
+        pooling: See `Pooling`.
+
+    Returns:
+        (b, d), float32 or better.
+    """
+    check_pooling(pooling)
+    last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
+    if pooling == "cls":
+        return last[:, 0]
+    if pooling == "last":
+        return last[torch.arange(len(tokens), device=last.device), tokens.mask.sum(dim=1) - 1]
+    if pooling == "first-last":
+        last = (states[0].to(last.dtype) + last) / 2
+    elif pooling == "top-2":
+        last = (states[-2].to(last.dtype) + last) / 2
+    keep = tokens.mask if tokens.pooled is None else tokens.pooled & tokens.mask
+    weight = keep.to(last.dtype)
+    return (last * weight[..., None]).sum(dim=1) / weight.sum(dim=1, keepdim=True).clamp_min(1)

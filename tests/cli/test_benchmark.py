@@ -1,0 +1,145 @@
+"""The command `benchmark models`: streams, files, what is left out; over tiny models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from condviz.cli import main as cli
+from condviz.errors import CheckpointError, UnknownModelError
+from condviz.evaluation import score_tables
+from condviz.evaluation.scoreboard import read_board, write_board
+from condviz.methods import METHODS
+from tests.evaluation.boards import make_board
+from tests.tiny import tiny_backbone
+
+FEW = ["--pairs", "10", "--resamples", "20"]
+
+
+@pytest.fixture(autouse=True)
+def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """Put two tiny models and a broken one into the registry, and no corpora; gives what is loaded."""
+    backbone = tiny_backbone()
+    methods = {"minilm": "unconditional", "bi-encoder": "bi-encoder"}
+    loaded: list[str] = []
+
+    def describe(name: str) -> None:
+        if name not in {*methods, "broken"}:
+            raise UnknownModelError(f"There is no model {name!r}. Models: {', '.join(methods)}.")
+
+    def load(name: str, *, device: str, precision: str) -> object:
+        loaded.append(f"{name} {precision}")
+        if name == "broken":
+            raise CheckpointError("checkpoints/broken/model.safetensors is damaged. Copy it again.")
+        known = name.rpartition("/")[2]
+        cls = METHODS[methods[known]]
+        model = cls(backbone, cls.config_cls()).eval()
+        model.info = replace(model.info, name=known)
+        return model
+
+    monkeypatch.setattr("condviz.models.registry.describe", describe)
+    monkeypatch.setattr("condviz.models.registry.load", load)
+    monkeypatch.setattr("condviz.models.registry.list_models", lambda: ["minilm", "broken", "bi-encoder"])
+    monkeypatch.setenv("CONDVIZ_DATA", str(tmp_path / "none"))
+    return loaded
+
+
+def test_all_models_and_parts_that_there_are(
+    models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "scores.json"
+    assert cli.main(["benchmark", "models", *FEW, "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert "note: CEBaB is left out:" in captured.err
+    assert "note: MAMS is left out:" in captured.err
+    assert "note: broken is left out: checkpoints/broken" in captured.err
+    assert "E2E" not in captured.err
+    assert "bi-encoder, unseen aspects: pair accuracy " in captured.err
+    assert "| model | test | unseen wordings | unseen aspects | own aspects | unseen domains |" in captured.out
+    assert "| `minilm` \\* | all equal |" in captured.out
+    assert models == ["minilm float32", "minilm float32", "broken float32", "bi-encoder float32"]
+    board = read_board(out)
+    assert list(board.models) == ["minilm", "bi-encoder"]
+    assert board.find("minilm", "plain").baseline == board.find("minilm", "plain").spearman.value
+    assert str(tmp_path) not in out.read_text()
+
+
+def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "scores.json"
+    write_board(make_board(), out)
+    words = ["benchmark", "models", "--model", "bi-encoder", "--part", "test", *FEW, "--out", str(out)]
+    assert cli.main(words) == 0
+    first = out.read_bytes()
+    assert cli.main(words) == 0
+    assert out.read_bytes() == first
+    board = read_board(out)
+    assert set(board.models) == {"csr", "bi-encoder"}
+    assert board.models["csr"] == make_board().models["csr"]
+    assert board.outdated("csr") == ["test"]
+
+
+def test_stored_scores_are_printed_without_a_model(
+    models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "scores.json"
+    write_board(make_board(), out)
+    assert cli.main(["benchmark", "models", "--stored", "--by", "aspect", "--part", "test", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "| `csr` | 73.0 [65.0, 81.0] |" in printed
+    assert "csr, test, by aspect:" in printed
+    assert models == []
+
+
+def test_the_table_of_all_models_goes_into_the_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = tmp_path / "README.md"
+    document.write_text(f"{score_tables.START}\n{score_tables.END}\n")
+    monkeypatch.setattr(score_tables, "README", document)
+    out = tmp_path / "scores.json"
+    write_board(make_board(), out)
+    words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--readme"]
+    assert cli.main(["benchmark", "models", *words]) == 0
+    assert "`csr`" not in capsys.readouterr().out
+    assert "| `csr` | 73.0 [65.0, 81.0] | – |" in document.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "nobody"], "There is no model 'nobody'"),
+        (["--model", "broken", "--part", "test", *FEW], "is damaged"),
+        (["--part", "dev"], "There is no part 'dev' of the benchmark. There are: test, "),
+        (["--part", "mams"], "cannot be read"),
+        (["--part", "test", "--pairs", "3"], "at least 10 sentence pairs, got 3"),
+        (["--part", "test", *FEW[:2], "--resamples", "-1"], "resamples must be 0"),
+        (["--stored"], "holds no scores yet. Run: python -m condviz benchmark models"),
+        (["--model", "bi-encoder", "--model", "copy/bi-encoder", "--part", "test", *FEW], "are called 'bi-encoder'"),
+    ],
+)
+def test_user_errors_are_one_line(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["benchmark", "models", *words, "--out", str(tmp_path / "scores.json")]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err.splitlines()[-1]
+    assert captured.out == ""
+
+
+def test_stored_scores_of_a_model_that_has_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "scores.json"
+    write_board(make_board(), out)
+    assert cli.main(["benchmark", "models", "--stored", "--model", "case", "--out", str(out)]) == 2
+    assert "There are no scores of 'case'" in capsys.readouterr().err
+
+
+def test_a_damaged_file_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "scores.json"
+    out.write_text(json.dumps({"format": 7}))
+    assert cli.main(["benchmark", "models", "--part", "test", *FEW, "--out", str(out)]) == 2
+    assert "has format 7" in capsys.readouterr().err
+    assert json.loads(out.read_text()) == {"format": 7}

@@ -1,0 +1,68 @@
+"""The command links, and how models of graphs are listed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from condviz.cli.main import main
+from condviz.encoder.pretrained import load_backbone
+from condviz.methods import METHODS
+from condviz.models import checkpoints, registry
+from tests.kg_toy import write_graph
+from tests.tiny import tiny_folder
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A graph, and a folder of checkpoints with one model trained on it and one of sentences."""
+    monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
+    backbone = load_backbone(str(tiny_folder(tmp_path / "encoder")), device="cpu", precision="float32")
+    model = METHODS["hyper-cl"](backbone, METHODS["hyper-cl"].config_cls(rank=4, pooling="mean"))
+    for module in (registry, checkpoints):
+        if hasattr(module, "CHECKPOINTS"):
+            monkeypatch.setattr(module, "CHECKPOINTS", tmp_path / "checkpoints")
+    training = {"recipe": {"graph": "toy", "neighbours": False}, "data": [{"graph": "mine"}]}
+    checkpoints.save(model, tmp_path / "checkpoints" / "mine-hyper-cl", training=training)
+    checkpoints.save(model, tmp_path / "checkpoints" / "sentences")
+    return str(write_graph(tmp_path / "mine"))
+
+
+def test_models_of_graphs_are_listed_apart(graph: str) -> None:
+    assert registry.link_models() == registry.link_models("mine") == ["mine-hyper-cl"]
+    assert registry.link_models("wn18rr") == []
+    assert "mine-hyper-cl" not in registry.list_models()
+    assert "sentences" in registry.list_models()
+    assert (registry.describe("mine-hyper-cl").graph, registry.describe("sentences").graph) == ("mine", "")
+
+
+def test_answers_as_text_and_json(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["links", "e00", "the park", "inverse the mood", "--graph", graph, "-k", "3"]) == 0
+    first, second = capsys.readouterr().out.strip().split("\n\n")
+    assert "the park (mine-hyper-cl; median score" in first
+    assert "[train, filtered rank" in first
+    assert "inverse the mood" in second
+    assert main(["links", "e00", "the park", "--inverse", "--graph", graph, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["relation"], len(found["candidates"])) == ("inverse the park", 10)
+
+
+def test_all_relations_where_none_is_given(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["links", "e00", "--graph", graph, "-k", "1"]) == 0
+    assert len(capsys.readouterr().out.strip().split("\n\n")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody", "the park"], "There is no entity 'nobody'"),
+        (["e00", "beside"], "There is no relation 'beside'"),
+        (["e00", "-k", "0"], "-k is 0"),
+        (["e00", "--model", "nothing"], "There is no model 'nothing'"),
+    ],
+)
+def test_wrong_questions(graph: str, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main(["links", *arguments, "--graph", graph]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,346 @@
+"""The command line: what goes to which stream, exit codes, files; over models that need no weights."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import condviz
+from condviz.cli import main as cli
+from condviz.errors import CheckpointError, TruncationWarning, UnknownModelError
+from condviz.types import Comparison
+from tests.stand_ins import LengthModel
+
+ROOT = Path(__file__).parent.parent.parent
+PAIR = ("A man surfs.", "A woman skis.")
+TABLE = "id,sentence1,sentence2,condition,label\n1,a b,a c,x,1\n2,a b,a c,xyz,5\n3,d,e,xy,3\n4,d,e,x,\n"
+
+
+class Model(LengthModel):
+    """Also warns and stops on certain conditions."""
+
+    def score(
+        self, sentences1: Sequence[str], sentences2: Sequence[str], conditions: Sequence[str], **options: Any
+    ) -> Any:
+        if "interrupt" in conditions:
+            raise KeyboardInterrupt
+        if "cut" in conditions:
+            warnings.warn("sentence 1 was cut\nafter 512 tokens", TruncationWarning, stacklevel=2)
+        return super().score(sentences1, sentences2, conditions, **options)
+
+
+def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions: Sequence[str]) -> Comparison:
+    shape = (len(models), len(conditions))
+    scores = np.array(
+        [model.score([sentence1] * len(conditions), [sentence2] * len(conditions), conditions) for model in models],
+        np.float32,
+    )
+    infos = tuple(model.info for model in models)
+    alone, percentiles = np.full(len(models), 0.5, np.float32), np.full(shape, 71.0, np.float32)
+    return Comparison(sentence1, sentence2, tuple(conditions), infos, scores, alone, percentiles, ("a note",))
+
+
+@pytest.fixture(autouse=True)
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["words", "trained", "broken"]
+
+    def load(name: str, *, device: str, precision: str) -> Model:
+        if name == "broken":
+            raise CheckpointError("checkpoints/broken/model.safetensors is cut off. Copy it again.")
+        if name not in names:
+            raise UnknownModelError(f"There is no model {name!r}. There are: {', '.join(names)}.")
+        return Model(name, trained=name == "trained")
+
+    registry, comparing = ModuleType("condviz.models.registry"), ModuleType("condviz.analysis.compare")
+    registry.list_models = lambda: names
+    registry.link_models = list
+    registry.describe = lambda name: Model(name).info
+    registry.load = load
+    comparing.compare = compare
+    monkeypatch.setitem(sys.modules, "condviz.models.registry", registry)
+    monkeypatch.setitem(sys.modules, "condviz.analysis.compare", comparing)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "pairs.csv"
+    path.write_text(TABLE)
+    return str(path)
+
+
+def give_stdin(monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+
+
+def test_score_prints_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["score", *PAIR, "--condition", "the sport", "--condition", "the mood", "--model", "words"]
+    assert cli.main(words) == 0
+    captured = capsys.readouterr()
+    assert "[1] the sport\n[2] the mood\n" in captured.out
+    assert "words *         0.500  0.900 +0.400  71%  0.800 +0.300  71%\n" in captured.out
+    assert "* not trained" in captured.out
+    assert captured.err == "note: a note\n"
+
+
+def test_score_takes_all_models_that_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["score", *PAIR, "--condition", "the sport", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["models"] == ["words", "trained"]
+    assert "broken is left out: checkpoints/broken/model.safetensors is cut off." in captured.err
+
+
+def test_score_reads_a_table_from_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, TABLE)
+    assert cli.main(["score", "-", "--model", "words"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["score_words"] for row in rows] == ["0.100000001", "0.300000012", "0.200000003", "0.100000001"]
+    assert rows[3]["label"] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["score", "one", "--condition", "x"], "Two sentences are needed, got 1"),
+        (["score", *PAIR], "There is no condition"),
+        (["score", " ", "b", "--condition", "x"], "Sentence 1 is empty"),
+        (["score", "a", "b\x00", "--condition", "x"], "Sentence 2 has a control character"),
+        (["score", "a", "\udcff", "--condition", "x"], "half of a character (U+DCFF)"),
+        (["score", *PAIR, "--condition", "x", "--condition", "X"], "Conditions 1 and 2 are the same"),
+        (["score", *PAIR, *["--condition", "x"] * 500], "There are 500 conditions"),
+        (["score", *PAIR, "--condition", "x", "--model", "nope"], "There is no model 'nope'. There are: words"),
+        (["score", *PAIR, "--condition", "x", "--model", "broken"], "is cut off"),
+        (["score", "-", "--condition", "x"], "Leave out --condition"),
+        (["evaluate", "--model", "words", "--data", "no.csv"], "'no.csv' cannot be read: No such file"),
+        (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
+    ],
+)
+def test_user_errors_are_one_line_and_exit_code_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("condviz: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["fly"], ["evaluate"], ["score", *PAIR, "--colour"]])
+def test_unknown_words_exit_with_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(words)
+    assert caught.value.code == 2
+    assert "condviz" in capsys.readouterr().err
+
+
+def test_evaluate_prints_and_writes(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, report = tmp_path / "out.csv", tmp_path / "report.json"
+    words = ["evaluate", "--model", "words", "--model", "trained", "--data", table, "--train-data", table]
+    assert cli.main([*words, "--out", str(out), "--json", str(report), "--resamples", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0].split()[:4] == ["model", "rows", "n", "Spearman"]
+    assert printed.splitlines()[2].split()[:5] == ["words", "*", "4", "3", "100.00"]
+    assert "unseen" in printed
+    assert "unseen: no correlation, because at least 2 rated rows are needed, got 0." in printed
+    rows = list(csv.DictReader(out.open()))
+    assert list(rows[0]) == ["id", "sentence1", "sentence2", "condition", "label", "score_words", "score_trained"]
+    assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
+    written = json.loads(report.read_text())
+    assert [model["model"] for model in written["models"]] == ["words", "trained"]
+    assert written["models"][0]["overall"]["pair_accuracy"]["correct"] == 1
+
+
+def test_evaluate_without_labels_only_scores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, "sentence1;sentence2;condition\na;b;c\n")
+    out = tmp_path / "out.csv"
+    assert cli.main(["evaluate", "--model", "words", "--data", "-", "--out", str(out)]) == 0
+    assert "Rows scored: 1. None has a label" in capsys.readouterr().out
+    assert out.read_text() == "sentence1,sentence2,condition,score_words\na,b,c,0.100000001\n"
+
+
+def test_a_failed_run_leaves_the_old_files(table: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("old")
+    assert cli.main(["evaluate", "--model", "words", "--model", "nope", "--data", table, "--out", str(out)]) == 2
+    assert out.read_text() == "old"
+
+
+def test_warnings_are_one_line_without_our_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["score", *PAIR, "--condition", "cut", "--model", "words"]) == 0
+    assert "note: sentence 1 was cut after 512 tokens\n" in capsys.readouterr().err
+
+
+def test_interrupt_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["score", *PAIR, "--condition", "interrupt", "--model", "words"]) == 130
+    assert capsys.readouterr().err == "condviz: stopped.\n"
+
+
+def test_models_lists_what_can_be_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["name", "method"]
+    assert lines[2].split()[0] == "words"
+    assert "1,234" in lines[2]
+    assert cli.main(["models", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert [info["name"] for info in listed] == ["words", "trained", "broken"]
+    assert listed[0]["score_range"] == [None, None]
+
+
+def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"condviz {condviz.__version__}\n"
+
+
+def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[dict] = []
+    page = ModuleType("condviz.ui.app")
+    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860, "share": False}
+    page.build_app = lambda: SimpleNamespace(launch=lambda **options: launched.append(options))
+    monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
+    assert cli.main(["serve", "--port", "8000"]) == 0
+    assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False}]
+
+
+def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def launch(**_: object) -> None:
+        raise OSError("Cannot find empty port")
+
+    page = ModuleType("condviz.ui.app")
+    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860}
+    page.build_app = lambda: SimpleNamespace(launch=launch)
+    monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
+    assert cli.main(["serve"]) == 2
+    assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in capsys.readouterr().err
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the folder of the corpora, with a C-STS validation file in it."""
+    monkeypatch.setenv("CONDVIZ_DATA", str(tmp_path))
+    monkeypatch.delenv("CONDVIZ_CSTS_PASSWORD", raising=False)
+    (tmp_path / "csts").mkdir()
+    (tmp_path / "csts" / "csts_validation.csv").write_text(
+        "sentence1,sentence2,condition,label\na b,a c,x,1\na b,a c,y,5\nd,e,y,2\nd,e,x,4\n"
+    )
+    return tmp_path
+
+
+def test_data_lists_what_is_there_and_what_is_missing(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["data"]) == 0
+    printed = capsys.readouterr().out
+    assert f"looked in  {data / 'csts'}" in printed
+    assert "csts.tar.enc (missing), csts_train.csv (missing), csts_validation.csv, " in printed
+    assert "  dev              4      2        50.0" in printed
+    assert f"{data / 'mams' / 'train.xml'} cannot be read" in printed
+    assert printed.count("neither csts_train.csv nor csts.tar.enc") == 1
+    assert cli.main(["data", "--json"]) == 0
+    listed = {corpus["name"]: corpus for corpus in json.loads(capsys.readouterr().out)}
+    assert listed["scenes"]["licence"] == "CC BY 4.0"
+    assert [part["pairs"] for part in listed["csts"]["parts"]] == [None, 2, None, None, None, None]
+
+
+def test_data_build_writes_a_table_that_evaluate_reads(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "pairs.csv"
+    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "note: 2 sentence pairs, each under two conditions." in captured.err
+    assert "must not be passed on decrypted" in captured.err
+    assert cli.main(["evaluate", "--model", "words", "--data", str(out), "--resamples", "0"]) == 0
+    capsys.readouterr()
+    assert cli.main(["data", "build", "csts", "--split", "dev", "--out", "-"]) == 0
+    assert capsys.readouterr().out == out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
+        (["mams", "--split", "val", "--out", "-"], "There is no part 'val' of mams. There are: train, dev, test."),
+        (["mams", "--split", "dev", "--out", "-"], "val.xml cannot be read"),
+        (["csts", "--split", "train", "--out", "-"], "neither csts_train.csv nor csts.tar.enc"),
+        (["csts", "--split", "dev", "--out", "no/out.csv"], "The folder of no/out.csv does not exist"),
+    ],
+)
+def test_data_build_errors_are_one_line(
+    words: list[str], message: str, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["data", "build", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_the_password_is_asked_for_in_a_terminal_only(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (data / "csts" / "csts.tar.enc").write_bytes(b"no archive")
+    asked: list[str] = []
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return "secret"
+
+    monkeypatch.setattr("getpass.getpass", ask)
+    words = ["data", "build", "csts", "--split", "train", "--out", "-"]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    assert cli.main(words) == 2
+    assert "set CONDVIZ_CSTS_PASSWORD" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    assert cli.main(words) == 2
+    assert asked == ["Password of csts.tar.enc: "]
+    assert "is no archive made by openssl" in capsys.readouterr().err
+    monkeypatch.setenv("CONDVIZ_CSTS_PASSWORD", "secret")
+    assert cli.main(words) == 2
+    assert len(asked) == 1
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "condviz", "models"]
+    with open(write, "wb") as gone:
+        done = subprocess.run(command, cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+def test_real_models_are_scored_from_a_shell() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "condviz",
+        "score",
+        *PAIR,
+        "--condition",
+        "the sport",
+        "--model",
+        "minilm",
+        "--json",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout)
+    assert result["models"] == ["minilm"]
+    assert result["scores"][0] == pytest.approx(result["unconditional"], abs=1e-6)

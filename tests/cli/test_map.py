@@ -1,0 +1,71 @@
+"""The command map with a tiny model: what it prints and writes, and errors before any model is loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from condviz.cli import main as cli
+from condviz.methods import METHODS
+from condviz.models import registry
+from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
+
+
+@pytest.fixture(autouse=True)
+def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = METHODS["hyper-cl"]
+    model = method(tiny_backbone(), method.config_cls(rank=4)).eval()
+    monkeypatch.setattr(registry, "load", lambda name, device: model)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = [f"{text} {end},{condition},{'xy'[i % 2]}" for end, condition in zip("abc", CONDITIONS, strict=False)
+            for i, text in enumerate(SENTENCES)]  # fmt: skip
+    path = tmp_path / "sentences.csv"
+    path.write_text("\n".join(["text,condition,value", *rows]) + "\n")
+    return path
+
+
+def test_measures_are_printed_and_files_written(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, record = tmp_path / "map.html", tmp_path / "map.json"
+    words = ["map", str(table), "--method", "pca", "--html", str(page), "--json", str(record), "--colour", "value"]
+    assert cli.main(words) == 0
+    printed = capsys.readouterr().out
+    assert "12 points, 3 conditions" in printed
+    for start in ("impurity before", "impurity after", "impurity random", "values of 'the sport'"):
+        assert start in printed
+    made = json.loads(record.read_text())
+    assert len(made["texts"]) == 12
+    assert made["projection"]["method"] == "pca"
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["map", str(table), "--method", "pca", "--condition", "the mood", "--sample", "5"]) == 0
+    captured = capsys.readouterr()
+    assert "5 points, 1 condition\n" in captured.out
+    assert "there is only one" in captured.out
+    assert "random sample of 5 of 12" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dimensions", "4"], "dimensions must be 2 or 3"),
+        (["--text-column", "sentence"], "no column 'sentence'"),
+        (["--html", "/no/such/folder/map.html"], "does not exist"),
+        (["--condition", " "], "Condition 1 is empty"),
+    ],
+)
+def test_errors_are_one_line(
+    words: list[str], message: str, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    assert cli.main(["map", str(table), *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

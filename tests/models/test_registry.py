@@ -1,0 +1,149 @@
+"""Names of models, what is said about them, and how they are found."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import condviz
+from condviz.encoder.pretrained import load_backbone
+from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError
+from condviz.methods import METHODS, ConditionalScorer
+from condviz.models import checkpoints, registry
+from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_folder
+
+ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
+OPTIONS = {"device": "cpu", "precision": "float32"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of checkpoints; no hub."""
+    monkeypatch.setattr(registry, "CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path / "checkpoints"
+
+
+@pytest.fixture
+def tiny_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny encoder in the place of the default one."""
+    place = str(tiny_folder(tmp_path / "encoder"))
+    monkeypatch.setattr(registry, "load_backbone", lambda **options: load_backbone(place, **options))
+
+
+def trained(tmp_path: Path, method: str = "csr") -> ConditionalScorer:
+    place = tmp_path / "encoder"
+    if not place.exists():
+        tiny_folder(place)
+    return METHODS[method](load_backbone(str(place), **OPTIONS), METHODS[method].config_cls())
+
+
+def test_untrained_models_are_there_at_once(folder: Path) -> None:
+    assert registry.list_models() == ["minilm", "bi-encoder", "tri-hadamard", "csr", "csr-bi", "csr-prefix", "case"]
+    assert condviz.list_models is registry.list_models
+
+
+def test_a_checkpoint_takes_over_a_name(folder: Path, tmp_path: Path, tiny_default: None) -> None:
+    checkpoints.save(trained(tmp_path), folder / "csr")
+    checkpoints.save(trained(tmp_path), folder / "mine")
+    names = registry.list_models()
+    assert names == [
+        "minilm",
+        "csr",
+        "mine",
+        "bi-encoder",
+        "tri-hadamard",
+        "csr-zero-shot",
+        "csr-bi",
+        "csr-prefix",
+        "case",
+    ]
+    assert (registry.describe("csr").trained, registry.describe("csr").source) == (True, "checkpoint")
+    info = registry.describe("csr-zero-shot")
+    assert (info.trained, info.source, info.name) == (False, "zero-shot", "csr-zero-shot")
+    assert registry.load("csr-zero-shot", **OPTIONS).info.trained is False
+
+
+@pytest.mark.parametrize("name", ["minilm", "bi-encoder", "tri-hadamard", "csr", "csr-bi", "csr-prefix", "case"])
+def test_what_is_described_is_what_is_loaded(folder: Path, tiny_default: None, name: str) -> None:
+    model, info = registry.load(name, **OPTIONS), registry.describe(name)
+    assert info.revision == ""
+    assert replace(model.info, revision="") == info
+    assert len(model.info.revision) == 12
+    assert (info.name, info.kind, info.score_range, info.trained) == (name, model.kind, model.score_range, False)
+    assert model.score(*ROWS).shape == (4,)
+
+
+def test_untrained_models_do_not_depend_on_chance(folder: Path, tiny_default: None) -> None:
+    for name in registry.list_models():
+        one, other = (registry.load(name, **OPTIONS) for _ in range(2))
+        assert one.backbone is other.backbone
+        assert one.fingerprint == other.fingerprint
+        np.testing.assert_array_equal(one.score(*ROWS), other.score(*ROWS))
+
+
+def test_a_folder_is_a_model(folder: Path, tmp_path: Path) -> None:
+    model = trained(tmp_path, "tri-encoder")
+    place = checkpoints.save(model, tmp_path / "elsewhere" / "mine")
+    loaded = registry.load(str(place), **OPTIONS)
+    assert (loaded.info.name, loaded.info.source, loaded.info.path) == ("mine", "folder", str(place))
+    assert loaded.info.added_parameters == model.added_parameters
+    assert replace(loaded.info, revision="") == registry.describe(str(place))
+
+
+def test_half_written_and_foreign_folders_are_not_listed(folder: Path, tmp_path: Path) -> None:
+    place = checkpoints.save(trained(tmp_path), folder / "mine")
+    shutil.copytree(place, folder / ".mine-old")
+    (folder / "notes").mkdir()
+    (folder / "README.md").write_text("text")
+    assert [name for name in registry.list_models() if name not in registry.ZERO_SHOT] == ["mine"]
+
+
+def test_a_damaged_checkpoint_is_listed_and_named(folder: Path, tmp_path: Path) -> None:
+    place = checkpoints.save(trained(tmp_path), folder / "mine")
+    edit_json(place / "condviz.json", format=9)
+    assert "mine" in registry.list_models()
+    for call in (registry.describe, registry.load):
+        with pytest.raises(CheckpointError, match="format is 9"):
+            call("mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("minlm", "Did you mean minilm"), ("bi_encoder", "Did you mean bi-encoder"), ("?", "Models: minilm")],
+)
+def test_unknown_names_get_a_suggestion(folder: Path, name: str, hint: str) -> None:
+    for call in (registry.describe, registry.load):
+        with pytest.raises(UnknownModelError, match=hint):
+            call(name)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\0b", "\ud800", "x" * 5000, "x/" * 3000, None, 3, "<img onerror=1>"])
+def test_names_that_cannot_be_are_unknown_in_one_line(folder: Path, name: object) -> None:
+    for call in (registry.describe, registry.load):
+        with pytest.raises(UnknownModelError) as caught:
+            call(name)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("name", ["someone/something", "../up", "checkpoints/none"])
+def test_a_hub_id_that_cannot_be_reached_is_one_line(folder: Path, name: str) -> None:
+    with pytest.raises(CondvizError, match="no model or folder on this machine") as caught:
+        registry.load(name)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UnknownModelError):
+        registry.describe(name)
+
+
+def test_device_and_precision_are_checked(folder: Path) -> None:
+    with pytest.raises(
+        ConfigError, match="device must be one of auto, cpu, cuda, mps, got 'tpu'; this machine has: cpu"
+    ):
+        registry.load("minilm", device="tpu")
+    with pytest.raises(ConfigError, match="precision must be one of auto, float32, bfloat16, float16, got 'int4'"):
+        registry.load("minilm", precision="int4")

@@ -1,0 +1,25 @@
+"""The page builds, the command line lists the models, and one pair is scored: what has to hold before anything else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-c", "from condviz.ui.app import build_app; build_app()"],
+        ["-m", "condviz", "--help"],
+        ["-m", "condviz", "score", "A man surfs.", "A woman skis.", "--condition", "the sport", "--model", "hyper-cl"],
+    ],
+    ids=["page", "help", "score"],
+)
+def test_the_program_runs(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
