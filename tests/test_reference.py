@@ -189,8 +189,8 @@ def check_csr(method: CSR, case: Case, variant: str, precision: Precision, *, su
     """Check weights, embeddings and cosine of one variant."""
     condition, embeddings = tokens(case, "condition"), []
     for number in ("1", "2"):
-        sentence, weights = tokens(case, f"sentence{number}"), []
-        embedding = method.route(method.enter(sentence), sentence, method.read(condition), weights=weights)
+        sentence = tokens(case, f"sentence{number}")
+        embedding, weights = method.route(method.enter(sentence), sentence, method.read(condition))
         embeddings.append(embedding + (ADDED_BY_THE_ORIGINAL if suffix == "_avg" else 0))
         case.check(f"{variant}.embedding{number}{suffix}", embeddings[-1], precision)
         if weights:
@@ -208,8 +208,7 @@ def test_csr_bi_encoder(name: str, pooling: str, precision: Precision) -> None:
         config = CSRBiConfig(num_routed_layers=int(variant[1]), pooling=POOLINGS[pooling])
         method, embeddings = CSRBi(backbone(case, precision), config).eval(), []
         for number in ("1", "2"):
-            weights = []
-            embedding = method.embed(tokens(case, f"sentence{number}"), tokens(case, "condition"), weights=weights)
+            embedding, weights = method.embed_and_weigh(tokens(case, f"sentence{number}"), tokens(case, "condition"))
             embeddings.append(embedding + (ADDED_BY_THE_ORIGINAL if pooling == "avg" else 0))
             case.check(f"{variant}.embedding{number}_{pooling}", embeddings[-1], precision)
             case.check(f"{variant}.weights{number}", torch.stack(weights), precision)

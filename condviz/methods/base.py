@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from condviz.encoder.backbone import Backbone, Item, Progress, hash_tensors
 from condviz.encoder.tokens import Encoded, Joined, Tokens
-from condviz.errors import DataError
+from condviz.errors import DataError, UnknownModelError
 from condviz.types import Kind, ModelInfo
 
 COMPOSE_BYTES = 64 * 2**20
@@ -41,6 +41,8 @@ class ConditionalScorer(nn.Module, ABC):
     reference: ClassVar[str]
     config_cls: ClassVar[type]
     score_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    has_router: bool = False
+    """Whether the model weighs the words of a sentence by the condition, and shows the weights: `RoutedEncoder`."""
 
     def __init__(self, backbone: Backbone, method_config: Any) -> None:  # noqa: ANN401 (one config class per method)
         super().__init__()
@@ -119,6 +121,16 @@ class ConditionalScorer(nn.Module, ABC):
         """
         _ = self.weights_hash
         return self
+
+    def make_variant(self, name: str) -> ConditionalScorer:
+        """Make a variant: the same encoder under other settings of the method. Most methods have none.
+
+        Raises:
+            UnknownModelError: If there is no such variant.
+        """
+        raise UnknownModelError(
+            f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
+        )
 
     def head_state(self) -> dict[str, Tensor]:
         """Give the weights that the method adds to the encoder."""

@@ -7,7 +7,7 @@ formula, average pooling, no sentence transform. (1 + w) multiplies the joined a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -29,6 +29,10 @@ from condviz.methods.routing import (
     check_routing,
     factor,
 )
+from condviz.methods.variants import VARIANTS, describe_variant
+
+HEAVY_SEED = 0
+"""Seed of the layers that the variant "heavy" adds: they are never trained here."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class CSR(RoutedEncoder):
     kind = "tri"
     summary = "The condition's query weighs the words of the sentence inside the last layers; adds no parameters."
     reference = "Lin et al. 2024, CSR, EMNLP 2024"
+    meets = "router"
     config_cls = CSRConfig
 
     def __init__(self, backbone: Backbone, method_config: CSRConfig) -> None:
@@ -89,9 +94,9 @@ class CSR(RoutedEncoder):
 
     # Tensors
 
-    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
-        """Encode sentences under conditions, row by row. See `RoutedEncoder.embed`."""
-        return self.route(self.enter(sentence), sentence, self.read(condition), weights=weights)
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
+        """Encode sentences under conditions, row by row. See `RoutedEncoder.embed_and_weigh`."""
+        return self.route(self.enter(sentence), sentence, self.read(condition))
 
     def enter(self, sentence: Tokens) -> Tensor:
         """Run sentences up to the first routed layer, without any condition: (b, L, d)."""
@@ -107,14 +112,8 @@ class CSR(RoutedEncoder):
         return self.router.read(layers, states[self.routed_layers.start :], condition)
 
     def route(
-        self,
-        hidden: Tensor,
-        sentence: Tokens,
-        condition: Tensor,
-        *,
-        rows: Tensor | None = None,
-        weights: list[Tensor] | None = None,
-    ) -> Tensor:
+        self, hidden: Tensor, sentence: Tokens, condition: Tensor, *, rows: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         """Run the routed layers and pool.
 
         Args:
@@ -122,22 +121,36 @@ class CSR(RoutedEncoder):
             sentence: The sentences, for ids and masks.
             condition: From `read`, (b, R, e).
             rows: (b,) sentence of each row; None where u = b. The first attention is computed once per sentence.
-            weights: A list that gets the weights (b, L) of each routed layer.
 
         Returns:
-            (b, d).
+            Embeddings (b, d), and the weights (b, L) of each routed layer.
         """
         layers, ids, mask = self.backbone.layers, sentence.ids, sentence.mask
+        weights: list[Tensor] = []
         for layer in self.routed_layers:
             attended, keys = layers.attend(layer, hidden, mask)
             if rows is not None and layer == self.routed_layers.start:
                 attended, keys, hidden, ids, mask = (part[rows] for part in (attended, keys, hidden, ids, mask))
             weight = self.router.weigh(layers, layer, SentenceState(ids, mask, hidden, keys), condition)
-            if weights is not None:
-                weights.append(weight)
+            weights.append(weight)
             scale = factor(weight, self.method_config.weighting)[..., None]
             hidden = layers.finish(layer, attended * scale.to(attended.dtype), hidden)
-        return pool([hidden], Tokens(ids, mask), self.method_config.pooling)
+        return pool([hidden], Tokens(ids, mask), self.method_config.pooling), weights
+
+    def make_variant(self, name: str) -> CSR:
+        """Make a variant, see `condviz.methods.variants`. The encoder is shared.
+
+        Raises:
+            UnknownModelError: If there is no such variant.
+            ConfigError: If the encoder does not fit, for instance its size the heads of "heavy".
+        """
+        described = describe_variant(self.info, name)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(HEAVY_SEED)
+            made = CSR(self.backbone, replace(self.method_config, **VARIANTS[name].changes))
+        made = made.to(self.backbone.device).eval()
+        made.info = replace(described, revision=made.fingerprint[:12])
+        return made
 
     # Texts
 
@@ -162,7 +175,7 @@ class CSR(RoutedEncoder):
             for part in (rows[start : start + step] for start in range(0, len(rows), step)):
                 index = torch.tensor([k for k, _ in part], device=hidden.device)
                 reading = readings[torch.tensor([conditions[condition] for _, condition in part])]
-                vectors = self.route(hidden, tokens, reading, rows=index)
+                vectors, _ = self.route(hidden, tokens, reading, rows=index)
                 result[[unique[sentences[batch[k]], condition] for k, condition in part]] = vectors.float().cpu()
         return result[[unique[item] for item in items]]
 

@@ -47,6 +47,7 @@ class CSRBi(RoutedEncoder):
         "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers."
     )
     reference = "Lin et al. 2024, CSR, EMNLP 2024"
+    meets = "sequence"
     config_cls = CSRBiConfig
 
     def __init__(self, backbone: Backbone, method_config: CSRBiConfig) -> None:
@@ -54,16 +55,15 @@ class CSRBi(RoutedEncoder):
         check_depth(method_config.num_routed_layers, backbone)
         _ = backbone.layers
 
-    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
         """Encode sentences under conditions, row by row.
 
         Args:
             sentence: (b, L) tokens.
-            condition: Tokens with one more separator in front, as `tokenize` gives them.
-            weights: A list that gets the weights (b, L) of each routed layer.
+            condition: Tokens with one more separator in front, as `tokenize` returns them.
 
         Returns:
-            (b, d).
+            Embeddings (b, d), and the weights (b, L) of each routed layer.
         """
         layers, joint, visible = self.backbone.layers, self.join(sentence, condition), None
         length = sentence.ids.shape[1]
@@ -71,6 +71,7 @@ class CSRBi(RoutedEncoder):
         visible = joint.mask[:, None, :].repeat(1, joint.ids.shape[1], 1)
         visible[:, :, mark] = False
         visible[:, mark, mark] = True  # nobody else sees it
+        weights: list[Tensor] = []
 
         def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
             if layer not in self.routed_layers:
@@ -78,12 +79,11 @@ class CSRBi(RoutedEncoder):
             row = layers.attention(layer, hidden, visible, rows=slice(mark, mark + 1)).mean(dim=1)[:, 0]
             weight = row * (torch.arange(row.shape[1], device=row.device) < length)
             weight = weight / weight.sum(dim=1, keepdim=True)
-            if weights is not None:
-                weights.append(weight[:, :length])
+            weights.append(weight[:, :length])
             return factor(weight, self.method_config.weighting)
 
         states = layers.run(layers.embed(joint), visible, reweigh=reweigh)
-        return pool([state[:, :length] for state in states], sentence, self.method_config.pooling)
+        return pool([state[:, :length] for state in states], sentence, self.method_config.pooling), weights
 
     def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
         """Put both on one axis: padded sentence, then padded condition.

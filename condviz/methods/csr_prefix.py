@@ -46,6 +46,7 @@ class CSRPrefix(RoutedEncoder):
     kind = "bi"
     summary = "The sentence attends to the condition's final states in every layer: what CSR's released code computes."
     reference = "Lin et al. 2024, CSR, EMNLP 2024 (released code)"
+    meets = "prefix"
     config_cls = CSRPrefixConfig
 
     def __init__(self, backbone: Backbone, method_config: CSRPrefixConfig) -> None:
@@ -53,35 +54,34 @@ class CSRPrefix(RoutedEncoder):
         check_depth(method_config.num_routed_layers, backbone)
         _ = backbone.layers
 
-    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
         """Encode sentences under conditions, row by row.
 
         Args:
-            sentence: Tokens with one more separator in front, as `tokenize` gives them.
+            sentence: Tokens with one more separator in front, as `tokenize` returns them.
             condition: (b, L) tokens.
-            weights: A list that gets the weights (b, L) of each routed layer. They do not sum to 1: the rest lies on
-                the condition.
 
         Returns:
-            (b, d).
+            Embeddings (b, d), and the weights (b, L) of each routed layer. They do not sum to 1: the rest lies on the
+            condition.
         """
         layers, width = self.backbone.layers, condition.ids.shape[1]
         prefix = self.backbone.states(condition, all_layers=False)[-1]
         positions = sentence.counted_positions() + condition.mask.sum(dim=1, keepdim=True)
         placed = replace(sentence, positions=positions.clamp_max(self.backbone.max_length - 1))
         visible = torch.cat([condition.mask, sentence.mask], dim=1)
+        weights: list[Tensor] = []
 
         def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
             if layer not in self.routed_layers:
                 return None
             weight = layers.attention(layer, hidden, visible, rows=slice(0, 1), prefix=prefix)
             weight = weight.mean(dim=1)[:, 0, width:]
-            if weights is not None:
-                weights.append(weight)
+            weights.append(weight)
             return factor(weight, self.method_config.weighting)
 
         states = layers.run(layers.embed(placed), visible, prefix=prefix, reweigh=reweigh)
-        return pool(states, sentence, self.method_config.pooling)
+        return pool(states, sentence, self.method_config.pooling), weights
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Give the sentence with one more separator in front, and the condition."""

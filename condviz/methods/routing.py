@@ -9,7 +9,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -26,6 +26,8 @@ from condviz.types import TokenWeights, Word
 Weighting = Literal["one-plus", "only"]
 """h = (1 + w) h', or the ablation Only Weight, h = w h' (paper, Table 3)."""
 RouterName = Literal["query_key", "multihead", "hidden", "heavy", "random"]
+Meeting = Literal["router", "sequence", "prefix"]
+"""Through the router alone (the two are encoded apart), in one sequence, or as further keys in every layer."""
 HEAVY_HEADS = 16
 """Heads of the Heavy router (official code, routing.py)."""
 
@@ -208,8 +210,13 @@ ROUTERS: dict[str, type[Router]] = {
 class RoutedEncoder(ConditionalEncoder):
     """An encoder that weighs the words of a sentence by the condition, and can show the weights."""
 
-    leading_special_tokens = 1
-    """Special tokens that stand in front of the sentence in `token_weights`."""
+    meets: ClassVar[Meeting]
+    """How the condition meets the sentence."""
+
+    @property
+    def has_router(self) -> bool:
+        """Whether any layer is routed."""
+        return self.method_config.num_routed_layers > 0
 
     @property
     def routed_layers(self) -> range:
@@ -217,23 +224,25 @@ class RoutedEncoder(ConditionalEncoder):
         return range(self.backbone.num_layers - self.method_config.num_routed_layers, self.backbone.num_layers)
 
     @abstractmethod
-    def embed(self, sentence: Tokens, condition: Tokens, *, weights: list[Tensor] | None = None) -> Tensor:
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
         """Encode sentences under conditions, row by row.
 
         Args:
-            sentence, condition: As `tokenize` gives them.
-            weights: A list that gets the weights (b, L) of each routed layer.
+            sentence, condition: As `tokenize` returns them.
 
         Returns:
-            (b, d), with gradient where it is switched on.
+            Embeddings (b, d), with gradient where it is switched on, and the weights (b, L) of each routed layer.
         """
+
+    def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
+        """Encode sentences under conditions, row by row: (b, d)."""
+        return self.embed_and_weigh(sentence, condition)[0]
 
     @torch.no_grad()
     def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
-        """Give the weights (R, p, L) of each (sentence, condition) and the sentences' token records."""
+        """Return the weights (R, p, L) of each (sentence, condition) and the sentences' token records."""
         rows = self.tokenize(items)
-        weights: list[Tensor] = []
-        self.embed(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)), weights=weights)
+        _, weights = self.embed_and_weigh(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)))
         return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
 
     def behind_separator(self, row: Encoded) -> Encoded:
@@ -241,12 +250,12 @@ class RoutedEncoder(ConditionalEncoder):
         return replace(row, ids=(self.backbone.separator, *row.ids), types=(0, *row.types))
 
     def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
-        """Show how much weight each word of a sentence gets under each of m conditions.
+        """Return how much weight each word of a sentence gets under each of m conditions.
 
         Raises:
             ConfigError: If the model has no routed layer.
         """
-        if not self.method_config.num_routed_layers:
+        if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")
         values, rows = self.routing_weights([(sentence, condition) for condition in conditions])
         spans = self.backbone.spans(sentence)

@@ -14,6 +14,7 @@ import torch
 from condviz.encoder.pretrained import is_folder, load_backbone
 from condviz.errors import CheckpointError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
+from condviz.methods.variants import describe_variant, split_variant
 from condviz.models import checkpoints
 from condviz.paths import CHECKPOINTS
 from condviz.types import ModelInfo
@@ -72,6 +73,9 @@ def describe(name: str) -> ModelInfo:
         UnknownModelError: If there is no such model on this machine.
         CheckpointError: If its folder cannot be read.
     """
+    base, variant = split_variant(str(name))
+    if variant and not is_folder(name):
+        return describe_variant(describe(base), variant)
     folder, zero_shot = _resolve(name)
     if zero_shot is not None:
         method = METHODS[zero_shot.method]
@@ -104,7 +108,8 @@ def load(name: str, *, device: str = "auto", precision: str = "auto") -> Conditi
     """Load a model.
 
     Args:
-        name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint.
+        name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
+            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32", "bfloat16" or "float16".
 
@@ -118,6 +123,9 @@ def load(name: str, *, device: str = "auto", precision: str = "auto") -> Conditi
         >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"]).shape
         (1,)
     """
+    base, variant = split_variant(str(name))
+    if variant and not is_folder(name):
+        return load(base, device=device, precision=precision).make_variant(variant)
     folder, zero_shot = _resolve(name)
     if folder is None and zero_shot is None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):

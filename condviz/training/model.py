@@ -188,7 +188,7 @@ class TrainingModel(nn.Module):
             chosen = [i for i, row in enumerate(rows.tolist()) if row in places]
             index = self._move(torch.tensor([places[int(rows[i])] for i in chosen]))
             vectors.append(
-                method.route(method.enter(tokens), tokens, readings[self._move(torch.tensor(chosen))], rows=index)
+                method.route(method.enter(tokens), tokens, readings[self._move(torch.tensor(chosen))], rows=index)[0]
             )
             order += chosen
         return torch.cat(vectors)[self._move(torch.tensor(order).argsort())]
