@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from condviz.cli import options as shared
 from condviz.cli.terminal import format_table, tell
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     data = commands.add_parser(
         "data",
+        parents=[shared.json_flag()],
         help="list the corpora, and build pairs",
         description="List the corpora for training and testing: licence, source, expected files, what was found. They "
         "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
     )
-    data.add_argument("--json", action="store_true", help="print JSON")
+
     data.set_defaults(command=_list)
     actions = data.add_subparsers(title="actions", metavar="build")
     build = actions.add_parser(

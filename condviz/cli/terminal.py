@@ -1,4 +1,4 @@
-"""What every command shows in a terminal: tables, notes, and bars of progress."""
+"""What every command shows in a terminal: tables, notes and progress bars; plain text where it is not a terminal."""
 
 from __future__ import annotations
 
@@ -6,38 +6,62 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
+_PIPE_WIDTH = 100_000
+"""Columns of a table that goes into a file or a pipe: never wrapped, so that every row stays one line."""
+
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] | None = None) -> str:
-    """Align columns with blanks; those in `right` to the right, by default all but the first."""
-    columns = range(len(head))
-    right = columns[1:] if right is None else right
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in columns]
+    """Format a table for standard output: styled and wrapped to the window in a terminal, plain text otherwise.
 
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
+    Args:
+        head: Column names.
+        rows: Cells, as many in each row as in `head`. Shown as they are, without markup.
+        right: Columns to align right; by default all but the first.
 
-    return "\n".join([line(head), line(["-" * width for width in widths]), *map(line, rows)])
+    Returns:
+        Lines without a final line break: the names, a rule, the rows.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    right = range(1, len(head)) if right is None else right
+    terminal = sys.stdout.isatty()
+    box = SIMPLE_HEAD if terminal else None
+    table = Table(box=box, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, name in enumerate(head):
+        table.add_column(Text(name), justify="right" if number in right else "left", overflow="fold")
+    if not terminal:
+        table.add_row(*("-" * max(map(cell_len, column)) for column in zip(head, *rows, strict=True)))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=None if terminal else _PIPE_WIDTH, color_system="auto" if terminal else None)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def tell(*notes: str) -> None:
-    """Write notes to standard error, each on a line of its own."""
+    """Write notes to standard error, each on its own line."""
     for note in notes:
         sys.stderr.write(f"note: {note}\n")
 
 
 @contextmanager
 def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error, unless it is no terminal; yields what is to be told (done, total)."""
-    from tqdm import tqdm
+    """Show a bar on standard error if that is a terminal; yields a function to call with (done, total)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    with tqdm(desc=name, unit=unit, disable=not sys.stderr.isatty(), leave=False) as bar:
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
+    console = Console(stderr=True)
+    disable = not sys.stderr.isatty()
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable) as progress:
+        task = progress.add_task(name, total=None)
 
         def update(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
+            progress.update(task, completed=done, total=total)
 
         yield update

@@ -1,0 +1,68 @@
+"""Options that several commands share, as parents for `argparse`.
+
+Example:
+    >>> commands.add_parser("score", parents=[models(), device(), json_flag()])
+"""
+
+from __future__ import annotations
+
+import argparse
+
+DEVICE_HELP = "auto, cpu, cuda or mps (default: auto)"
+PRECISION_HELP = "auto, float32, bfloat16 or float16"
+
+
+def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:
+    """Return a parent with --model.
+
+    Args:
+        default: What happens without the option, for the help; "" if it is required.
+        required: Whether at least one model must be named.
+        several: Whether the option may be repeated. Then `options.model` is a list, empty if none is named; else it is
+            `default`, or None where `default` is not a model's name.
+    """
+    parser = _parent()
+    text = "name, folder or hub id" + ("; may be repeated" if several else "")
+    text += f" (default: {default})" if default and not required else ""
+    if several:
+        parser.add_argument("--model", action="append", default=[], required=required, metavar="NAME", help=text)
+    else:
+        named = default if default and " " not in default else None
+        parser.add_argument("--model", default=named, required=required, metavar="NAME", help=text)
+    return parser
+
+
+def device(precision: str | None = "auto") -> argparse.ArgumentParser:
+    """Return a parent with --device and, unless `precision` is None, --precision with that default."""
+    parser = _parent()
+    parser.add_argument("--device", default="auto", help=DEVICE_HELP)
+    if precision is not None:
+        parser.add_argument("--precision", default=precision, help=f"{PRECISION_HELP} (default: {precision})")
+    return parser
+
+
+def backbone() -> argparse.ArgumentParser:
+    """Return a parent with --backbone: the encoder that an untrained method is put on."""
+    parser = _parent()
+    parser.add_argument(
+        "--backbone", metavar="HUB_ID_OR_FOLDER", help="put the method, untrained, on this encoder instead of its own"
+    )
+    return parser
+
+
+def json_flag(text: str = "print JSON") -> argparse.ArgumentParser:
+    """Return a parent with --json, which switches standard output to JSON."""
+    parser = _parent()
+    parser.add_argument("--json", action="store_true", help=text)
+    return parser
+
+
+def json_file(text: str = "write the result as JSON") -> argparse.ArgumentParser:
+    """Return a parent with --json FILE."""
+    parser = _parent()
+    parser.add_argument("--json", metavar="FILE", help=text)
+    return parser
+
+
+def _parent() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(add_help=False)

@@ -1,0 +1,105 @@
+"""The command `score`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from condviz.cli import options as shared
+from condviz.cli.asked_models import load_asked
+from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.errors import DataError
+
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
+    from condviz.types import Comparison
+
+LEGEND = "Each cell: score, change against no condition, share of the reference pairs that this model scores lower."
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "score",
+        parents=[
+            shared.models(),
+            shared.device(),
+            shared.json_flag("print JSON as the /compare endpoint does"),
+        ],
+        help="score one pair, or a table",
+        description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
+        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model.",
+    )
+    parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
+    parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Score a pair, or a table from standard input, and print the scores.
+
+    Raises:
+        DataError: If there are not two sentences, a text cannot be scored, or the table cannot be read.
+    """
+    if options.sentences == ["-"]:
+        _score_table(options)
+        return
+    from condviz.data.texts import check_conditions, check_sentence
+
+    if len(options.sentences) != 2:
+        raise DataError(f"Two sentences are needed, got {len(options.sentences)}. Put each one in quotes, or give -.")
+    # Before the models load, which takes seconds.
+    for number, sentence in enumerate(options.sentences, start=1):
+        check_sentence(sentence, f"sentence {number}")
+    check_conditions(options.condition)
+
+    from condviz.analysis.compare import compare
+
+    comparison = compare(_load(options), *options.sentences, options.condition)
+    if options.json:
+        print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        print(_matrix(comparison))
+    tell(*comparison.notes)
+
+
+def _score_table(options: argparse.Namespace) -> None:
+    from condviz.data.tables import format_predictions, read_pairs
+
+    if options.condition:
+        raise DataError("With a table, the conditions are in its column condition. Leave out --condition.")
+    table = read_pairs("-")
+    tell(*table.notes)
+    columns = [[getattr(pair, name) for pair in table.pairs] for name in ("sentence1", "sentence2", "condition")]
+    scores = {}
+    for model in _load(options):
+        with progress_bar(model.info.name, "rows") as update:
+            scores[model.info.name] = model.score(*columns, progress=update)
+    if options.json:
+        rows = [[float(value) for value in values] for values in scores.values()]
+        print(json.dumps({"models": list(scores), "scores": rows}, indent=2))
+    else:
+        sys.stdout.write(format_predictions(table, scores))
+
+
+def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
+    return [model for _, model in load_asked(options.model, device=options.device, precision=options.precision)]
+
+
+def _matrix(comparison: Comparison) -> str:
+    """Format models x conditions; conditions are numbered, because they are too long for a column."""
+    conditions = [f"[{number}] {text}" for number, text in enumerate(comparison.conditions, start=1)]
+    head = ("model", "no condition", *(f"[{number}]" for number in range(1, len(conditions) + 1)))
+    rows = []
+    for info, alone, scores, percentiles in zip(
+        comparison.models, comparison.unconditional, comparison.scores, comparison.percentiles, strict=True
+    ):
+        cells = [
+            f"{score:.3f} {score - alone:+.3f} {percentile:3.0f}%"
+            for score, percentile in zip(scores, percentiles, strict=True)
+        ]
+        rows.append((info.name + ("" if info.trained else " *"), f"{alone:.3f}", *cells))
+    star = [] if all(info.trained for info in comparison.models) else ["* not trained"]
+    return "\n".join([*conditions, "", format_table(head, rows), "", LEGEND, *star])
