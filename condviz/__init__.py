@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any
 from condviz.version import __version__
 
 if TYPE_CHECKING:
+    from condviz.analysis.words import read_words
     from condviz.methods import METHODS
     from condviz.models.registry import list_models, load
 
-__all__ = ["METHODS", "__version__", "list_models", "load"]
-_PLACES = {"METHODS": "condviz.methods", "list_models": "condviz.models.registry", "load": "condviz.models.registry"}
+__all__ = ["METHODS", "__version__", "list_models", "load", "read_words"]
+_PLACES = {
+    "METHODS": "condviz.methods",
+    "list_models": "condviz.models.registry",
+    "load": "condviz.models.registry",
+    "read_words": "condviz.analysis.words",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)

@@ -149,6 +149,21 @@ class TokenWeights:
     token_weights: np.ndarray
     truncated: bool = False
 
+    @property
+    def ranks(self) -> np.ndarray:
+        """Rank of each word by the size of its weight, (R, m, w) int from 1, the largest; equal ones share a rank."""
+        from scipy.stats import rankdata  # importing it takes half a second
+
+        if not self.words:
+            return np.zeros(self.weights.shape, dtype=int)
+        return rankdata(-np.abs(self.weights), method="min", axis=-1).astype(int)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of each word in the sizes of all words, (R, m, w) in [0, 1]."""
+        sizes = np.abs(self.weights)
+        return sizes / np.maximum(sizes.sum(axis=-1, keepdims=True), np.finfo(np.float32).tiny)
+
 
 @dataclass(frozen=True)
 class Attribution:
@@ -173,8 +188,8 @@ class Attribution:
 
 
 @dataclass(frozen=True)
-class WordReading:
-    """What one model makes of the words of one or two sentences under m conditions.
+class WordReading(Result):
+    """How much the words of one or two sentences count for one model under m conditions.
 
     Attributes:
         model: The model; a variant made from it has a name such as "csr@hidden".
@@ -195,6 +210,49 @@ class WordReading:
     def conditions(self) -> tuple[str, ...]:
         """The m conditions."""
         return self.texts[0].conditions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON. Weights, ranks and shares have the shape (layers, conditions, words)."""
+        return {
+            "model": self.model.name,
+            "revision": self.model.revision,
+            "trained": self.model.trained,
+            "source": self.source,
+            "scores": None if self.scores is None else [float(score) for score in self.scores],
+            "unconditional": self.unconditional,
+            "sentences": [
+                {
+                    "sentence": text.sentence,
+                    "words": [[word.text, word.start, word.end] for word in text.words],
+                    "layers": [layer + 1 for layer in text.layers],
+                    "weights": text.weights.tolist(),
+                    "ranks": text.ranks.tolist(),
+                    "shares": text.shares.tolist(),
+                    "special_tokens": text.hidden_mass.tolist(),
+                    "truncated": text.truncated,
+                }
+                for text in self.texts
+            ],
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per sentence, routed layer, condition and word. Layers count from 1; None without a router."""
+        import pandas as pd
+
+        rows = []
+        for number, text in enumerate(self.texts, start=1):
+            ranks, shares = text.ranks, text.shares
+            for cell in np.ndindex(text.weights.shape):
+                layer, condition, place = cell
+                word = text.words[place]
+                rows.append({
+                    "model": self.model.name, "revision": self.model.revision, "source": self.source,
+                    "sentence": number, "condition": text.conditions[condition],
+                    "layer": text.layers[layer] + 1 if text.layers else None, "position": place + 1,
+                    "start": word.start, "end": word.end, "word": word.text, "value": float(text.weights[cell]),
+                    "rank": int(ranks[cell]), "share": float(shares[cell]),
+                })  # fmt: skip
+        return pd.DataFrame(rows).astype({"layer": "Int64"}) if rows else pd.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -219,7 +277,7 @@ class AttentionRow:
 
 
 @dataclass(frozen=True)
-class RouterPictures:
+class RouterPictures(Result):
     """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each.
 
     Attributes:
@@ -236,9 +294,48 @@ class RouterPictures:
     with_router: tuple[AttentionRow, ...]
     varies: bool
 
+    @property
+    def figures(self) -> dict[int, tuple[AttentionRow, ...]]:
+        """The rows by the number of their figure in the paper."""
+        return {5: self.without_router, 6: self.router, 7: self.with_router}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: per figure, a row for each condition."""
+        return {
+            "model": self.model,
+            "varies": self.varies,
+            "figures": {
+                str(number): [
+                    {
+                        "condition": row.condition,
+                        "words": [word.text for word in row.words],
+                        "weights": row.weights.tolist(),
+                        "condition_words": [word.text for word in row.condition_words],
+                        "condition_weights": row.condition_weights.tolist(),
+                        "special_tokens": row.hidden_mass,
+                    }
+                    for row in rows
+                ]
+                for number, rows in self.figures.items()
+            },
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per figure, condition and word of the sentence."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [
+                {"figure": number, "condition": row.condition, "word": word.text, "weight": float(weight)}
+                for number, rows in self.figures.items()
+                for row in rows
+                for word, weight in zip(row.words, row.weights, strict=True)
+            ]
+        )
+
 
 @dataclass(frozen=True)
-class HeadMap:
+class HeadMap(Result):
     """Attention over the words of a sentence in every layer and head, the router switched off.
 
     Attributes:
@@ -255,22 +352,51 @@ class HeadMap:
     sentence: np.ndarray
     from_condition: np.ndarray | None
 
+    @property
+    def sources(self) -> dict[str, np.ndarray]:
+        """Attention by whose first token looks: "condition" where it is computed, and "sentence"."""
+        found = {} if self.from_condition is None else {"condition": self.from_condition}
+        return {**found, "sentence": self.sentence}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON; attention has the shape (layers, heads, words)."""
+        return {
+            "model": self.model,
+            "condition": self.condition,
+            "words": [word.text for word in self.words],
+            "attention": {source: values.tolist() for source, values in self.sources.items()},
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per source, layer, head and word; layers and heads count from 1."""
+        import pandas as pd
+
+        return pd.DataFrame([
+            {"from": source, "layer": layer + 1, "head": head + 1, "word": self.words[w].text,
+             "attention": float(values[layer, head, w])}
+            for source, values in self.sources.items()
+            for layer, head, w in np.ndindex(values.shape)
+        ])  # fmt: skip
+
 
 @dataclass(frozen=True)
-class DeletionTest:
+class DeletionTest(Result):
     """Does the score depend on the words that a model points at? Top words against random ones.
 
     Attributes:
         model: Name of the model.
         num_words: Words deleted at once.
-        top: (m, s) float32: change of the score without the top words of each of s sentences, signed.
+        top: (m, s) float32: change of the score without the top words, signed, in s pairs.
         random: (draws, m, s) float32: the same without as many random words.
+        held_out: Sentences that the shortened ones were compared with in place of the pair, because the words were
+            chosen by the score of the pair. Empty where they were chosen by a router.
     """
 
     model: str
     num_words: int
     top: np.ndarray
     random: np.ndarray
+    held_out: tuple[str, ...] = ()
 
     @property
     def top_move(self) -> float:
@@ -293,8 +419,14 @@ class DeletionTest:
         """How many draws moved the score at least as far as the top words."""
         return int((self.random_moves >= self.top_move).sum())
 
-    def to_dict(self) -> dict:
-        """Give plain JSON: the figures of the test."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return the figures of the test as one row."""
+        import pandas as pd
+
+        return pd.DataFrame([{"model": self.model, **self.to_dict()}])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the figures of the test."""
         return {
             "words": self.num_words,
             "top": self.top_move,
@@ -302,4 +434,5 @@ class DeletionTest:
             "interval": list(self.interval),
             "draws": len(self.random_moves),
             "as_far": self.as_far,
+            "held_out": list(self.held_out),
         }

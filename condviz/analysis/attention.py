@@ -16,13 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condviz.analysis.router import check_texts, has_router
+from condviz.analysis.words import check_texts
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.tokens import Encoded
 from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
-from condviz.methods import ConditionalScorer, CSRBi, CSRPrefix, RoutedEncoder
-from condviz.methods.csr import CSR
+from condviz.methods import ConditionalScorer, RoutedEncoder
 from condviz.types import AttentionRow, HeadMap, RouterPictures
 
 if TYPE_CHECKING:  # importing it takes seconds
@@ -33,7 +32,7 @@ Span = tuple[int, int]
 
 @torch.no_grad()
 def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[str]) -> RouterPictures:
-    """Give the rows of attention of the paper's Figures 5, 6 and 7 for one sentence under m conditions.
+    """Compute the rows of attention of the paper's Figures 5, 6 and 7 for one sentence under m conditions.
 
     Figures 5 and 7 are the row of the sentence's first token in the last layer, mean over heads, without the router and
     with it. Figure 6 is the row of the condition's first token over the sentence: the router's weights. CSR-prefix has
@@ -53,17 +52,17 @@ def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[
     trace = _Trace(routed, sentence, conditions)
     without, with_ = (trace.first_token(view) for view in (_watch(routed, num_routed_layers=0), _watch(routed)))
     router: tuple[AttentionRow, ...] = ()
-    if not isinstance(routed, CSRPrefix):
+    if routed.meets != "prefix":
         weights = routed.token_weights(sentence, conditions).weights[-1]
         router = tuple(trace.row(i, row, None) for i, row in enumerate(weights))
     # Attention of the first routed layer comes before the router: only what later layers see depends on the condition.
-    varies = not isinstance(routed, CSR) or routed.method_config.num_routed_layers > 1
+    varies = routed.meets != "router" or routed.method_config.num_routed_layers > 1
     return RouterPictures(routed.info.name, without, router, with_, varies)
 
 
 @torch.no_grad()
 def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadMap:
-    """Give attention over the words of a sentence in every layer and head, the router switched off.
+    """Compute attention over the words of a sentence in every layer and head, the router switched off.
 
     For CSR, where both texts are encoded apart, the condition's row compares its query in each layer and head with the
     sentence's keys there: what a router could read. For CSR-bi it is the row that the model computes.
@@ -91,9 +90,9 @@ def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadM
 def _condition_heads(
     model: RoutedEncoder, trace: _Trace, calls: Sequence[_Call], layers: LayerAccess
 ) -> np.ndarray | None:
-    if isinstance(model, CSRPrefix):
+    if model.meets == "prefix":
         return None
-    if isinstance(model, CSRBi):
+    if model.meets == "sequence":
         mark = trace.sentence.ids.shape[1] + 1  # behind the separator in front of the condition
         return trace.on_words(_array(torch.stack([call.row(layers, mark)[0] for call in calls])))
     states = layers.run(layers.embed(trace.condition), trace.condition.mask)
@@ -106,8 +105,8 @@ def _condition_heads(
 
 
 def _with_router(model: ConditionalScorer) -> RoutedEncoder:
-    if not has_router(model):
-        raise ConfigError(f"{model.info.name} has no router, and so no such picture. Choose a CSR model.")
+    if not model.has_router:
+        raise ConfigError(f"{model.info.name} has no router, so it has no such picture. Choose a CSR model.")
     return model
 
 
@@ -126,7 +125,7 @@ class _Call:
         return 0 if self.prefix is None else self.prefix.shape[1]
 
     def row(self, layers: LayerAccess, place: int) -> Tensor:
-        """Give the probabilities of one query: (b, heads, keys)."""
+        """Compute the probabilities of one query: (b, heads, keys)."""
         mask = self.mask
         if mask is None:
             size = len(self.hidden), self.offset + self.hidden.shape[1]
@@ -138,7 +137,7 @@ class _Call:
 
 
 class _Watched(LayerAccess):
-    """The layers of an encoder, which note what enters each attention."""
+    """The layers of an encoder; notes what enters each attention."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__(model)
@@ -152,7 +151,7 @@ class _Watched(LayerAccess):
 
 
 def _watch(model: RoutedEncoder, **changes: Any) -> tuple[RoutedEncoder, _Watched]:  # noqa: ANN401 - any setting
-    """Give a copy of a model over the same weights, with changed settings, and its watched layers.
+    """Return a copy of a model over the same weights, with changed settings, and its watched layers.
 
     The original is not touched: other threads may be using it.
     """
@@ -176,7 +175,7 @@ class _Trace:
         self.condition_spans = [_spans(model, text, row[1]) for text, row in zip(conditions, rows, strict=True)]
 
     def first_token(self, watched: tuple[RoutedEncoder, _Watched]) -> tuple[AttentionRow, ...]:
-        """Give the row of the sentence's first token in the last layer under each condition."""
+        """Compute the row of the sentence's first token in the last layer under each condition."""
         view, layers = watched
         view.embed(self.sentence, self.condition)
         call = layers.calls[-1]  # the last attention of every method is that of the sentence in the last layer
@@ -187,7 +186,7 @@ class _Trace:
         return tuple(self.row(i, own[i], others[i]) for i in range(len(self.conditions)))
 
     def row(self, place: int, weights: np.ndarray, others: np.ndarray | None) -> AttentionRow:
-        """Put together the row of one condition.
+        """Assemble the row of one condition.
 
         Args:
             place: Position of the condition.
@@ -206,7 +205,7 @@ class _Trace:
 
 
 def _spans(model: RoutedEncoder, text: str, row: Encoded) -> list[Span]:
-    """Give the characters of each token; special tokens that the method puts in front have an empty span."""
+    """Return the characters of each token; special tokens that the method puts in front have an empty span."""
     spans = model.backbone.spans(text)
     return [(0, 0)] * (len(row) - len(spans)) + spans
 

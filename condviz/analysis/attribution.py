@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from condviz.data.texts import check_condition, check_sentence
@@ -9,10 +12,25 @@ from condviz.encoder.backbone import Progress
 from condviz.encoder.words import leave_out, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
-from condviz.types import Attribution
+from condviz.types import Attribution, Word
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""
+
+
+@dataclass(frozen=True)
+class WordEffects:
+    """What leaving out each word of a pair does under m conditions.
+
+    Attributes:
+        words: Words of the two sentences.
+        scores: (m,) scores of the whole pair.
+        effects: (m, w) float32 for each sentence: score of the whole pair minus the score without the word.
+    """
+
+    words: tuple[tuple[Word, ...], tuple[Word, ...]]
+    scores: np.ndarray
+    effects: tuple[np.ndarray, np.ndarray]
 
 
 def leave_one_word_out(
@@ -32,35 +50,62 @@ def leave_one_word_out(
         progress: As in `ConditionalScorer.score`.
 
     Raises:
-        DataError: If a text is not usable or the two have more than `MAX_WORDS` words.
+        DataError: If a text cannot be used or the two have more than `MAX_WORDS` words.
 
     Source:
         Occlusion: Zeiler and Fergus 2014; erasure: Li, Monroe and Jurafsky 2016, arXiv:1612.08220.
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
-    words1, words2 = split_words(sentence1), split_words(sentence2)
-    if len(words1) + len(words2) > MAX_WORDS:
-        raise DataError(
-            f"The two sentences have {len(words1) + len(words2)} words, and at most {MAX_WORDS} can be left out one by "
-            "one. Shorten them."
-        )
-    # A sentence of one word cannot be left without it: an empty text has no meaning to compare.
-    shorter1 = [leave_out(sentence1, word) or sentence1 for word in words1]
-    shorter2 = [leave_out(sentence2, word) or sentence2 for word in words2]
-    first = [sentence1, *shorter1, *[sentence1] * len(words2)]
-    second = [sentence2, *[sentence2] * len(words1), *shorter2]
-    if condition is None:
-        scores = model.score_unconditional(first, second)
-    else:
-        condition = check_condition(condition, "condition")
-        scores = model.score(first, second, [condition] * len(first), progress=progress)
-    effects = (scores[0] - scores[1:]).astype(np.float32)
+    condition = None if condition is None else check_condition(condition, "condition")
+    found = score_without_words(model, sentence1, sentence2, [condition], progress=progress)
     return Attribution(
         model=model.info.name,
         condition=condition,
-        score=float(scores[0]),
-        words1=words1,
-        words2=words2,
-        effects1=effects[: len(words1)],
-        effects2=effects[len(words1) :],
+        score=float(found.scores[0]),
+        words1=found.words[0],
+        words2=found.words[1],
+        effects1=found.effects[0][0],
+        effects2=found.effects[1][0],
     )
+
+
+def score_without_words(
+    model: ConditionalScorer,
+    sentence1: str,
+    sentence2: str,
+    conditions: Sequence[str] | Sequence[None],
+    *,
+    progress: Progress | None = None,
+) -> WordEffects:
+    """Compute what leaving out each word does under each condition; texts that are checked already.
+
+    Args:
+        model: Any model.
+        sentence1, sentence2: The pair.
+        conditions: m conditions, or a single None for the score without a condition.
+        progress: As in `ConditionalScorer.score`.
+
+    Raises:
+        DataError: If the two sentences have more than `MAX_WORDS` words.
+    """
+    words = split_words(sentence1), split_words(sentence2)
+    count = len(words[0]) + len(words[1])
+    if count > MAX_WORDS:
+        raise DataError(
+            f"The two sentences have {count} words, and at most {MAX_WORDS} can be left out one by one. Shorten them."
+        )
+    # A sentence of one word cannot be left without it: an empty text has no meaning to compare.
+    shorter = [
+        [leave_out(text, word) or text for word in found]
+        for text, found in zip((sentence1, sentence2), words, strict=True)
+    ]
+    first = [sentence1, *shorter[0], *[sentence1] * len(words[1])]
+    second = [sentence2, *[sentence2] * len(words[0]), *shorter[1]]
+    if conditions[0] is None:
+        scores = model.score_unconditional(first, second)
+    else:
+        under = [condition for condition in conditions for _ in first]
+        scores = model.score(first * len(conditions), second * len(conditions), under, progress=progress)
+    table = scores.reshape(len(conditions), -1)
+    effects = (table[:, :1] - table[:, 1:]).astype(np.float32)
+    return WordEffects(words, table[:, 0], (effects[:, : len(words[0])], effects[:, len(words[0]) :]))

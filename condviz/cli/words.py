@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from condviz.cli import options as shared
+from condviz.cli.asked_models import load_asked
+from condviz.cli.terminal import format_table, tell
+from condviz.data.files import check_target, write_text
+
 if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
     from condviz.types import DeletionTest, TokenWeights, WordReading
 
 
@@ -15,39 +22,43 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser(
         "router",
-        help="words that a model weighs",
+        help="words that a model reads",
         description="Show how much each word of one or two sentences counts under each condition: the weights of a "
-        "CSR model's router; for other models, what leaving out the word does to the score.",
+        "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
+        "have names such as csr@hidden.",
+        parents=[shared.models("csr"), shared.device()],
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
     parser.add_argument(
-        "--model", action="append", default=[], metavar="NAME",
-        help="name, folder or hub id, or a variant such as csr@hidden; may be repeated (default: csr)",
+        "--delete", type=int, default=0, metavar="K",
+        help="also score without the K heaviest words, and 20 times without K random words",
     )  # fmt: skip
     parser.add_argument(
-        "--delete", type=int, default=0, metavar="K",
-        help="also score without the K heaviest words, and without K random words, 20 times",
-    )  # fmt: skip
+        "--figures", metavar="FILE", help="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page"
+    )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, as the /router endpoint gives it")
+    form.add_argument("--json", action="store_true", help="print JSON, as the /router endpoint returns it")
     form.add_argument("--csv", action="store_true", help="print one row per word, condition and layer")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Read the words and print them."""
-    from condviz.analysis.router import check_texts, load_reader, read_words, to_csv, to_record
+    from condviz.analysis.deletion import delete_words
+    from condviz.analysis.words import check_texts, read_words, to_csv, to_record
 
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
-    readings, tests = [], []
-    for name in dict.fromkeys(options.model or ["csr"]):
-        model = load_reader(name)
-        readings.append(read_words(model, sentences, conditions))
-        if options.delete:
-            from condviz.analysis.deletion import delete_words
-
-            tests.append(delete_words(model, readings[-1], options.delete))
+    if options.figures:
+        check_target(options.figures)
+    names = options.model or ["csr"]
+    models = [model for _, model in load_asked(names, device=options.device, precision=options.precision)]
+    readings = [read_words(model, sentences, conditions) for model in models]
+    tests = []
+    if options.delete:
+        tests = [delete_words(m, reading, options.delete) for m, reading in zip(models, readings, strict=True)]
+    if options.figures:
+        _write_figures(options.figures, models, readings)
     if options.csv:
         sys.stdout.write(to_csv(readings))
     elif options.json:
@@ -56,35 +67,61 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.write(_format(readings, tests) + "\n")
 
 
-def _format(readings: list[WordReading], tests: list[DeletionTest]) -> str:
+def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Sequence[WordReading]) -> None:
+    """Write the words of every model, and the figures of those with a router, for every sentence and condition."""
+    from condviz.analysis.attention import read_pictures
+    from condviz.plots import words
+
+    parts = []
+    for model, reading in zip(models, readings, strict=True):
+        name = reading.model.name
+        parts.append((f"{name}: words under every condition", words.strips([reading])))
+        if not model.has_router:
+            tell(f"{name} has no router, so {path} has no Figures 5 to 7 for it.")
+            continue
+        for number, text in enumerate(reading.texts, start=1):
+            pictures = read_pictures(model, text.sentence, reading.conditions)
+            parts += [
+                (f"{name}, sentence {number}, {condition}", words.figures(pictures, place))
+                for place, condition in enumerate(reading.conditions)
+            ]
+    write_text(path, words.to_page("Figures 5 to 7 of the CSR paper", parts))
+
+
+def _format(readings: Sequence[WordReading], tests: Sequence[DeletionTest]) -> str:
     blocks = ["\n".join(f"[{i}] {condition}" for i, condition in enumerate(readings[0].conditions, start=1))]
-    blocks += [_block(reading, place) for reading in readings for place in range(len(reading.texts))]
-    for test in tests:
-        low, high = test.interval
-        words = "word" if test.num_words == 1 else "words"
-        blocks.append(
-            f"{test.model}, mean absolute change of the score: {test.top_move:.3f} without the {test.num_words} "
-            f"heaviest {words}, {test.random_moves.mean():.3f} without as many random {words} "
-            f"(95 % of {len(test.random_moves)} draws: {low:.3f} to {high:.3f}). "
-            f"Draws that change as much: {test.as_far}."
-        )
-    return "\n\n".join(blocks)
+    blocks += [_block(reading, text, i) for reading in readings for i, text in enumerate(reading.texts, start=1)]
+    return "\n\n".join([*blocks, *map(_verdict, tests)])
 
 
-def _block(reading: WordReading, place: int) -> str:
-    """Lay out one sentence: a line for each word, a column for each condition; last routed layer."""
-    found: TokenWeights = reading.texts[place]
-    kind = f"router, layer {found.layers[-1] + 1}" if found.layers else "leave one word out"
-    lines = [f"{reading.model.name}{'' if reading.model.trained else ' *'}, sentence {place + 1}: {kind}"]
-    width = max(map(len, ("special tokens", *(word.text for word in found.words))))
-    lines.append(" " * width + "".join(f"{f'[{i}]':>9}" for i in range(1, len(found.conditions) + 1)))
-    values = found.weights[-1].T
-    lines += [
-        word.text.ljust(width) + "".join(f"{value:9.3f}" for value in row)
-        for word, row in zip(found.words, values, strict=True)
+def _verdict(test: DeletionTest) -> str:
+    low, high = test.interval
+    words = "word" if test.num_words == 1 else "words"
+    against = f", against {len(test.held_out)} held-out sentences" if test.held_out else ""
+    lines = [
+        f"{test.model}, mean absolute change of the score{against}: {test.top_move:.3f} without the {test.num_words} "
+        f"heaviest {words}, {test.random_moves.mean():.3f} without as many random {words} "
+        f"(middle 95 % of {len(test.random_moves)} draws: {low:.3f} to {high:.3f}). "
+        f"Draws that change it as much: {test.as_far}."
     ]
-    if found.layers:
-        lines.append("special tokens".ljust(width) + "".join(f"{value:9.3f}" for value in found.hidden_mass[-1]))
-    if not reading.model.trained:
-        lines.append("* not trained")
+    if test.held_out:
+        lines.append(
+            f"{test.model} has no router: its words were chosen by leaving them out of this pair, which a test on the "
+            "same pair could only confirm. The held-out sentences had no part in the choice."
+        )
     return "\n".join(lines)
+
+
+def _block(reading: WordReading, text: TokenWeights, number: int) -> str:
+    """Lay out one sentence: a line for each word, a column for each condition; last routed layer."""
+    kind = f"router, layer {text.layers[-1] + 1}" if text.layers else "leave one word out"
+    rows = [
+        (word.text, *(f"{value:.3f}" for value in values))
+        for word, values in zip(text.words, text.weights[-1].T, strict=True)
+    ]
+    if text.layers:
+        rows.append(("special tokens", *(f"{value:.3f}" for value in text.hidden_mass[-1])))
+    head = ("word", *(f"[{i}]" for i in range(1, len(text.conditions) + 1)))
+    star = [] if reading.model.trained else ["* not trained"]
+    title = f"{reading.model.name}{'' if reading.model.trained else ' *'}, sentence {number}: {kind}"
+    return "\n".join([title, format_table(head, rows), *star])

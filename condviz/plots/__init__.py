@@ -10,8 +10,12 @@ if TYPE_CHECKING:
 
 PICTURES = {
     "Comparison": "condviz.plots.similarity",
+    "DeletionTest": "condviz.plots.words",
+    "HeadMap": "condviz.plots.words",
+    "RouterPictures": "condviz.plots.words",
+    "WordReading": "condviz.plots.words",
 }
-"""Module with a function `to_html(result) -> str` for each kind of result."""
+"""Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""
 
 
 def to_html(result: Result) -> str:
@@ -22,4 +26,5 @@ def to_html(result: Result) -> str:
     """
     from condviz.plots.html import with_styles
 
-    return with_styles(import_module(PICTURES[type(result).__name__]).to_html(result))
+    module = import_module(PICTURES[type(result).__name__])
+    return with_styles(module.to_html(result), *getattr(module, "STYLES", ()))

@@ -42,10 +42,17 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
     return Markup(_environment().get_template(template).render(**values))
 
 
-def with_styles(markup: str) -> str:
-    """Put the styles of pictures before markup, so that it looks the same outside the page."""
+def with_styles(markup: str, *names: str) -> str:
+    """Put the styles of pictures before markup, so that it looks the same outside the page.
+
+    Args:
+        markup: The picture.
+        names: Stylesheets under assets/css that it needs besides `STYLES`.
+    """
     css = "\n".join(
-        (ASSETS / "css" / name).read_text(encoding="utf-8") for name in STYLES if (ASSETS / "css" / name).is_file()
+        (ASSETS / "css" / name).read_text(encoding="utf-8")
+        for name in (*STYLES, *names)
+        if (ASSETS / "css" / name).is_file()
     )
     return f'<style>{css}</style><div class="cv-picture">{markup}</div>'
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from condviz.analysis.deletion import DRAWS, delete_words, without_words
-from condviz.analysis.router import read_words
+from condviz.analysis.deletion import DRAWS, HELD_OUT, delete_words, held_out_sentences, without_words
+from condviz.analysis.words import read_words
 from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
@@ -60,14 +60,34 @@ def test_every_model_can_be_tested(models: list[ConditionalScorer]) -> None:
     for model in models:
         for sentences in (PAIR, PAIR[:1]):
             test = delete_words(model, read_words(model, sentences, CONDITIONS), 1, draws=4)
-            assert test.random.shape == (4, 2, len(sentences))
+            pairs = len(sentences) * (1 if model.has_router else HELD_OUT)
+            assert test.random.shape == (4, 2, pairs)
             assert np.isfinite(test.random).all()
     assert json_is_plain(test)
 
 
+def test_words_chosen_by_leaving_out_are_tested_against_other_sentences(models: list[ConditionalScorer]) -> None:
+    model = next(model for model in models if model.info.name == "bi-encoder")
+    reading = read_words(model, PAIR, CONDITIONS)
+    test = delete_words(model, reading, 1, draws=2)
+    assert len(test.held_out) == HELD_OUT
+    assert not {*test.held_out} & {*PAIR}
+    effects = np.abs(reading.texts[1].weights[-1, 1])
+    shorter = without_words(PAIR[1], [reading.texts[1].words[int(np.argmax(effects))]])
+    # The second sentence stays on its side; its pairs come behind those of the first.
+    for place, other in enumerate(test.held_out):
+        base, found = model.score([other] * 2, [PAIR[1], shorter], ["the mood"] * 2)
+        assert test.top[1, HELD_OUT + place] == pytest.approx(found - base, abs=1e-5)
+
+
+def test_held_out_sentences_leave_out_those_in_question() -> None:
+    first = held_out_sentences([])
+    assert not {first[0]} & {*held_out_sentences([first[0]])}
+
+
 def json_is_plain(test: DeletionTest) -> bool:
     record = test.to_dict()
-    return set(record) == {"words", "top", "random", "interval", "draws", "as_far"} and record["draws"] == 4
+    return set(record) == {"words", "top", "random", "interval", "draws", "as_far", "held_out"} and record["draws"] == 4
 
 
 def test_figures_of_a_test() -> None:

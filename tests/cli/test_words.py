@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from condviz.analysis import router
 from condviz.cli import main as cli
 from condviz.methods.csr import CSR, CSRConfig
+from condviz.models import registry
 from tests.tiny import SENTENCES, tiny_backbone
 
 ARGUMENTS = ["router", SENTENCES[0], SENTENCES[1], "--condition", "the sport", "--condition", "the mood"]
@@ -20,7 +21,11 @@ ARGUMENTS = ["router", SENTENCES[0], SENTENCES[1], "--condition", "the sport", "
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> CSR:
     found = CSR(tiny_backbone(), CSRConfig()).eval()
-    monkeypatch.setattr(router, "load", lambda name: found)
+
+    def load(name: str, **_: str) -> CSR:
+        return found.make_variant(name.partition("@")[2]) if "@" in name else found
+
+    monkeypatch.setattr(registry, "load", load)
     return found
 
 
@@ -49,6 +54,15 @@ def test_csv_can_be_read_back(model: CSR, capsys: pytest.CaptureFixture) -> None
     assert cli.main([*ARGUMENTS, "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 2 * sum(len(sentence.split()) for sentence in SENTENCES[:2])
+
+
+def test_figures_are_a_page_of_their_own(model: CSR, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    out = tmp_path / "figures.html"
+    assert cli.main([*ARGUMENTS[:2], "<b>bold</b>", *ARGUMENTS[3:], "--figures", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert page.count("of the paper.</b>") == 3 * 2 * 2  # figures, sentences, conditions
+    assert "<b>bold</b>" not in page
+    assert cli.main([*ARGUMENTS, "--figures", str(tmp_path / "nowhere" / "figures.html")]) == cli.USER_ERROR
 
 
 @pytest.mark.parametrize(

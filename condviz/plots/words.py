@@ -1,0 +1,466 @@
+"""Words under conditions as HTML: running text tinted by the chosen condition, strips, figures of the CSR paper."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from condviz.plots.html import plain, render, with_styles
+from condviz.plots.html import signed as with_sign
+from condviz.types import AttentionRow, DeletionTest, HeadMap, RouterPictures, TokenWeights, Word, WordReading
+
+STYLES = ("words.css",)
+MIN_LIMIT = 0.01
+"""Smallest end of a scale: below it, differences are rounding noise and stay white."""
+SCALES = {
+    "weight": ("", "weight", "Router weights; with those of special tokens, each row sums to 1."),
+    "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
+    "cross": ("pulls apart", "makes alike", "Leave one word out: change of the cross-encoder's output."),
+    "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
+}
+"""What the ends of each colour scale mean, and where its numbers come from."""
+_FUNCTION_WORDS = """
+a about above across after all along although am among an and any are around as at be because been before behind being
+below beneath beside besides between both but by can could did do does down during each either for from had has have he
+her hers him his how i if in inside into is it its itself may me might mine must my near of off on onto or our ours out
+outside over own shall she should since so some such than that the their theirs them then there these they this those
+though through to toward towards under until up upon us was we were what when where which while who whom whose will with
+within would you your yours
+"""
+QUIET = frozenset(_FUNCTION_WORDS.split())
+"""Function words, which carry no printed number; numerals and negations are not among them."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One colour scale for everything that is compared.
+
+    Attributes:
+        limit: Its end; larger values take the end colour.
+        family: Key of `SCALES`.
+        signed: True for a diverging scale from -limit to limit, False for 0 to limit.
+    """
+
+    limit: float
+    family: str = "weight"
+    signed: bool = False
+
+    def tint(self, value: float) -> str:
+        """Return the place of a value on the scale, in [-1, 1], as CSS takes it."""
+        place = float(np.clip(value / self.limit, -1, 1)) if math.isfinite(value) else 0.0
+        return f"{place:.3f}" if abs(place) >= 0.004 else "0"
+
+    def show(self, value: float, digits: int = 3) -> str:
+        """Format a value as it stands under a word: ".142", with its sign on a diverging scale."""
+        shown = with_sign(value, digits) if self.signed else plain(value, digits)
+        return shown.replace("0.", ".", 1) if abs(value) < 1 else shown
+
+
+def fit_scale(values: Sequence[np.ndarray], family: str = "weight", *, signed: bool = False) -> Scale:
+    """Return the scale that holds all values: its end is the next 1, 2 or 5 times a power of ten."""
+    largest = max([MIN_LIMIT, *(float(np.abs(array).max(initial=0)) for array in values)])
+    power = 10.0 ** math.floor(math.log10(largest))
+    limit = next(step * power for step in (1, 2, 5, 10) if largest <= step * power * (1 + 1e-6))
+    return Scale(limit, family, signed)
+
+
+def reading_scale(readings: Sequence[WordReading], layer: int = -1) -> Scale:
+    """Return the scale of readings that came about in the same way."""
+    family = family_of(readings[0])
+    values = [text.weights[layer_index(text, layer)] for reading in readings for text in reading.texts]
+    return fit_scale(values, family, signed=family != "weight")
+
+
+def family_of(reading: WordReading) -> str:
+    """Return the kind of scale that the values of a reading stand on."""
+    if reading.source == "router":
+        return "weight"
+    return "cosine" if math.isfinite(reading.model.score_range[1]) else "cross"
+
+
+def layer_index(text: TokenWeights, layer: int) -> int:
+    """Return a routed layer counted from the end, or the lowest where there are fewer."""
+    return max(layer, -len(text.weights))
+
+
+def is_quiet(word: str) -> bool:
+    """Return whether a word is a mark or a function word, which carries no printed number."""
+    return word.casefold() in QUIET or not any(map(str.isalnum, word))
+
+
+def heaviest_word(text: TokenWeights, condition: int, layer: int = -1) -> str:
+    """Return the word of the largest size under a condition; marks count only where there is nothing else."""
+    sizes = np.abs(text.weights[layer_index(text, layer), condition])
+    places = [i for i, word in enumerate(text.words) if any(map(str.isalnum, word.text))] or range(len(text.words))
+    return text.words[max(places, key=lambda i: sizes[i])].text
+
+
+def headline(reading: WordReading, first: int = 0, second: int = 1, *, place: int = 0) -> Markup:
+    """Render in one sentence which word counts most under two conditions.
+
+    Args:
+        reading: Any reading.
+        first, second: Positions of the conditions; a reading under one condition ignores the second.
+        place: Position of the sentence.
+    """
+    chosen = [first, second][: len(reading.conditions)]
+    tops = [(reading.conditions[i], heaviest_word(reading.texts[place], i)) for i in chosen]
+    return render("words/headline.html", tops=tops, routed=reading.source == "router", title=reading.model.title)
+
+
+# Lines of words
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A word in its line: the text in front of it, its tints and numbers (one for each value), and the full account."""
+
+    before: str
+    text: str
+    tints: tuple[str, ...]
+    shown: tuple[str, ...]
+    said: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """Words in a row.
+
+    Attributes:
+        title, note: What stands before and behind; safe markup or plain text.
+        name: What the line is, for screen readers.
+        cells: Its words.
+    """
+
+    title: str
+    name: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+    after: str = ""
+
+
+def make_cells(
+    sentence: str,
+    words: Sequence[Word],
+    values: np.ndarray,
+    scale: Scale,
+    said: Callable[[int, int], str] | None = None,
+) -> tuple[Cell, ...]:
+    """Make the words of a line.
+
+    Args:
+        sentence: The text that the words stand in; what lies between them is kept. "" puts a blank between them.
+        words: w words.
+        values: (m, w): what their tints and numbers stand for; several where the picture switches between them.
+        scale: The colour scale.
+        said: Position of the word and of the value to the full account; by default the number.
+    """
+    said = said or (lambda word, row: scale.show(float(values[row, word])))
+    cells, end = [], 0
+    for i, word in enumerate(words):
+        numbers = () if is_quiet(word.text) else tuple(scale.show(float(value)) for value in values[:, i])
+        cells.append(
+            Cell(
+                before=sentence[end : word.start] if sentence else " ",
+                text=word.text,
+                tints=tuple(scale.tint(float(value)) for value in values[:, i]),
+                shown=numbers,
+                said="\n".join(said(i, row) for row in range(len(values))),
+            )
+        )
+        end = word.end
+    return tuple(cells)
+
+
+def _account(text: TokenWeights, layer: int, scale: Scale) -> Callable[[int, int], str]:
+    ranks, shares, count = text.ranks[layer], text.shares[layer], len(text.words)
+
+    def said(word: int, row: int) -> str:
+        return (
+            f"{text.conditions[row]}: {scale.show(float(text.weights[layer, row, word]))}, rank {ranks[row, word]} of "
+            f"{count}, {100 * shares[row, word]:.0f} % of all words"
+        )
+
+    return said
+
+
+def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
+    cut = " The end of the sentence was cut off." if text.truncated else ""
+    if reading.source != "router":
+        return f"No router: score with the word minus score without it.{cut}"
+    return f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on special tokens.{cut}"
+
+
+def running_text(
+    reading: WordReading, *, place: int = 0, chosen: int = 0, layer: int = -1, group: str = "condition"
+) -> Markup:
+    """Render a sentence as running text, with a switch that moves the tint from condition to condition.
+
+    Args:
+        reading: Any reading.
+        place: Position of the sentence.
+        chosen: Position of the condition that is shown first.
+        layer: Routed layer, counted from the end.
+        group: Name of the switch; pictures on one page that are switched apart need names of their own.
+    """
+    text, scale = reading.texts[place], reading_scale([reading], layer)
+    layer = layer_index(text, layer)
+    cells = make_cells(text.sentence, text.words, text.weights[layer], scale, _account(text, layer, scale))
+    line = Line("", f"Sentence {place + 1}", cells, after=text.sentence[text.words[-1].end :] if text.words else "")
+    notes = [_note(reading, text, layer, i) for i in range(len(text.conditions))]
+    return render(
+        "words/running.html", line=line, conditions=text.conditions, chosen=chosen, notes=notes, place=place,
+        group=group, scale=scale, legend=_legend(scale),
+    )  # fmt: skip
+
+
+def strips(readings: Sequence[WordReading], *, layer: int = -1, tokens: bool = False) -> Markup:
+    """Render every sentence under every condition, one line for each model, on one scale for each kind of value.
+
+    Args:
+        readings: Of the same texts.
+        layer: Routed layer, counted from the end.
+        tokens: Show the sub-tokens of routers instead of words.
+    """
+    families = {family_of(reading): None for reading in readings}
+    scales = {name: reading_scale([r for r in readings if family_of(r) == name], layer) for name in families}
+    blocks = [
+        {
+            "place": place,
+            "heads": [
+                (condition, [_strip(r, place, i, layer, scales[family_of(r)], tokens) for r in readings])
+                for i, condition in enumerate(readings[0].conditions)
+            ],
+        }
+        for place in range(len(readings[0].texts))
+    ]
+    return render("words/strips.html", blocks=blocks, legends=[_legend(scale) for scale in scales.values()])
+
+
+def _strip(
+    reading: WordReading, place: int, condition: int, layer: int, scale: Scale, tokens: bool
+) -> tuple[Line, Scale]:
+    text = reading.texts[place]
+    layer = layer_index(text, layer)
+    score = "" if reading.scores is None else f"score {plain(float(reading.scores[condition]))}"
+    name = f"{reading.model.title} under {reading.conditions[condition]}"
+    note = _note(reading, text, layer, condition)
+    title = reading.model.title + ("" if reading.model.trained else " (untrained)")
+    title = f"{title}, {score}" if score else title
+    if tokens and text.tokens:
+        kept = [i for i, token in enumerate(text.tokens) if token.start < token.end]
+        values = text.token_weights[layer, condition][None, kept]
+        return Line(title, name, make_cells("", [text.tokens[i] for i in kept], values, scale), note), scale
+    account = _account(text, layer, scale)
+    cells = make_cells(
+        text.sentence, text.words, text.weights[layer, condition][None], scale, lambda w, _: account(w, condition)
+    )
+    return Line(title, name, cells, note), scale
+
+
+def difference(readings: Sequence[WordReading], first: int, second: int, *, layer: int = -1) -> Markup:
+    """Render the weights under one condition minus those under another, on a diverging scale of their own."""
+    names = [readings[0].conditions[i] for i in (first, second)]
+    gaps = {
+        (i, place): (lambda rows: rows[first] - rows[second])(text.weights[layer_index(text, layer)])
+        for i, reading in enumerate(readings)
+        for place, text in enumerate(reading.texts)
+    }
+    kinds = [family_of(reading) for reading in readings]
+    scales = {
+        kind: fit_scale([gap for (i, _), gap in gaps.items() if kinds[i] == kind], kind, signed=True)
+        for kind in dict.fromkeys(kinds)
+    }
+    blocks = [
+        {
+            "place": place,
+            "heads": [("", [_gap(reading, place, gaps[i, place], scales[kinds[i]], names)
+                            for i, reading in enumerate(readings)])],
+        }
+        for place in range(len(readings[0].texts))
+    ]  # fmt: skip
+    legends = [
+        _legend(scale, ends=(f"more under {names[1]}", f"more under {names[0]}", "A scale of its own."))
+        for scale in scales.values()
+    ]
+    return render("words/strips.html", blocks=blocks, legends=legends)
+
+
+def _gap(reading: WordReading, place: int, gap: np.ndarray, scale: Scale, names: list[str]) -> tuple[Line, Scale]:
+    text = reading.texts[place]
+    name = f"{reading.model.title}: {names[0]} minus {names[1]}"
+    return Line(reading.model.title, name, make_cells(text.sentence, text.words, gap[None], scale)), scale
+
+
+def _legend(scale: Scale, ends: tuple[str, str, str] | None = None) -> dict[str, Any]:
+    low, high, note = ends or SCALES[scale.family]
+    steps = [i / 8 for i in (range(-8, 9, 2) if scale.signed else range(9))]
+    left = f"−{scale.limit:g} {low}" if scale.signed else f"0 {low}"
+    right = f"{'+' if scale.signed else ''}{scale.limit:g} {high}"
+    return {"family": scale.family, "steps": steps, "left": left.strip(), "right": right.strip(), "note": note}
+
+
+# The CSR paper's figures, layers and heads, deletion
+
+CAPTIONS = {
+    5: "Where the sentence’s own first token looks without the router.",
+    6: "Where the condition’s first token looks in the sentence: the router.",
+    7: "Where the sentence’s own first token looks with the router, under each condition.",
+}
+
+
+def figures(pictures: RouterPictures, condition: int = 0) -> Markup:
+    """Render Figures 5 to 7 of the CSR paper on one scale.
+
+    Args:
+        pictures: From `condviz.analysis.attention.read_pictures`.
+        condition: Position of the condition of the first two; the third shows all.
+    """
+    rows = {number: found if number == 7 else found[condition : condition + 1]
+            for number, found in pictures.figures.items()}  # fmt: skip
+    scale = fit_scale([row.weights for found in rows.values() for row in found], "attention")
+    parts = [
+        {
+            "number": number,
+            "caption": CAPTIONS[number],
+            "remark": _remark(number, found, pictures),
+            "lines": [(_attention_line(number, row, scale), scale) for row in found],
+        }
+        for number, found in rows.items()
+    ]
+    return render("words/figures.html", figures=parts, legend=_legend(scale))
+
+
+def _remark(number: int, rows: Sequence[AttentionRow], pictures: RouterPictures) -> str:
+    if number == 5:
+        seen = float(rows[0].condition_weights.sum())
+        if not seen:
+            return "The sentence cannot see the condition."
+        return f"In this model the sentence sees the condition, which gets {100 * seen:.0f} % of the attention."
+    if number == 6 and not rows:
+        return "CSR-prefix does not compute this row: its router is the row of Figure 7."
+    if number == 7 and not pictures.varies:
+        return (
+            "It is the same under every condition: with one routed layer, the router scales what comes out of the "
+            "attention, not the attention itself. It differs in the variant “three layers” and in CSR-prefix."
+        )
+    return ""
+
+
+def _attention_line(number: int, row: AttentionRow, scale: Scale) -> Line:
+    seen = ", ".join(
+        f"{word.text} {plain(float(weight), 3)}"
+        for word, weight in zip(row.condition_words, row.condition_weights, strict=True)
+        if weight
+    )
+    note = f"{100 * row.hidden_mass:.0f} % on special tokens." + (f" On the condition: {seen}." if seen else "")
+    cells = make_cells("", row.words, row.weights[None], scale)
+    return Line(row.condition, f"Figure {number} under {row.condition}", cells, note)
+
+
+def heads(found: HeadMap) -> Markup:
+    """Render attention as a grid of layers and heads, each with its strongest word, and the words of one head below.
+
+    Args:
+        found: From `condviz.analysis.attention.read_heads`.
+    """
+    labels = {"condition": "From the condition’s first token", "sentence": "From the sentence’s first token"}
+    scale = fit_scale(list(found.sources.values()), "attention")
+    values = next(iter(found.sources.values()))
+    grid = [
+        (f"Layer {layer + 1}", [_peak(found.words, row, scale) for row in values[layer]])
+        for layer in reversed(range(len(values)))
+    ]
+    return render(
+        "words/heads.html",
+        sources=[(source, labels[source]) for source in found.sources],
+        grid=grid,
+        line=Line("", "Words of the chosen head", make_cells("", found.words, values[-1].mean(axis=0)[None], scale)),
+        scale=scale,
+        legend=_legend(scale, ends=("", "attention", "The router switched off; special tokens are not shown.")),
+        values=json.dumps({source: np.round(array, 4).tolist() for source, array in found.sources.items()}),
+    )
+
+
+def _peak(words: Sequence[Word], row: np.ndarray, scale: Scale) -> dict[str, str]:
+    if not len(row):
+        return {"tint": "0", "shown": "", "said": "no words"}
+    best = int(np.argmax(row))
+    value = float(row[best])
+    return {
+        "tint": scale.tint(value), "shown": scale.show(value, 2), "said": f"“{words[best].text}” {scale.show(value)}"
+    }  # fmt: skip
+
+
+def deletion(tests: Sequence[DeletionTest], titles: Sequence[str]) -> Markup:
+    """Render one line for each model: what the heaviest words do to the score against random ones.
+
+    Args:
+        tests: From `condviz.analysis.deletion.delete_words`.
+        titles: Names of their models.
+    """
+    most = max((max(test.top_move, float(test.random_moves.max())) for test in tests), default=0.0) or 1.0
+    rows = [_deletion_row(test, title, most) for test, title in zip(tests, titles, strict=True)]
+    return render("words/deletion.html", rows=rows)
+
+
+def _deletion_row(test: DeletionTest, title: str, most: float) -> dict[str, Any]:
+    moves, (low, high) = test.random_moves, test.interval
+    words, random = ("heaviest word", "a random word") if test.num_words == 1 else (
+        f"{test.num_words} heaviest words", f"{test.num_words} random words"
+    )  # fmt: skip
+    used = test.as_far <= 0.05 * len(moves)
+    verdict = f"its score {'depends' if used else 'does not clearly depend'} on the {words}."
+    numbers = (
+        f"Without the {words} the score changes by {plain(test.top_move, 3)}, without {random} by "
+        f"{plain(float(moves.mean()), 3)} (middle 95 % of {len(moves)} draws: {plain(low, 3)} to {plain(high, 3)}); "
+        f"{test.as_far or 'no'} {'draws change' if test.as_far != 1 else 'draw changes'} it as much."
+    )
+    return {
+        "title": title, "verdict": verdict, "numbers": numbers, "held_out": len(test.held_out),
+        "low": f"{100 * low / most:.2f}", "width": f"{100 * (high - low) / most:.2f}",
+        "top": f"{100 * test.top_move / most:.2f}", "ticks": [f"{100 * move / most:.2f}" for move in moves.tolist()],
+    }  # fmt: skip
+
+
+# Notebooks and files
+
+
+@singledispatch
+def to_html(result: object) -> str:
+    """Render a reading, figures, heads or a deletion test as a notebook shows it."""
+    raise TypeError(f"No picture of words for {type(result).__name__}.")
+
+
+@to_html.register
+def _(result: WordReading) -> str:
+    texts = [running_text(result, place=place) for place in range(len(result.texts))]
+    return render("words/reading.html", headline=headline(result), texts=texts)
+
+
+@to_html.register
+def _(result: RouterPictures) -> str:
+    return figures(result)
+
+
+@to_html.register
+def _(result: HeadMap) -> str:
+    return heads(result)
+
+
+@to_html.register
+def _(result: DeletionTest) -> str:
+    return deletion([result], [result.model])
+
+
+def to_page(title: str, parts: Sequence[tuple[str, Markup]]) -> str:
+    """Render pictures, each under its heading, as an HTML file that stands alone."""
+    body = Markup("").join(Markup("<h2>{}</h2>{}").format(head, part) for head, part in parts)
+    return render("words/page.html", title=title, body=Markup(with_styles(body, *STYLES)))

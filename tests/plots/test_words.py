@@ -1,0 +1,136 @@
+"""Pictures of words: what a reader can check in them, and that no text becomes markup."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from condviz.analysis.attention import read_heads, read_pictures
+from condviz.analysis.deletion import delete_words
+from condviz.analysis.words import read_words
+from condviz.methods import CSRPrefix
+from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.csr import CSR, CSRConfig
+from condviz.methods.csr_prefix import CSRPrefixConfig
+from condviz.plots import words
+from condviz.types import DeletionTest, WordReading
+from tests.tiny import SENTENCES, tiny_backbone
+
+TEXT = "The man <b>surfs</b>, 3 times & more."
+CONDITIONS = ["the sport", "the <i>mood</i>"]
+
+
+@pytest.fixture(scope="module")
+def csr() -> CSR:
+    return CSR(tiny_backbone(), CSRConfig(num_routed_layers=2)).eval()
+
+
+@pytest.fixture(scope="module")
+def reading(csr: CSR) -> WordReading:
+    return read_words(csr, [TEXT, SENTENCES[1]], CONDITIONS)
+
+
+def numbers(markup: str, word: str) -> list[str]:
+    """The printed numbers of a word."""
+    found = re.search(rf">{re.escape(word)}</span><small[^>]*>(.*?)</small>", markup)
+    assert found, word
+    return re.findall(r"<i>(.*?)</i>", found.group(1))
+
+
+def test_every_picture_escapes_what_was_typed(csr: CSR, reading: WordReading) -> None:
+    prefix = CSRPrefix(csr.backbone, CSRPrefixConfig()).eval()
+    pictures = [
+        words.running_text(reading), words.strips([reading]), words.strips([reading], tokens=True),
+        words.difference([reading], 0, 1), words.headline(reading),
+        *(words.figures(read_pictures(model, TEXT, CONDITIONS)) for model in (csr, prefix)),
+        words.heads(read_heads(csr, TEXT, CONDITIONS[1])), reading._repr_html_(),
+    ]  # fmt: skip
+    for markup in pictures:
+        assert "<b>surfs" not in markup
+        assert "<i>mood" not in markup
+
+
+def test_content_words_carry_a_number_for_each_condition_and_others_none(reading: WordReading) -> None:
+    markup = words.running_text(reading)
+    place = [word.text for word in reading.texts[0].words].index("surfs")
+    values = reading.texts[0].weights[-1, :, place]
+    assert numbers(markup, "surfs") == [f"{value:.3f}".replace("0.", ".", 1) for value in values]
+    assert len(numbers(markup, "3")) == 2
+    assert numbers(markup, "The") == numbers(markup, ",") == []
+    # What is not printed can still be read: in the account of each word, under every condition.
+    account = re.search(r'data-said="([^"]*)"[^>]*><span dir="auto">The<', markup)
+    assert account
+    assert [line.partition(":")[0] for line in account.group(1).splitlines()] == [
+        "the sport",
+        "the &lt;i&gt;mood&lt;/i&gt;",
+    ]
+
+
+def test_the_text_stays_as_it_was_typed(reading: WordReading) -> None:
+    line = re.search(r"<p class=\"cv-line .*?</p>", words.running_text(reading), re.DOTALL)
+    assert line
+    plain = re.sub(r"<small.*?</small>|<[^>]*>", "", line.group())
+    assert plain.strip() == TEXT.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def test_the_headline_names_the_heaviest_words(reading: WordReading) -> None:
+    tops = {words.heaviest_word(reading.texts[0], i) for i in range(2)}
+    markup = words.headline(reading)
+    assert all(top in markup for top in tops)
+    assert words.headline(read_words_alone(reading)).count("<em>") == 1
+
+
+def read_words_alone(reading: WordReading) -> WordReading:
+    """The reading under its first condition only."""
+    texts = tuple(
+        text.__class__(**{**vars(text), "conditions": text.conditions[:1], "weights": text.weights[:, :1]})
+        for text in reading.texts
+    )
+    return WordReading(reading.model, reading.source, texts)
+
+
+def test_a_scale_holds_all_values_and_ends_round() -> None:
+    assert words.fit_scale([np.array([0.31, -0.2])]).limit == 0.5
+    assert words.fit_scale([np.zeros(3)]).limit == words.MIN_LIMIT
+    scale = words.Scale(0.5, signed=True)
+    assert (scale.tint(0.25), scale.tint(-9), scale.tint(float("nan"))) == ("0.500", "-1.000", "0")
+    assert (scale.show(-0.25), scale.show(2)) == ("−.250", "+2.000")
+
+
+def test_without_a_router_the_scale_has_two_sides(csr: CSR) -> None:
+    plain = read_words(BiEncoder(csr.backbone, BiEncoderConfig()).eval(), SENTENCES[:2], ["the sport"])
+    markup = words.strips([plain])
+    assert "cv-scale-cosine cv-signed" in markup
+    assert "No router" in markup
+
+
+def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> None:
+    gap = reading.texts[1].weights[-1, 0] - reading.texts[1].weights[-1, 1]
+    place = next(i for i, word in enumerate(reading.texts[1].words) if not words.is_quiet(word.text))
+    word = reading.texts[1].words[place].text
+    shown = numbers(words.difference([reading], 0, 1).rpartition("<section")[2], word)
+    assert shown == [words.Scale(1, signed=True).show(float(gap[place]))]
+
+
+def test_figures_show_what_the_model_computes(csr: CSR) -> None:
+    assert "does not compute this row" in words.figures(
+        read_pictures(CSRPrefix(csr.backbone, CSRPrefixConfig()).eval(), TEXT, CONDITIONS)
+    )
+    markup = words.figures(read_pictures(csr, TEXT, CONDITIONS), 1)
+    assert [markup.count(f"Figure {i} under") for i in (5, 6, 7)] == [1, 1, 2]
+
+
+def test_heads_have_a_button_each(csr: CSR) -> None:
+    markup = words.heads(read_heads(csr, TEXT, CONDITIONS[0]))
+    assert markup.count('class="cv-head"') == 3 * 4
+
+
+def test_a_deletion_test_says_whether_it_was_held_out(csr: CSR, reading: WordReading) -> None:
+    assert "no router" not in words.to_html(delete_words(csr, reading, 1, draws=3))
+    random = np.full((20, 1, 1), 0.1, dtype=np.float32)
+    strong = DeletionTest("m", 2, np.array([[0.5]]), random, held_out=("a", "b"))
+    assert "depends on" in words.to_html(strong)
+    assert "2 other sentences" in words.to_html(strong)
+    assert "does not clearly depend" in words.to_html(DeletionTest("m", 2, np.array([[0.1]]), random))
