@@ -18,6 +18,11 @@ Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
 
 
+def finite(values: np.ndarray) -> list:
+    """Return an array as nested lists in which numbers that are not finite, which JSON cannot hold, are None."""
+    return np.where(np.isfinite(values), values.astype(object), None).tolist()
+
+
 class Result:
     """What a public function returns: a frozen dataclass with plain data, a table, and a picture for notebooks."""
 
@@ -81,7 +86,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """One sentence pair under several conditions, scored by several models.
 
     Attributes:
@@ -91,7 +96,10 @@ class Comparison:
         scores: (M, m) float32, higher is more similar; the range is that of each model.
         unconditional: (M,) float32, the score of the same model without any condition.
         percentiles: (M, m) float32 in [0, 100]: share of the stored reference pairs that this model scores lower.
+        unconditional_percentiles: (M,) float32 in [0, 100], the same for the score without a condition.
+        unfamiliar: (m,) bool: True for conditions that look like nothing a model was trained on.
         notes: Things the reader has to know, for instance that a text was cut.
+        words: What each word does to the score of the first model: one per condition, or empty.
     """
 
     sentence1: str
@@ -101,17 +109,43 @@ class Comparison:
     scores: np.ndarray
     unconditional: np.ndarray
     percentiles: np.ndarray
+    unconditional_percentiles: np.ndarray
+    unfamiliar: np.ndarray
     notes: tuple[str, ...] = ()
+    words: tuple[Attribution, ...] = ()
 
-    def to_dict(self) -> dict:
-        """Give plain JSON: the answer of the `/compare` endpoint."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the answer of the `/compare` endpoint. Numbers that are not finite become None."""
         return {
+            "sentence1": self.sentence1,
+            "sentence2": self.sentence2,
             "models": [info.name for info in self.models],
+            "revisions": [info.revision for info in self.models],
             "conditions": list(self.conditions),
-            "scores": [[float(value) for value in row] for row in self.scores],
-            "unconditional": [float(value) for value in self.unconditional],
-            "percentiles": [[float(value) for value in row] for row in self.percentiles],
+            "scores": finite(self.scores),
+            "unconditional": finite(self.unconditional),
+            "percentiles": finite(self.percentiles),
+            "unfamiliar": self.unfamiliar.tolist(),
+            "notes": list(self.notes),
         }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per model and condition, first the one without a condition (None)."""
+        import pandas as pd
+
+        rows = []
+        for row, info in enumerate(self.models):
+            base = float(self.unconditional[row])
+            start = {"model": info.name, "revision": info.revision, "trained": info.trained}
+            start |= {"sentence1": self.sentence1, "sentence2": self.sentence2}
+            plain = float(self.unconditional_percentiles[row])
+            rows.append(start | {"condition": None, "score": base, "change": 0.0, "percentile": plain})
+            for column, condition in enumerate(self.conditions):
+                score, place = float(self.scores[row, column]), float(self.percentiles[row, column])
+                rows.append(
+                    start | {"condition": condition, "score": score, "change": score - base, "percentile": place}
+                )
+        return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)
@@ -166,7 +200,7 @@ class TokenWeights:
 
 
 @dataclass(frozen=True)
-class Attribution:
+class Attribution(Result):
     """What each word does to the score of one pair under one condition, by leaving it out.
 
     Attributes:
@@ -185,6 +219,41 @@ class Attribution:
     words2: tuple[Word, ...]
     effects1: np.ndarray
     effects2: np.ndarray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the answer of the `/attribution` endpoint."""
+        texts = zip((self.words1, self.words2), (self.effects1, self.effects2), strict=True)
+        return {
+            "model": self.model,
+            "condition": self.condition,
+            "score": self.score,
+            **{
+                f"words{number}": [
+                    {"text": word.text, "start": word.start, "end": word.end, "effect": float(effect)}
+                    for word, effect in zip(words, effects, strict=True)
+                ]
+                for number, (words, effects) in enumerate(texts, start=1)
+            },
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per word: sentence (1 or 2), word, start, end, effect."""
+        import pandas as pd
+
+        rows = [
+            (number, word.text, word.start, word.end, float(effect))
+            for number, words, effects in ((1, self.words1, self.effects1), (2, self.words2, self.effects2))
+            for word, effect in zip(words, effects, strict=True)
+        ]
+        return pd.DataFrame(rows, columns=["sentence", "word", "start", "end", "effect"])
+
+    def strongest(self, count: int = 3) -> list[str]:
+        """Return the words, in lower case, that raise the score most, strongest first; none with a negligible effect."""
+        effects = [*zip(self.words1, self.effects1, strict=True), *zip(self.words2, self.effects2, strict=True)]
+        largest = max((float(effect) for _, effect in effects), default=0.0)
+        ordered = sorted(effects, key=lambda item: -item[1])
+        words = [word.text.lower() for word, effect in ordered if effect > max(0.01, 0.25 * largest)]
+        return list(dict.fromkeys(words))[:count]
 
 
 @dataclass(frozen=True)

@@ -1,61 +1,101 @@
-"""Score one sentence pair under several conditions with several models, and say what each number means."""
+"""Score one sentence pair under several conditions with several models, each number with what it means."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from condviz.analysis.attribution import MAX_WORDS, leave_one_word_out
+from condviz.analysis.familiar import unfamiliar
 from condviz.analysis.reference import percentile, reference_scores
-from condviz.data.texts import MAX_CONDITIONS, check_conditions, check_sentence
+from condviz.data.texts import check_conditions, check_sentence
+from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
-from condviz.methods.cross_encoder import CrossEncoder
+from condviz.models.registry import load
 from condviz.types import Comparison
+
+Progress = Callable[[int, int], None]
 
 
 def compare(
-    models: Sequence[ConditionalScorer],
+    models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
     sentence1: str,
     sentence2: str,
-    conditions: Sequence[str],
+    conditions: str | Sequence[str],
     *,
-    max_conditions: int = MAX_CONDITIONS,
-    progress: Callable[[int, int], None] | None = None,
+    words: bool = False,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Score a pair under m conditions with M models.
 
     Args:
-        models: Loaded models.
+        models: Names or loaded models, one or several.
         sentence1, sentence2: The two texts.
-        conditions: One or more different conditions.
-        max_conditions: The most that are allowed.
+        conditions: One condition, or up to 20 different ones.
+        words: Also find what each word does to the score of the first model; costs one score per word and condition.
         progress: Told (models done, M); may raise to stop.
 
     Raises:
         DataError: If a text is not usable, or there is no model or no condition.
+        UnknownModelError: If there is no model of a given name.
+
+    Example:
+        >>> import condviz
+        >>> condviz.compare("bi-encoder", "A man surfs.", "A woman skis.", ["the sport", "the mood"]).to_frame()
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
-    conditions = check_conditions(conditions, max_conditions=max_conditions)
-    if not models:
+    conditions = check_conditions([conditions] if isinstance(conditions, str) else conditions)
+    given = [models] if isinstance(models, str | ConditionalScorer) else list(models)
+    if not given:
         raise DataError("No model is chosen. Choose at least one.")
-    scores, unconditional, percentiles = [], [], []
-    for done, model in enumerate(models, start=1):
+    loaded = [load(model) if isinstance(model, str) else model for model in given]
+    scores, unconditional, percentiles, plain = [], [], [], []
+    for done, model in enumerate(loaded, start=1):
+        reference = reference_scores(model)
         scores.append(model.score([sentence1] * len(conditions), [sentence2] * len(conditions), conditions))
-        unconditional.append(model.score_unconditional([sentence1], [sentence2])[0])
-        percentiles.append(percentile(scores[-1], reference_scores(model)))
+        unconditional.append(model.score_unconditional([sentence1], [sentence2]))
+        percentiles.append(percentile(scores[-1], reference))
+        plain.append(percentile(unconditional[-1], reference))
         if progress:
-            progress(done, len(models))
-    return Comparison(
+            progress(done, len(loaded))
+    comparison = Comparison(
         sentence1=sentence1,
         sentence2=sentence2,
         conditions=tuple(conditions),
-        models=tuple(model.info for model in models),
+        models=tuple(model.info for model in loaded),
         scores=np.stack(scores),
-        unconditional=np.array(unconditional, dtype=np.float32),
+        unconditional=np.concatenate(unconditional),
         percentiles=np.stack(percentiles),
-        notes=_notes(models, sentence1, sentence2, conditions),
+        unconditional_percentiles=np.concatenate(plain),
+        unfamiliar=unfamiliar(conditions),
+        notes=_notes(loaded, sentence1, sentence2, conditions),
     )
+    return add_words(loaded[0], comparison, progress=progress) if words else comparison
+
+
+def add_words(model: ConditionalScorer, comparison: Comparison, *, progress: Progress | None = None) -> Comparison:
+    """Add to a comparison what each word does to the score under each condition, by leaving it out.
+
+    Args:
+        model: The first model of the comparison.
+        comparison: From `compare`.
+        progress: Told (conditions done, m); may raise to stop.
+    """
+    found = []
+    for done, condition in enumerate(comparison.conditions, start=1):
+        found.append(leave_one_word_out(model, comparison.sentence1, comparison.sentence2, condition))
+        if progress:
+            progress(done, len(comparison.conditions))
+    return replace(comparison, words=tuple(found))
+
+
+def word_cost(comparison: Comparison) -> int:
+    """Return how many scores `add_words` takes; 0 where the sentences have too many words for it."""
+    count = len(split_words(comparison.sentence1)) + len(split_words(comparison.sentence2))
+    return count * len(comparison.conditions) if count <= MAX_WORDS else 0
 
 
 def _notes(
@@ -64,7 +104,7 @@ def _notes(
     notes = []
     longest = max(conditions, key=len)
     for model in models:
-        if isinstance(model, CrossEncoder) and model.tokenize([(sentence1, sentence2, longest)])[0][0].truncated:
+        if model.kind == "cross" and model.tokenize([(sentence1, sentence2, longest)])[0][0].truncated:
             notes.append(
                 f"{model.info.title} reads both sentences and the condition together, at most "
                 f"{model.backbone.max_length} tokens: the end, which is the condition, was not read."

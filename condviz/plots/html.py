@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 from condviz.paths import ASSETS
 
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 TEMPLATES = Path(__file__).parent / "templates"
 STYLES = ("tokens.css", "figures.css")
 """The stylesheets of pictures, under assets/css: colours and sizes, then the pictures themselves."""
@@ -19,7 +21,8 @@ STYLES = ("tokens.css", "figures.css")
 def make_environment(*folders: Path) -> Environment:
     """Build a Jinja2 environment over folders of templates.
 
-    The filters `signed(digits)` and `plain(digits)` format numbers with a real minus sign.
+    The filters `signed(digits)` and `plain(digits)` format numbers with a real minus sign. Characters that HTML cannot
+    hold (control characters, halves of surrogate pairs) are replaced wherever a text is put in.
     """
     environment = Environment(
         loader=FileSystemLoader(folders),
@@ -27,9 +30,14 @@ def make_environment(*folders: Path) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_printable,
     )
     environment.filters |= {"signed": signed, "plain": plain}
     return environment
+
+
+def _printable(value: Any) -> Any:  # noqa: ANN401 - whatever a template prints
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if type(value) is str else value
 
 
 @cache

@@ -23,6 +23,7 @@ from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
+from condviz.ui.form_state import FormState
 from condviz.ui.html import esc, tag
 from condviz.ui.links_api import add_links_api
 from condviz.ui.links_service import LinksService
@@ -37,7 +38,6 @@ from condviz.ui.router_api import add_router_api
 from condviz.ui.router_service import RouterService
 from condviz.ui.router_tab import build_router_tab
 from condviz.ui.service import Service
-from condviz.ui.state import FormState
 from condviz.ui.status_view import render_status
 from condviz.ui.theme import build_theme, page_head
 from condviz.ui.train_api import add_train_api

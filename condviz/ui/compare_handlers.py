@@ -11,11 +11,11 @@ from condviz.data.examples import Example
 from condviz.errors import CondvizError, DataError
 from condviz.ui.attribution_view import render_attribution
 from condviz.ui.finder_view import render_ranking
+from condviz.ui.form_state import FormState, from_query, split_conditions
 from condviz.ui.html import notice, tag
 from condviz.ui.record import pack_attribution, unpack_attribution, unpack_comparison, unpack_info
 from condviz.ui.result_view import column_condition, make_shown, render_shown
 from condviz.ui.service import Request, Service
-from condviz.ui.state import FormState, from_query, split_conditions
 
 MAX_HISTORY = 50
 LONG_WORDS = 40

@@ -13,10 +13,10 @@ from condviz.ui.assets import load_conditions
 from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.compare_handlers import CompareHandlers
 from condviz.ui.components import ModelPicker, markup, model_picker
+from condviz.ui.form_state import FormState
 from condviz.ui.gallery import render_gallery
 from condviz.ui.result_view import UNCONDITIONAL
 from condviz.ui.service import Service, menu_title
-from condviz.ui.state import FormState
 
 _RESULT_SCRIPT = """condviz.result(element, watch, {
   cell: (data) => trigger('cell', data), pick: (data) => trigger('pick', data)});"""

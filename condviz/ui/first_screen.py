@@ -16,11 +16,11 @@ from condviz.data.examples import load_examples
 from condviz.errors import CondvizError, DataError
 from condviz.paths import ASSETS
 from condviz.ui.engine import Engine
+from condviz.ui.form_state import FormState
 from condviz.ui.model_pool import ModelPool
 from condviz.ui.record import pack_attribution
 from condviz.ui.result_view import column_condition, make_shown
 from condviz.ui.service import Service
-from condviz.ui.state import FormState
 
 
 def compute(engine: Engine, form: FormState) -> dict[str, Any]:

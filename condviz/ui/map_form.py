@@ -10,8 +10,8 @@ from condviz.analysis.map_points import MapPoints, from_table, from_texts, guess
 from condviz.analysis.map_result import ProjectionConfig
 from condviz.data.tables import TextTable, read_table
 from condviz.errors import ConfigError, DataError
+from condviz.ui.form_state import split_conditions
 from condviz.ui.map_engine import MapEngine
-from condviz.ui.state import split_conditions
 
 SOURCES = {"scenes": "Example sentences", "texts": "My sentences", "table": "My table"}
 TYPED = "(typed below)"

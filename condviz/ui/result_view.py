@@ -7,11 +7,11 @@ from typing import Any
 
 from condviz.types import Comparison, ModelInfo
 from condviz.ui.exports import to_csv, to_json, to_python
+from condviz.ui.form_state import FormState
 from condviz.ui.html import esc, tag, text
 from condviz.ui.matrix import NO_CONDITION, MatrixView, render_matrix
 from condviz.ui.record import pack_comparison, pack_info, unpack_comparison, unpack_info
 from condviz.ui.service import Progress
-from condviz.ui.state import FormState
 
 UNCONDITIONAL = "unconditional"
 """Method that does not read the condition: nothing to see in its words when another model is there."""

@@ -10,6 +10,7 @@ import gradio as gr
 from condviz.analysis.router import method_routes
 from condviz.errors import CondvizError, DataError
 from condviz.types import DeletionTest, ModelInfo, WordReading
+from condviz.ui.form_state import FormState, split_conditions
 from condviz.ui.guard import explain
 from condviz.ui.html import notice
 from condviz.ui.router_pictures import (
@@ -22,7 +23,6 @@ from condviz.ui.router_pictures import (
 from condviz.ui.router_record import TAB, from_link, pack_reading, unpack_reading
 from condviz.ui.router_service import RouterService
 from condviz.ui.router_view import RouterView
-from condviz.ui.state import FormState, split_conditions
 
 Step = dict[str, Any]
 Record = dict[str, Any]

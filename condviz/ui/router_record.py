@@ -13,8 +13,8 @@ import condviz
 from condviz.analysis.router import to_record
 from condviz.types import TokenWeights, Word, WordReading
 from condviz.ui.exports import describe_revision, finite
+from condviz.ui.form_state import FormState, from_query
 from condviz.ui.record import pack_info, unpack_info
-from condviz.ui.state import FormState, from_query
 
 TAB = "router"
 _PREFIX = "r"

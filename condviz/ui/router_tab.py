@@ -11,10 +11,10 @@ from gradio.components.textbox import InputHTMLAttributes
 from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.compare_tab import CompareView
 from condviz.ui.components import ModelPicker, markup, model_picker
+from condviz.ui.form_state import FormState
 from condviz.ui.html import notice
 from condviz.ui.router_handlers import RouterHandlers
 from condviz.ui.router_service import RouterService
-from condviz.ui.state import FormState
 
 _SCRIPT = "condviz.router(element, watch, (data) => trigger('look', data));"
 _EMPTY = notice("Ready", "Press Show words to read the sentences under each condition.", tone="info")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.first_screen import compute
-from condviz.ui.state import FormState
+from condviz.ui.form_state import FormState
 from tests.ui import fakes
 from tests.ui.errors_fakes import make_errors_engine
 from tests.ui.links_fakes import make_links_engine

@@ -15,7 +15,7 @@ from condviz.paths import CHECKPOINTS
 from condviz.ui.app import Settings, build_app, launch_options
 from condviz.ui.engine import Engine
 from condviz.ui.first_screen import compute
-from condviz.ui.state import FormState
+from condviz.ui.form_state import FormState
 from tests.tiny import tiny_folder
 
 SHIPPED = "shipped"

@@ -25,7 +25,7 @@ from condviz.ui.errors_state import PAGE, ErrorsState, from_query
 from condviz.ui.errors_view import render_conditions, render_figures, render_finder
 from condviz.ui.model_pool import ModelPool
 from condviz.ui.service import Service
-from condviz.ui.state import from_query as compare_query
+from condviz.ui.form_state import from_query as compare_query
 from tests.analysis.errors.toy import toy_study
 from tests.ui import fakes
 from tests.ui.errors_fakes import make_errors_engine

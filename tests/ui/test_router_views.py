@@ -19,7 +19,7 @@ from condviz.ui.router_record import from_link, pack_reading, to_json, to_link, 
 from condviz.ui.router_service import RouterService
 from condviz.ui.router_view import MAX_CHIPS, RouterView
 from condviz.ui.service import Service
-from condviz.ui.state import FormState
+from condviz.ui.form_state import FormState
 from condviz.ui.strips import MIN_LIMIT, Scale, fit_scale
 from tests.ui import fakes, router_fakes
 from tests.ui.test_html import read

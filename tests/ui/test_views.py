@@ -20,7 +20,7 @@ from condviz.ui.matrix import MatrixView, render_matrix
 from condviz.ui.record import pack_attribution, pack_comparison, stack, unpack_attribution, unpack_comparison
 from condviz.ui.result_view import make_shown, render_shown
 from condviz.ui.service import Progress
-from condviz.ui.state import FormState
+from condviz.ui.form_state import FormState
 from tests.ui import fakes
 from tests.ui.test_html import read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.ui.state import FormState, from_query, split_conditions
+from condviz.ui.form_state import FormState, from_query, split_conditions
 
 PRINTABLE = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60)
 CONDITION = PRINTABLE.map(lambda text: " ".join(text.split())).filter(bool)

@@ -1,0 +1,77 @@
+"""Which shipped model to use for what, read from the stored benchmark; loads no model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+import numpy as np
+
+from condviz.paths import ASSETS
+from condviz.types import ModelInfo
+
+OVERALL = ("test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
+"""Parts of the benchmark whose mean decides which model is best."""
+
+
+@cache
+def pair_accuracies() -> dict[str, dict[str, float]]:
+    """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
+    path = ASSETS / "benchmark.json"
+    try:
+        models = json.loads(path.read_text(encoding="utf-8"))["models"]
+        return {
+            name: {part: scores["pair_accuracy"]["value"] for part, scores in model["parts"].items()}
+            for name, model in models.items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def mean_accuracy(parts: Mapping[str, float]) -> float:
+    """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
+    values = [parts.get(part) for part in OVERALL]
+    return float("nan") if None in values else float(np.mean(values))
+
+
+def best_encoder(infos: Iterable[ModelInfo]) -> str:
+    """Return the name of the trained encoder with the highest mean accuracy; "" where none is measured.
+
+    A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
+    """
+    found = pair_accuracies()
+    candidates = {info.name: mean_accuracy(found.get(info.name, {})) for info in infos if _is_encoder(info)}
+    measured = {name: score for name, score in candidates.items() if score == score}
+    return max(measured, key=measured.__getitem__, default="")
+
+
+def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
+    """Return what each model is good for, in a few words; models without a distinction are left out.
+
+    Args:
+        infos: Models to tell apart.
+    """
+    infos = [info for info in infos if info.trained]
+    found = pair_accuracies()
+    texts: dict[str, list[str]] = {}
+
+    def crown(part: str, text: str) -> None:
+        scored = {info.name: found.get(info.name, {}).get(part) for info in infos}
+        measured = {name: value for name, value in scored.items() if value is not None}
+        if measured:
+            texts.setdefault(max(measured, key=measured.__getitem__), []).append(text)
+
+    if best := best_encoder(infos):
+        texts[best] = ["best encoder overall"]
+    crown("unseen_aspects", "best on unseen conditions")
+    crown("cebab", "best on reviews")
+    tri = [info for info in infos if info.kind == "tri" and info.name in found]
+    if tri:
+        fastest = max(tri, key=lambda info: mean_accuracy(found[info.name]))
+        texts.setdefault(fastest.name, []).append("one pass for any number of conditions")
+    return {name: ", ".join(found_for) for name, found_for in texts.items()}
+
+
+def _is_encoder(info: ModelInfo) -> bool:
+    return info.trained and info.kind != "cross" and not info.graph

@@ -1,0 +1,135 @@
+"""A comparison as a sentence and a picture: bars for one model, a table for several."""
+
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from condviz.plots.html import render
+from condviz.types import Attribution, Comparison
+
+LITTLE = 10.0
+"""Difference of two percentiles below which a condition is said to change little."""
+CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
+"""End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
+Fixed, so that two screenshots can be compared."""
+_DEGREES = (
+    (90.0, "very alike"),
+    (67.0, "alike"),
+    (33.0, "neither alike nor unlike"),
+    (10.0, "unlike"),
+    (0.0, "far apart"),
+)
+
+
+def to_html(result: Comparison | Attribution) -> str:
+    """Render what a notebook shows."""
+    if isinstance(result, Attribution):
+        return attribution(result, "", "")
+    return headline(result) + (bars(result) if len(result.models) == 1 else matrix(result))
+
+
+def degree(percentile: float) -> str:
+    """Return in words how alike a pair is that scores higher than `percentile` % of the reference pairs."""
+    return next(word for floor, word in _DEGREES if percentile >= floor)
+
+
+def headline(comparison: Comparison) -> Markup:
+    """Render the one sentence that the first model's scores support; unfamiliar conditions take no part."""
+    places = comparison.percentiles[0]
+    known = [column for column in range(len(places)) if not comparison.unfamiliar[column]]
+    values: dict = {
+        "comparison": comparison,
+        "unfamiliar": [c for c, odd in zip(comparison.conditions, comparison.unfamiliar, strict=True) if odd],
+    }
+    if known:
+        high, low = max(known, key=places.__getitem__), min(known, key=places.__getitem__)
+        values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
+        values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
+        values |= {"spread": float(places[high] - places[low]), "place": round(float(places[high]))}
+    count = len(comparison.models)
+    if count > 1 and len(known) > 1:
+        others = comparison.percentiles[1:]
+        values["agree"] = int((others[:, high] > others[:, low]).sum())
+    return render("similarity/headline.html", known=len(known), little=LITTLE, others=count - 1, **values)
+
+
+def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> Markup:
+    """Render one bar per condition for the first model: how many reference pairs the model finds less alike.
+
+    Args:
+        comparison: One model, or the first of several.
+        before: Percentile that a condition had before a sentence was edited; drawn as a pale bar.
+    """
+    rows = []
+    for column, condition in enumerate(comparison.conditions):
+        words = comparison.words[column] if comparison.words else None
+        score = float(comparison.scores[0, column])
+        rows.append(
+            {
+                "condition": condition,
+                "score": score,
+                "change": score - float(comparison.unconditional[0]),
+                "place": float(comparison.percentiles[0, column]),
+                "before": (before or {}).get(condition),
+                "unfamiliar": bool(comparison.unfamiliar[column]),
+                "words": words.strongest() if words else [],
+                "searched": words is not None,
+            }
+        )
+    order = np.argsort([-row["place"] for row in rows], kind="stable")
+    for rank, index in enumerate(order):
+        rows[index]["rank"] = rank
+    return render(
+        "similarity/bars.html", rows=rows, model=comparison.models[0], mark=float(comparison.unconditional_percentiles[0]),
+        base=float(comparison.unconditional[0]), notes=comparison.notes,
+    )  # fmt: skip
+
+
+def matrix(comparison: Comparison) -> Markup:
+    """Render models x conditions as a table; the colour shows the change against no condition."""
+    rows = []
+    for row, info in enumerate(comparison.models):
+        base, limit = float(comparison.unconditional[row]), CHANGE_LIMIT[info.kind]
+        cells = [
+            {
+                "score": float(score),
+                "change": float(score) - base,
+                "tint": tint(float(score) - base, limit),
+                "place": float(place),
+            }
+            for score, place in zip(comparison.scores[row], comparison.percentiles[row], strict=True)
+        ]
+        rows.append({"info": info, "base": base, "cells": cells})
+    return render("similarity/matrix.html", comparison=comparison, rows=rows, limits=CHANGE_LIMIT)
+
+
+def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:
+    """Render both sentences, each word tinted by its effect on the score, on one symmetric scale.
+
+    Args:
+        result: Effects of leaving out each word.
+        sentence1, sentence2: The texts that the words stand in, for what lies between the words.
+    """
+    effects = np.concatenate([result.effects1, result.effects2])
+    limit = max(0.01, float(np.abs(effects[np.isfinite(effects)]).max(initial=0.0)))
+    texts = []
+    for text, words, found in (
+        (sentence1, result.words1, result.effects1),
+        (sentence2, result.words2, result.effects2),
+    ):
+        parts, end = [], 0
+        for word, effect in zip(words, found.tolist(), strict=True):
+            parts.append({"gap": text[end : word.start] if text else " ", "word": word.text, "effect": effect})
+            parts[-1]["tint"] = tint(effect, limit)
+            end = word.end
+        texts.append({"parts": parts, "rest": text[end:]})
+    return render("similarity/attribution.html", result=result, texts=texts, limit=limit)
+
+
+def tint(value: float, limit: float) -> dict[str, str]:
+    """Return sign and strength of a diverging colour: "pos", "neg", "zero" or "none", and a share in [0, 1]."""
+    if not np.isfinite(value):
+        return {"sign": "none", "share": "0"}
+    share = min(1.0, abs(value) / limit)
+    return {"sign": "zero" if share < 0.005 else "pos" if value > 0 else "neg", "share": f"{share:.3f}"}

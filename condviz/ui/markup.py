@@ -1,0 +1,109 @@
+"""Markup of the page: Jinja2 templates with autoescape, and the gr.HTML components that show them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import gradio as gr
+from jinja2 import Environment
+from markupsafe import Markup
+
+from condviz.paths import ASSETS
+from condviz.plots.html import TEMPLATES as PICTURES
+from condviz.plots.html import make_environment
+from condviz.ui.glossary import TERMS
+
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("page", "compare", "condviz", "router", "errors", "figure", "plotly_panel", "map", "train", "links")
+"""Under assets/js, in the order in which they run: the first makes the object that the others add to."""
+
+
+@cache
+def _environment() -> Environment:
+    environment = make_environment(TEMPLATES, PICTURES)
+    environment.globals |= {"term": term}
+    return environment
+
+
+def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template takes
+    """Render a template of `condviz/ui/templates` or `condviz/plots/templates`; whatever is put in gets escaped.
+
+    Templates can call `term(key, text)` for a word that opens its entry in the glossary.
+    """
+    return Markup(_environment().get_template(template).render(**values))
+
+
+def term(key: str, text: str = "") -> Markup:
+    """Render a term that opens its explanation.
+
+    Args:
+        key: A key of `TERMS`.
+        text: As it stands in the sentence; by default the term itself.
+
+    Raises:
+        KeyError: If the glossary does not have the term.
+    """
+    shown = text or TERMS[key].title
+    return Markup('<button type="button" class="cv-term" popovertarget="cv-term-{}">{}</button>').format(key, shown)
+
+
+def html(value: str = "", *, elem_id: str, script: str = "", **options: Any) -> gr.HTML:  # noqa: ANN401 - as gr.HTML
+    """Lay out a component that shows rendered markup under the styles of this package alone.
+
+    Args:
+        value: Markup from `render`.
+        elem_id: Its id in the page.
+        script: JavaScript to run once it is in the page; `trigger("name", data)` in it fires an event of the component.
+        options: As gr.HTML.
+    """
+    head = page_scripts() if script else None
+    return gr.HTML(
+        str(value), elem_id=elem_id, js_on_load=script or None, head=head, apply_default_css=False, **options
+    )
+
+
+def notice(
+    title: str, message: str, *, tone: Literal["error", "info", "busy"] = "error", hint: str = "", share: float = 0.0
+) -> Markup:
+    """Render a message that screen readers announce.
+
+    Args:
+        title: What happened, in a few words; may be empty.
+        message: What is wrong and what to do.
+        tone: An error is announced at once; a busy message shows a moving line.
+        hint: A second line, smaller.
+        share: Of busy work that is done, in [0, 1]; 0 where unknown.
+    """
+    return render("notice.html", title=title, message=message, tone=tone, hint=hint, share=share)
+
+
+def busy(message: str, done: int = 0, total: int = 0) -> Markup:
+    """Render the progress of work that goes on."""
+    share = done / total if total else 0.0
+    shown = f"{message} {100 * share:.0f} %" if total else message
+    return notice("", shown, tone="busy", share=share)
+
+
+def static_url(path: str) -> str:
+    """Return the address of an asset relative to the page, so that it holds behind any proxy prefix."""
+    file = ASSETS / path
+    return f"gradio_api/file={file.as_posix()}?v={int(file.stat().st_mtime)}"
+
+
+def page_scripts() -> str:
+    """Return the script tags for the `head` of a component whose own script needs them.
+
+    gradio waits for the head of a component before it runs its script; it does not wait for the head of the page.
+    """
+    return "".join(f'<script src="{static_url(f"js/{name}.js")}"></script>' for name in SCRIPTS)
+
+
+def read_asset(name: str) -> Any:  # noqa: ANN401 - any JSON
+    """Read a JSON file of the assets; None where it is absent or damaged, so that the page starts all the same."""
+    try:
+        return json.loads((ASSETS / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None

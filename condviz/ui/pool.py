@@ -1,0 +1,326 @@
+"""Models of the running page, and work with them: loaded once, run in a thread, with progress and a stop.
+
+A handler starts work and yields while it goes on; whoever leaves the page or presses Stop leaves the loop, and the work
+ends at its next report of progress:
+
+    work = page.pool.run(compare, names, sentence1, sentence2, conditions)
+    for done, total in work.steps():
+        yield {notice: busy(done, total)}
+    comparison = work.result()
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+from condviz.errors import CondvizError, DataError, UnknownModelError
+from condviz.evaluation.leaders import best_encoder, strengths
+from condviz.types import ModelInfo
+
+logger = logging.getLogger(__name__)
+Outcome = TypeVar("Outcome")
+Phase = Literal["waiting", "loading", "ready", "failed"]
+TICK_SECONDS = 0.25
+"""How long a handler waits in one go. A handler can be cancelled only where it yields, so it yields after each wait."""
+
+
+class Stopped(Exception):
+    """Raised inside work that nobody waits for any more."""
+
+
+@dataclass(frozen=True)
+class LoadState:
+    """How far one model has been loaded.
+
+    Attributes:
+        phase: "waiting", "loading", "ready" or "failed".
+        reason: Why it failed; empty otherwise.
+        seconds: Time that loading took; 0 before.
+        megabytes: Growth of the resident memory while it loaded, in 10^6 bytes. Models that share the encoder with an
+            earlier one show only what they add; other threads may blur it.
+    """
+
+    phase: Phase = "waiting"
+    reason: str = ""
+    seconds: float = 0.0
+    megabytes: float = 0.0
+
+
+class Work(Generic[Outcome]):
+    """One piece of work in a thread of its own."""
+
+    def __init__(self, function: Callable[[Callable[[int, int], None]], Outcome]) -> None:
+        """Start the work.
+
+        Args:
+            function: Takes a callback (done, total), to be called now and then.
+        """
+        self._function = function
+        self._now = (0, 0)
+        self._stop = threading.Event()
+        self._outcome: Outcome | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="condviz-work", daemon=True)
+        self._thread.start()
+
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """Yield (done, total) until the work has ended; (0, 0) while nothing is known."""
+        try:
+            while self._thread.is_alive():
+                self._thread.join(TICK_SECONDS)
+                if self._thread.is_alive():
+                    yield self._now
+        finally:
+            self._stop.set()
+
+    def result(self) -> Outcome:
+        """Wait for the end and return what the work returned, or raise what it raised."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._outcome
+
+    def _run(self) -> None:
+        try:
+            self._outcome = self._function(self._progress)
+        except BaseException as error:  # whatever it is belongs to the handler
+            self._error = error
+
+    def _progress(self, done: int, total: int) -> None:
+        if self._stop.is_set():
+            raise Stopped
+        self._now = (done, total)
+
+
+class ModelPool:
+    """Load models by name, at most once each; a model that fails leaves the others alive."""
+
+    def __init__(self, names: Sequence[str] | None = None, load: Callable[[str], Any] | None = None) -> None:
+        """Prepare the pool; loads nothing.
+
+        Args:
+            names: Models that may be asked for, in the order of the page; None for all models of sentences.
+            load: Returns a model for a name; None for `condviz.load`.
+        """
+        from condviz.models import registry
+
+        self._registry = registry
+        self._load = load or registry.load
+        self.names = tuple(registry.list_models() if names is None else names)
+        self._infos: dict[str, ModelInfo] = {}
+        self._models: dict[str, Any] = {}
+        self._states = {name: LoadState() for name in self.names}
+        self._locks = {name: threading.Lock() for name in self.names}
+        # Loading one model at a time keeps the memory peak low, and the second finds the shared encoder.
+        self._loading = threading.Lock()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._call = on_gpu(self._call_here)
+
+    # ---- what there is -----------------------------------------------------------------------------------------------
+    def info(self, name: str) -> ModelInfo:
+        """Describe a model; includes the revision of the weights once it is loaded.
+
+        Raises:
+            UnknownModelError: If the pool does not have the name.
+            CheckpointError: If its folder is damaged.
+        """
+        self._check(name)
+        model = self._models.get(name)
+        if model is not None:
+            return model.info
+        if name not in self._infos:
+            self._infos[name] = self._registry.describe(name)
+        return self._infos[name]
+
+    def infos(self) -> list[ModelInfo]:
+        """Describe every model that can be described; a damaged one shows in `states` as failed."""
+        found = []
+        for name in self.names:
+            try:
+                found.append(self.info(name))
+            except CondvizError as error:
+                self._states[name] = LoadState("failed", reason=str(error))
+        return found
+
+    @cached_property
+    def default(self) -> str:
+        """Name of the model that every tab starts with: the best trained encoder by the stored benchmark."""
+        infos = self.infos()
+        usable = [info.name for info in infos if info.trained] or [info.name for info in infos]
+        return best_encoder(infos) or next(iter(usable), "")
+
+    def choices(self, suits: Callable[[ModelInfo], bool] = lambda info: True) -> list[tuple[str, str]]:
+        """Return (title with what the model is good for, name) for a menu; the default first, untrained ones last.
+
+        Args:
+            suits: Whether a view can use the model.
+        """
+        infos = [info for info in self.infos() if suits(info)]
+        good = strengths(infos)
+        infos.sort(key=lambda info: (not info.trained, info.name != self.default))
+        return [(self._title(info, good.get(info.name, "")), info.name) for info in infos]
+
+    @staticmethod
+    def _title(info: ModelInfo, good: str) -> str:
+        note = good if info.trained else "not trained"
+        return f"{info.title} ({note})" if note else info.title
+
+    # ---- loading -----------------------------------------------------------------------------------------------------
+    def state(self, name: str) -> LoadState:
+        """Return how far one model has been loaded.
+
+        Raises:
+            UnknownModelError: If the pool does not have the name.
+        """
+        self._check(name)
+        return self._states[name]
+
+    def states(self) -> dict[str, LoadState]:
+        """Return the state of every model, in the order of the page."""
+        return dict(self._states)
+
+    @property
+    def settled(self) -> bool:
+        """True once no model is waiting or loading."""
+        return all(state.phase in ("ready", "failed") for state in self.states().values())
+
+    def loaded(self, name: str) -> Any | None:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
+        """Return the model if it is ready, else None; never loads."""
+        return self._models.get(name)
+
+    def get(self, name: str) -> Any:  # noqa: ANN401
+        """Return a model, loading it if needed. A model that failed before is tried again.
+
+        Raises:
+            UnknownModelError: If the pool does not have the name.
+            CondvizError: If the model cannot be loaded; the reason also stands in its state.
+        """
+        self._check(name)
+        with self._locks[name]:
+            if name not in self._models:
+                with self._loading:
+                    self._models[name] = self._load_one(name)
+            return self._models[name]
+
+    def add(self, name: str) -> None:
+        """Add a model that was trained since the start; it is the last in the order of the page."""
+        with self._starting:
+            if name not in self._states:
+                self._locks[name] = threading.Lock()
+                self._states[name] = LoadState()
+                self.names = (*self.names, name)
+
+    def remove(self, name: str) -> None:
+        """Forget a model whose checkpoint has been deleted; unknown names are ignored."""
+        with self._starting:
+            self.names = tuple(known for known in self.names if known != name)
+            for table in (self._states, self._models, self._infos, self._locks):
+                table.pop(name, None)
+
+    def preload(self, names: Sequence[str] = ()) -> threading.Thread:
+        """Load all models in a background thread; starts at most one thread.
+
+        Args:
+            names: These first, in this order. Unknown names are skipped.
+        """
+        with self._starting:
+            if self._thread is None:
+                first = [name for name in (*names, self.default) if name in self._states]
+                order = list(dict.fromkeys([*first, *self.names]))
+                self._thread = threading.Thread(
+                    target=self._preload, args=(order,), name="condviz-preload", daemon=True
+                )
+                self._thread.start()
+            return self._thread
+
+    def _preload(self, order: Sequence[str]) -> None:
+        for name in order:
+            try:
+                self.get(name)
+            except CondvizError as error:
+                logger.warning("Model %s is not available: %s", name, error)
+
+    def _load_one(self, name: str) -> Any:  # noqa: ANN401
+        self._states[name] = LoadState("loading")
+        before, start = resident_bytes(), time.perf_counter()
+        try:
+            model = self._load(name)
+        except CondvizError as error:
+            self._states[name] = LoadState("failed", reason=str(error), seconds=time.perf_counter() - start)
+            raise
+        except Exception as error:
+            logger.exception("Loading %s failed", name)
+            self._states[name] = LoadState("failed", reason=f"{type(error).__name__}, see the log of the server")
+            raise CondvizError(f"The model {name!r} could not be loaded ({type(error).__name__}).") from error
+        growth = max(0, resident_bytes() - before) / 1e6
+        self._states[name] = LoadState("ready", seconds=time.perf_counter() - start, megabytes=growth)
+        return model
+
+    def _check(self, name: object) -> None:
+        if not isinstance(name, str) or name not in self._states:
+            raise UnknownModelError(f"No model is called {str(name)[:80]!r}. Available: {', '.join(self.names)}.")
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+    def run(self, function: Callable[..., Outcome], models: str | Sequence[str], *args: Any, **kwargs: Any) -> Work:  # noqa: ANN401
+        """Start a public function on models of the pool.
+
+        Args:
+            function: Takes the model, or the list of models, then `args` and `kwargs`; a parameter `progress` gets the
+                callback of the work.
+            models: A name, or a list of names, of models that the pool has.
+            args: Further arguments.
+            kwargs: Further arguments.
+
+        Raises:
+            UnknownModelError: If a name is not in the pool; nothing else (no path, no hub id) is ever loaded.
+            DataError: If the list is empty.
+        """
+        names = [models] if isinstance(models, str) else list(dict.fromkeys(models))
+        if not names:
+            raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self.names)}.")
+        for name in names:
+            self._check(name)
+        wants = "progress" in inspect.signature(function).parameters and self._call == self._call_here
+        chosen = models if isinstance(models, str) else names
+
+        def work(progress: Callable[[int, int], None]) -> Outcome:
+            return self._call(function, chosen, args, kwargs | ({"progress": progress} if wants else {}))
+
+        return Work(work)
+
+    def _call_here(self, function: Callable, models: str | list[str], args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
+        # Names come in, not models: a ZeroGPU worker is forked and must not get the models through a pipe.
+        found = self.get(models) if isinstance(models, str) else [self.get(name) for name in models]
+        return function(found, *args, **kwargs)
+
+
+def on_gpu(function: Callable) -> Callable:
+    """Mark a function that needs the GPU of a ZeroGPU Space; returns it unchanged anywhere else.
+
+    Takes effect only where SPACE_ID is set and the `spaces` package is installed.
+    """
+    if os.environ.get("SPACE_ID") and find_spec("spaces"):
+        import spaces
+
+        return spaces.GPU(function)
+    return function
+
+
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes, 0 on systems without /proc."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
