@@ -6,6 +6,7 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,9 +126,34 @@ class Comparison(Result):
             "scores": finite(self.scores),
             "unconditional": finite(self.unconditional),
             "percentiles": finite(self.percentiles),
+            "unconditional_percentiles": finite(self.unconditional_percentiles),
             "unfamiliar": self.unfamiliar.tolist(),
             "notes": list(self.notes),
+            "words": [attribution.to_dict() for attribution in self.words],
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], models: Sequence[ModelInfo]) -> Comparison:
+        """Read what `to_dict` returned.
+
+        Args:
+            content: The dictionary.
+            models: Descriptions of its models.
+        """
+        arrays = {
+            name: np.array(content[name], dtype=np.float32)
+            for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles")
+        }
+        return cls(
+            sentence1=content["sentence1"],
+            sentence2=content["sentence2"],
+            conditions=tuple(content["conditions"]),
+            models=tuple(models),
+            unfamiliar=np.array(content["unfamiliar"], dtype=bool),
+            notes=tuple(content["notes"]),
+            words=tuple(Attribution.from_dict(item) for item in content["words"]),
+            **arrays,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per model and condition, first the one without a condition (None)."""
@@ -247,8 +273,18 @@ class Attribution(Result):
         ]
         return pd.DataFrame(rows, columns=["sentence", "word", "start", "end", "effect"])
 
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Attribution:
+        """Read what `to_dict` returned."""
+        texts = {}
+        for number in (1, 2):
+            rows = content[f"words{number}"]
+            texts[f"words{number}"] = tuple(Word(row["text"], row["start"], row["end"]) for row in rows)
+            texts[f"effects{number}"] = np.array([row["effect"] for row in rows], dtype=np.float32)
+        return cls(content["model"], content["condition"], content["score"], **texts)
+
     def strongest(self, count: int = 3) -> list[str]:
-        """Return the words, in lower case, that raise the score most, strongest first; none with a negligible effect."""
+        """Return the words, in lower case, that raise the score most, strongest first; leave out negligible effects."""
         effects = [*zip(self.words1, self.effects1, strict=True), *zip(self.words2, self.effects2, strict=True)]
         largest = max((float(effect) for _, effect in effects), default=0.0)
         ordered = sorted(effects, key=lambda item: -item[1])

@@ -23,6 +23,7 @@ class Example:
         sentence1, sentence2, conditions: What fills the form.
         expected: Per condition, how alike the sentences are.
         note: What to look at.
+        fails: No shipped model gets it right; shown as such.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Example:
     conditions: tuple[str, ...]
     expected: tuple[Level, ...]
     note: str = ""
+    fails: bool = False
 
 
 def load_examples() -> list[Example]:

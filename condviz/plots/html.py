@@ -14,7 +14,7 @@ from condviz.paths import ASSETS
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 TEMPLATES = Path(__file__).parent / "templates"
-STYLES = ("tokens.css", "figures.css")
+STYLES = ("tokens.css", "pictures.css")
 """The stylesheets of pictures, under assets/css: colours and sizes, then the pictures themselves."""
 
 

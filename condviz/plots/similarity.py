@@ -81,9 +81,12 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
     for rank, index in enumerate(order):
         rows[index]["rank"] = rank
     return render(
-        "similarity/bars.html", rows=rows, model=comparison.models[0], mark=float(comparison.unconditional_percentiles[0]),
-        base=float(comparison.unconditional[0]), notes=comparison.notes,
-    )  # fmt: skip
+        "similarity/bars.html",
+        rows=rows,
+        mark=float(comparison.unconditional_percentiles[0]),
+        base=float(comparison.unconditional[0]),
+        notes=comparison.notes,
+    )
 
 
 def matrix(comparison: Comparison) -> Markup:

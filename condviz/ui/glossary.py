@@ -76,8 +76,8 @@ TERMS = {
     ),
     "impurity": Term(
         "Impurity",
-        "How mixed the groups in clusters of vectors are, as entropy: 0 means each cluster holds one group. The Hyper-CL "
-        "paper measures it before and after W_c.",
+        "How mixed the groups in clusters of vectors are, as entropy: 0 means each cluster holds one group. The "
+        "Hyper-CL paper measures it before and after W_c.",
     ),
     "umap": Term(
         "UMAP",
@@ -95,12 +95,12 @@ TERMS = {
     ),
     "interval": Term(
         "95 % interval",
-        "The range in which the figure would fall in 95 of 100 samples of the same size. Figures whose intervals overlap "
-        "widely may not differ.",
+        "The range in which the figure would fall in 95 of 100 samples of the same size. Figures whose intervals "
+        "overlap widely may not differ.",
     ),
     "attribution": Term(
         "Effect of a word",
-        "How much the score drops when the word is left out. Leaving out a word can break the grammar, so small effects "
-        "mean little.",
+        "How much the score drops when the word is left out. Leaving out a word can break the grammar, so small "
+        "effects mean little.",
     ),
 }

@@ -158,3 +158,8 @@ def shade(value: float, limit: float) -> dict[str, object]:
 def ordinal(value: float) -> str:
     """Give the short form of a percentile, "P87"; a missing one as an en dash."""
     return f"P{round(value)}" if math.isfinite(value) else "\N{EN DASH}"
+
+
+def is_cross(info: ModelInfo) -> bool:
+    """Return whether a model's scores are on a scale of their own, not on that of the cosine."""
+    return info.kind == "cross" or not all(-1 <= end <= 1 for end in info.score_range)

@@ -17,7 +17,7 @@ from condviz.ui.engine import Engine
 from condviz.ui.links_answer import Record
 from condviz.ui.links_service import LinksService
 from condviz.ui.links_state import LinksState
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 
 

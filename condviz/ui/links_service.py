@@ -18,7 +18,7 @@ from condviz.ui.links_answer import Record, build_answer
 from condviz.ui.links_engine import EVERYDAY, TITLES, LinksEngine
 from condviz.ui.links_examples import Example, find_examples
 from condviz.ui.links_state import COUNTS, MAX_VALUE, LinksState
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service, on_gpu
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from condviz.types import ModelInfo
 from condviz.ui.components import markup
 from condviz.ui.guard import guarded
 from condviz.ui.html import badge, esc, kind_badge, model_badges, number, tag, text
-from condviz.ui.model_pool import LoadState
+from condviz.ui.pool import LoadState
 from condviz.ui.scores_view import EXPLANATION, column_titles, load_board, render_cells, render_detail, render_problem
 from condviz.ui.service import Service
 

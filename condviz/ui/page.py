@@ -20,8 +20,8 @@ from condviz.ui.state import read_link
 TOUR = (
     {
         "title": "One pair, several questions",
-        "text": "Type two sentences and some conditions. Each bar shows how alike the sentences are in that one respect; "
-        "the thin mark shows how alike they are when nothing is asked.",
+        "text": "Type two sentences and some conditions. Each bar shows how alike the sentences are in that one "
+        "respect; the thin mark shows how alike they are when nothing is asked.",
     },
     {
         "title": "Why?",
@@ -48,12 +48,12 @@ class Tab:
     Attributes:
         id: Its name in links, `?t=id`.
         label: On the page.
-        build: Lays it out and connects it; called inside its gr.Tab.
+        build: Lays it out and connects it; called inside its gr.Tab. May return what other tabs use.
     """
 
     id: str
     label: str
-    build: Callable[[Page], None]
+    build: Callable[[Page], Any]
 
 
 @dataclass
@@ -66,6 +66,8 @@ class Page:
         address: Fires `navigate` with {"query": ...} when the visitor goes back or forward.
         pool: The models.
         models_changed: State that changes when a model was trained or deleted; menus listen to it.
+        tab: The tab that is being built; `tab.select` fires when it is opened.
+        built: What `build` of each finished tab returned, by id.
         warm_up: Work to do once all models are loaded, one after the other; must not raise.
     """
 
@@ -74,6 +76,8 @@ class Page:
     address: gr.HTML
     pool: ModelPool
     models_changed: gr.State
+    tab: gr.Tab | None = None
+    built: dict[str, Any] = field(default_factory=dict)
     warm_up: list[Callable[[], None]] = field(default_factory=list)
 
     def on_link(
@@ -143,10 +147,11 @@ def section(title: str, *, elem_id: str) -> gr.Accordion:
     return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes="cv-section")
 
 
-def build_frame(tabs: Sequence[Tab], pool: ModelPool) -> Page:
+def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page:
     """Lay out header, tabs, the state of the models and footer; call inside gr.Blocks.
 
     Args:
+        blocks: The page.
         tabs: In the order of the page.
         pool: The models.
     """
@@ -158,14 +163,18 @@ def build_frame(tabs: Sequence[Tab], pool: ModelPool) -> Page:
     )
     wrong = html("", elem_id="cv-page-notice")
     row = gr.Tabs(elem_id="cv-tabs")
-    page = Page(gr.context.Context.root_block, row, address, pool, gr.State(0))
+    page = Page(blocks, row, address, pool, gr.State(0))
     with row:
         for tab in tabs:
-            with gr.Tab(tab.label, id=tab.id):
-                tab.build(page)
-    html(_status(pool), elem_id="cv-status", script="condviz.status(element, watch);")
+            with gr.Tab(tab.label, id=tab.id) as page.tab:
+                page.built[tab.id] = tab.build(page)
+    status = html(_status(pool), elem_id="cv-status", script="condviz.status(element, watch);")
     html(render("footer.html", terms=TERMS, version=condviz.__version__, storage=storage()), elem_id="cv-footer")
     _open_tab(page, [tab.id for tab in tabs], wrong)
+    timer = gr.Timer(0.7)
+    timer.tick(
+        lambda: (_status(pool), gr.Timer(active=not pool.settled)), None, [status, timer], queue=False, **PRIVATE
+    )
     return page
 
 
@@ -198,19 +207,6 @@ def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
 
     for trigger, handle in ((page.blocks.load, opened), (page.address.navigate, moved)):
         connect(trigger, handle, None, [page.tabs], notice=wrong, queue=False)
-
-
-def watch_models(page: Page) -> None:
-    """Refresh the line on loading until all models are ready; call after the tabs are built."""
-    status = next(block for block in page.blocks.blocks.values() if block.elem_id == "cv-status")
-    timer = gr.Timer(0.7)
-    timer.tick(
-        lambda: (_status(page.pool), gr.Timer(active=not page.pool.settled)),
-        None,
-        [status, timer],
-        queue=False,
-        **PRIVATE,
-    )
 
 
 def _status(pool: ModelPool) -> str:

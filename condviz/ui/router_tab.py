@@ -9,7 +9,7 @@ import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
-from condviz.ui.compare_tab import CompareView
+from condviz.ui.compare import CompareTab as CompareView
 from condviz.ui.components import ModelPicker, markup, model_picker
 from condviz.ui.form_state import FormState
 from condviz.ui.html import notice

@@ -12,8 +12,7 @@ from condviz.encoder.words import MERGE_RULE
 from condviz.errors import DataError
 from condviz.types import TokenWeights, WordReading
 from condviz.ui.form_state import FormState
-from condviz.ui.html import badge, esc, join, letter, number, signed, tag, text
-from condviz.ui.matrix import is_cross
+from condviz.ui.html import badge, esc, is_cross, join, letter, number, signed, tag, text
 from condviz.ui.result_view import hand_out
 from condviz.ui.router_record import to_json, to_link, to_python, unpack_reading
 from condviz.ui.strips import Scale, Strip, fit_scale, legend, render_strip

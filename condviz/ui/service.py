@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeVar
 
 from condviz.data.texts import check_conditions, check_sentence
-from condviz.errors import CondvizError, DataError
-from condviz.types import Attribution, Comparison, ModelInfo
+from condviz.errors import DataError
+from condviz.types import Attribution, ModelInfo
 from condviz.ui.engine import Engine
-from condviz.ui.model_pool import ModelPool
-from condviz.ui.record import empty, stack
+from condviz.ui.pool import ModelPool
 
 Function = TypeVar("Function", bound=Callable)
 TELL_SECONDS = 0.4
@@ -59,21 +57,6 @@ class Request:
         return tuple(info.name for info in self.infos)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A comparison on its way.
-
-    Attributes:
-        comparison: The rows that are ready, in the order of the request.
-        pending: Names of the models still to come, with what they wait for.
-        failed: Names of the models that could not be scored, with the reason.
-    """
-
-    comparison: Comparison
-    pending: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-
-
 class Service:
     """Scores through the pool; a model that fails takes nothing else down."""
 
@@ -88,7 +71,6 @@ class Service:
         self.pool = pool
         self._describe = functools.lru_cache(maxsize=256)(engine.describe)
         # Names and texts go in, not models: a ZeroGPU worker is forked and must not get the models through a pipe.
-        self._compare_one = on_gpu(self._compare_one_here)
         self._attribute = on_gpu(self._attribute_here)
         self._rank = on_gpu(self._rank_here)
 
@@ -119,38 +101,6 @@ class Service:
             raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self.pool.names)}.")
         return Request(*texts, checked, tuple(self.info(str(name)) for name in dict.fromkeys(models)))
 
-    def compare_steps(self, request: Request) -> Iterator[Progress]:
-        """Score model by model, those that are ready first; the last step holds everything.
-
-        Args:
-            request: From `check`.
-        """
-        rows: dict[str, Comparison] = {}
-        failed: dict[str, str] = {}
-        order = sorted(request.names, key=lambda name: self.pool.state(name).phase != "ready")
-        told = time.monotonic()
-        for name in order:
-            if self.pool.state(name).phase != "ready" or time.monotonic() - told > TELL_SECONDS:
-                told = time.monotonic()
-                yield self._progress(request, rows, failed=failed)
-            try:
-                rows[name] = self._compare_one(name, request.sentence1, request.sentence2, request.conditions)
-            except CondvizError as error:
-                failed[name] = str(error)
-        yield self._progress(request, rows, failed=failed)
-
-    def compare(self, request: Request) -> Comparison:
-        """Score everything at once.
-
-        Raises:
-            CondvizError: If any model cannot be loaded or scored; names it.
-        """
-        *_, last = self.compare_steps(request)
-        if last.failed:
-            name, reason = next(iter(last.failed.items()))
-            raise CondvizError(f"The model {name!r} gives no score: {reason}")
-        return last.comparison
-
     def attribute(self, name: str, sentence1: str, *, sentence2: str, condition: str | None) -> Attribution:
         """Give the effect of every word on the score of one model.
 
@@ -166,9 +116,6 @@ class Service:
         texts = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
         return self._rank(name, *texts, tuple(conditions))
 
-    def _compare_one_here(self, name: str, sentence1: str, sentence2: str, conditions: Sequence[str]) -> Comparison:
-        return self.engine.compare([self.pool.get(name)], sentence1, sentence2, list(conditions))
-
     def _attribute_here(self, name: str, sentence1: str, sentence2: str, condition: str | None) -> Attribution:
         return self.engine.attribute(self.pool.get(name), sentence1, sentence2, condition)
 
@@ -176,19 +123,3 @@ class Service:
         self, name: str, sentence1: str, sentence2: str, conditions: Sequence[str]
     ) -> list[tuple[str, float, float]]:
         return self.engine.rank(self.pool.get(name), sentence1, sentence2, list(conditions))
-
-    def _progress(self, request: Request, rows: dict[str, Comparison], *, failed: dict[str, str]) -> Progress:
-        ready = [rows[name] for name in request.names if name in rows]
-        frame = empty(request.sentence1, request.sentence2, request.conditions)
-        waits = {
-            "waiting": "waits for loading",
-            "loading": "is loading",
-            "ready": "waits to be scored",
-            "failed": "is tried again",
-        }
-        pending = {
-            name: waits[self.pool.state(name).phase]
-            for name in request.names
-            if name not in rows and name not in failed
-        }
-        return Progress(stack(ready) if ready else frame, pending, dict(failed))

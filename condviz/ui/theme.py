@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import gradio as gr
 
-from condviz.ui.assets import static_url
+from condviz.ui.markup import static_url
 
 PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
 SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
+SHEETS = ("tokens", "condviz", "page", "pictures", "figures", "router", "map", "errors", "links", "train")
+"""Under assets/css; a later sheet may refine an earlier one."""
+DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
 
 _COLOURS = {
@@ -100,14 +105,15 @@ def page_head() -> str:
         f"font-weight:{weights};font-display:swap}}"
         for name, path, weights in faces
     )
-    return (
-        f"<style>{fonts}</style>"
-        f'<link rel="stylesheet" href="{static_url("css/condviz.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/figures.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/router.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/map.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/errors.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/links.css")}">'
-        f'<link rel="stylesheet" href="{static_url("css/train.css")}">'
-        '<meta name="color-scheme" content="light dark">'
-    )
+    sheets = "".join(f'<link rel="stylesheet" href="{static_url(f"css/{name}.css")}">' for name in SHEETS)
+    return f'<style>{fonts}</style>{sheets}<meta name="color-scheme" content="light dark">{_preview()}'
+
+
+def _preview() -> str:
+    """Return what other sites show of a link to this page; the picture needs the address of a Space."""
+    host = os.environ.get("SPACE_HOST", "")
+    tags = {"og:title": "CondViz", "og:type": "website", "og:description": DESCRIPTION}
+    if host:
+        tags["og:image"] = f"https://{host}/{static_url('images/preview.png')}"
+    described = f'<meta name="description" content="{DESCRIPTION}">'
+    return described + "".join(f'<meta property="{name}" content="{content}">' for name, content in tags.items())

@@ -23,7 +23,7 @@ from condviz.ui.links_metrics import Row, render_metrics
 from condviz.ui.links_service import LinksService
 from condviz.ui.links_state import LinksState, from_query
 from condviz.ui.links_view import rank, render_nearest, render_relations, render_result
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 from tests.ui import fakes
 from tests.ui.links_fakes import make_graph, make_links_engine

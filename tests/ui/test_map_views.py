@@ -20,7 +20,7 @@ from condviz.ui.map_measures import render_measures, render_weights
 from condviz.ui.map_scene import choose_model
 from condviz.ui.map_service import FIRST, MapService
 from condviz.ui.map_view import positions, render_head, render_legend, render_neighbors, render_table, rows_csv
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 from tests.ui import fakes
 from tests.ui.map_fakes import make_map, make_map_engine

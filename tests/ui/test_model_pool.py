@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:

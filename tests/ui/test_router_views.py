@@ -12,7 +12,7 @@ import pytest
 from condviz.errors import DataError
 from condviz.types import WordReading
 from condviz.ui.html import notice
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.router_handlers import RouterHandlers
 from condviz.ui.router_pictures import render_deletion, render_heads, render_pictures
 from condviz.ui.router_record import from_link, pack_reading, to_json, to_link, to_python, unpack_reading

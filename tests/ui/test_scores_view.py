@@ -9,7 +9,7 @@ import pytest
 
 from condviz.evaluation.scoreboard import write_board
 from condviz.ui import scores_view
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.models_tab import render_models
 from condviz.ui.service import Service
 from tests.evaluation.boards import make_board, model_scores

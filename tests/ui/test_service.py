@@ -10,7 +10,7 @@ import pytest
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.ui.engine import Engine
 from condviz.ui.guard import explain
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 from tests.ui import fakes
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from condviz.errors import CondvizError, ConfigError, DataError, TrainingError
-from condviz.ui.model_pool import ModelPool
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 from condviz.ui.train_api import _plain
 from condviz.ui.train_handlers import FormHandlers

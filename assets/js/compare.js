@@ -1,0 +1,59 @@
+// The Compare tab: scoring when typing pauses, Enter, moving lines of conditions, order of the bars.
+(() => {
+  "use strict";
+  const FIELDS = "#cv-sentence1 textarea, #cv-sentence2 textarea, #cv-conditions textarea";
+  const PAUSE_MS = 700;
+  let timer = 0;
+  const score = () => {
+    clearTimeout(timer);
+    timer = 0;
+    const button = document.querySelector("#cv-auto");
+    if (button) (button.matches("button") ? button : button.querySelector("button")).click();
+  };
+  const moveLine = (area, step) => {
+    const lines = area.value.split("\n");
+    const row = area.value.slice(0, area.selectionStart).split("\n").length - 1;
+    const target = row + step;
+    if (target < 0 || target >= lines.length) return;
+    [lines[row], lines[target]] = [lines[target], lines[row]];
+    area.value = lines.join("\n");
+    const at = lines.slice(0, target).reduce((sum, line) => sum + line.length + 1, 0) + lines[target].length;
+    area.setSelectionRange(at, at);
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches?.(FIELDS)) return;
+    clearTimeout(timer);
+    timer = setTimeout(score, PAUSE_MS);
+  });
+  document.addEventListener("click", (event) => event.target.closest?.("#cv-run") && clearTimeout(timer), true);
+  document.addEventListener("focusin", (event) => event.target.matches?.(FIELDS) && (event.target.dir = "auto"));
+  document.addEventListener("keydown", (event) => {
+    if (!event.target.matches?.(FIELDS) || event.isComposing) return;
+    const conditions = event.target.closest("#cv-conditions");
+    if (event.key === "Enter" && !event.shiftKey && (!conditions || event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      event.stopPropagation();
+      score();
+    } else if (conditions && event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) {
+      event.preventDefault();
+      moveLine(event.target, event.key === "ArrowUp" ? -1 : 1);
+    }
+  }, true);
+
+  const examples = (element, choose) => {
+    element.addEventListener("click", (event) => {
+      const card = event.target.closest("[data-example]");
+      if (!card) return;
+      choose({ id: card.dataset.example });
+      document.querySelector("#cv-tabs")?.scrollIntoView({ block: "start" });
+    });
+  };
+  const finder = (element, add) => {
+    element.addEventListener("click", (event) => {
+      const row = event.target.closest("[data-add]");
+      if (row) add({ condition: row.dataset.add });
+    });
+  };
+  Object.assign(window.condviz, { examples, finder });
+})();

@@ -1,0 +1,432 @@
+"""The Compare tab: two sentences, some conditions, one bar for each; other models and the words behind it on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.components.textbox import InputHTMLAttributes
+
+from condviz.data.examples import Example, load_examples
+from condviz.errors import DataError
+from condviz.plots import similarity
+from condviz.types import Comparison
+from condviz.ui import export
+from condviz.ui.events import connect, publish
+from condviz.ui.markup import busy, html, read_asset, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.pool import Work
+from condviz.ui.state import Values, first, lines, write_link
+
+MAX_WORD_SCORES = 200
+"""The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
+MAX_TABLE_ROWS = 5_000
+TRIED = 6
+"""Examples offered beside the result; all of them are in a section of their own."""
+_PLAIN = InputHTMLAttributes(spellcheck=False)
+
+
+class CompareTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page, self.pool = page, page.pool
+        self.examples = {example.id: example for example in load_examples()}
+        stored = _stored(page)
+        example = next(iter(self.examples.values()), None)
+        with gr.Row(elem_classes="cv-split"):
+            with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
+                self._form(stored or example)
+            with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
+                self.result = html(
+                    self._picture(stored) if stored else render("compare/empty.html"), elem_id="cv-result"
+                )
+                self.tries = html(
+                    render("compare/tries.html", examples=self._tried()), elem_id="cv-tries",
+                    script="condviz.examples(element, (data) => trigger('example', data));",
+                )  # fmt: skip
+        self.shown = gr.State(stored)
+        self._sections()
+        self._connect()
+
+    # ---- layout ------------------------------------------------------------------------------------------------------
+    def _form(self, start: Comparison | Example | None) -> None:
+        for number in (1, 2):
+            box = gr.Textbox(
+                getattr(start, f"sentence{number}", ""), label=f"Sentence {number}", lines=2, max_lines=6,
+                elem_id=f"cv-sentence{number}", elem_classes="cv-sentence-box", html_attributes=_PLAIN,
+            )  # fmt: skip
+            setattr(self, f"sentence{number}", box)
+        self.conditions = gr.Textbox(
+            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=20,
+            elem_id="cv-conditions", html_attributes=_PLAIN,
+        )  # fmt: skip
+        with gr.Row(elem_classes="cv-actions"):
+            self.model = gr.Dropdown(
+                self.pool.choices(), value=self.pool.default, show_label=False, label="Model", container=False,
+                elem_id="cv-model", scale=3, min_width=150,
+            )  # fmt: skip
+            self.run = gr.Button("Compare", variant="primary", elem_id="cv-run", scale=1, min_width=90)
+            self.stop = gr.Button("Stop", elem_id="cv-stop", visible=False, min_width=60)
+        # The script clicks it when typing pauses; "hidden" keeps it in the page.
+        self.auto = gr.Button("Score after typing", elem_id="cv-auto", visible="hidden")
+        self.notice = html("", elem_id="cv-notice")
+
+    def _sections(self) -> None:
+        with section("Words: why is the score what it is?", elem_id="cv-compare-words") as self.words:
+            self.words_notice = html("", elem_id="cv-words-notice")
+            self.words_view = html("", elem_id="cv-words")
+        with section("Compare models", elem_id="cv-compare-models") as self.models:
+            self.models_notice = html("", elem_id="cv-models-notice")
+            with gr.Row(elem_classes="cv-actions"):
+                self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
+                self.models_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.matrix = html("", elem_id="cv-matrix")
+        with section(
+            "Find conditions: what brings the two together, what sets them apart?", elem_id="cv-compare-finder"
+        ) as self.finder:
+            self.finder_notice = html("", elem_id="cv-finder-notice")
+            self.finder_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.ranking = html(
+                "", elem_id="cv-ranking", script="condviz.finder(element, (data) => trigger('adopt', data));"
+            )
+        with section("Examples, and where it fails", elem_id="cv-compare-examples") as self.gallery:
+            self.cards = html(
+                "", elem_id="cv-cards", script="condviz.examples(element, (data) => trigger('example', data));"
+            )
+        with section("Score a table", elem_id="cv-compare-table"):
+            self._table()
+        with section("Link, JSON, CSV, Python", elem_id="cv-compare-export") as self.exports:
+            self.hand_out = html("", elem_id="cv-export")
+
+    def _table(self) -> None:
+        html(render("compare/table_help.html", rows=MAX_TABLE_ROWS), elem_id="cv-table-help")
+        with gr.Row(elem_classes="cv-actions"):
+            self.file = gr.File(label="CSV or TSV file", file_types=[".csv", ".tsv", ".txt"], height=90)
+            self.score_table = gr.Button("Score the table", min_width=120, scale=0)
+            self.table_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
+        self.table_notice = html("", elem_id="cv-table-notice")
+        self.rows = gr.Dataframe(visible=False, interactive=False, wrap=True, max_height=420, elem_id="cv-table-rows")
+        self.download = gr.DownloadButton("Download with scores (CSV)", visible=False, elem_id="cv-table-download")
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        form = [self.sentence1, self.sentence2, self.conditions, self.model]
+        done = [self.result, self.shown, self.stop, self.words, self.models, self.finder, self.exports]
+        main = {"notice": self.notice, "stop": self.stop, "heavy": True}
+        connect(self.run.click, self.compare, [*form, self.shown], done, **main)
+        connect(
+            [self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **main,
+            trigger_mode="always_last",
+        )  # fmt: skip
+        for component in (self.tries, self.cards):
+            connect(component.example, self.example, [self.model], [*form, *done], **main)
+        connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **main)
+        self.page.on_link("compare", self.open_link, [self.model], [*form, *done], notice=self.notice, stop=self.stop)
+        self.page.on_models(self.model)
+        connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
+        connect(
+            [self.models.expand, self.untrained.input], self.all_models, [self.shown, self.untrained], [self.matrix],
+            notice=self.models_notice, stop=self.models_stop, heavy=True,
+        )  # fmt: skip
+        connect(
+            self.finder.expand, self.find, [self.shown], [self.ranking],
+            notice=self.finder_notice, stop=self.finder_stop, heavy=True,
+        )  # fmt: skip
+        connect(self.gallery.expand, self.show_gallery, None, [self.cards], notice=self.notice)
+        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
+        connect(
+            self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download],
+            notice=self.table_notice, stop=self.table_stop, heavy=True,
+        )  # fmt: skip
+        publish(self.api_compare, "compare")
+        publish(self.api_attribution, "attribution")
+
+    def compare(
+        self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None
+    ) -> Iterator[dict]:
+        """Score the pair, then look for the words that carry each score."""
+        from condviz.analysis.compare import add_words, compare, word_cost
+
+        work = self.pool.run(compare, [model], sentence1, sentence2, lines(conditions))
+        for _ in work.steps():
+            yield self._busy(f"Scoring with {self.pool.info(model).title}", shown)
+        comparison = work.result()
+        before = _before(comparison, shown)
+        cost = word_cost(comparison)
+        yield {
+            self.result: self._picture(comparison, before),
+            self.shown: comparison,
+            **{part: gr.Accordion(open=False) for part in (self.words, self.models, self.finder, self.exports)},
+        }
+        if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).method != "unconditional":
+            work = self.pool.run(add_words, model, comparison)
+            for done, total in work.steps():
+                yield {self.notice: busy("Looking for the words behind each score.", done, total)}
+            comparison = work.result()
+            yield {self.result: self._picture(comparison, before), self.shown: comparison}
+        yield {self.stop: gr.update(visible=False)}
+
+    def example(self, event: gr.EventData, model: str) -> Iterator[dict]:
+        """Fill the form with an example and score it."""
+        example = self.examples.get(str(event.id))
+        if example is None:
+            raise DataError("This example does not exist any more. Reload the page.")
+        yield from self._fill(example.sentence1, example.sentence2, "\n".join(example.conditions), model)
+
+    def adopt(
+        self, event: gr.EventData, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None
+    ) -> Iterator[dict]:
+        """Add a condition of the finder and score."""
+        condition = str(event.condition)
+        if condition in lines(conditions):
+            raise DataError(f"The condition {condition!r} is in the list already.")
+        yield from self._fill(sentence1, sentence2, "\n".join([*lines(conditions), condition]), model, shown)
+
+    def open_link(self, values: Values, model: str) -> Iterator[dict]:
+        """Restore the form from a link and score it."""
+        known = [name for name in values.get("m", []) if name in self.pool.names]
+        conditions = "\n".join(" ".join(text.split()) for text in values.get("c", []))
+        if not (first(values, "s1") or first(values, "s2") or conditions):
+            yield {self.notice: gr.skip()}
+            return
+        # Links of the first edition name several models; the best of them leads.
+        chosen = self.pool.default if self.pool.default in known else next(iter(known), model)
+        yield from self._fill(first(values, "s1"), first(values, "s2"), conditions, chosen)
+
+    def _fill(
+        self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None = None
+    ) -> Iterator[dict]:
+        filled = {self.sentence1: sentence1, self.sentence2: sentence2, self.conditions: conditions, self.model: model}
+        yield {**filled, **self._busy("Scoring", shown)}
+        yield from self.compare(sentence1, sentence2, conditions, model, shown)
+
+    # ---- sections, each computed when it is opened -------------------------------------------------------------------
+    def explain(self, shown: Comparison | None) -> Iterator[dict]:
+        """Show the effect of every word under each condition."""
+        from condviz.analysis.compare import add_words
+
+        comparison = _needed(shown)
+        if not comparison.words:
+            work = self.pool.run(add_words, comparison.models[0].name, comparison)
+            for done, total in work.steps():
+                yield {self.words_notice: busy("Leaving out each word once.", done, total)}
+            comparison = work.result()
+        pictures = [
+            similarity.attribution(item, comparison.sentence1, comparison.sentence2) for item in comparison.words
+        ]
+        yield {self.words_view: render("compare/words.html", pictures=pictures)}
+
+    def all_models(self, shown: Comparison | None, untrained: bool) -> Iterator[dict]:
+        """Score the pair with every model."""
+        from condviz.analysis.compare import compare
+
+        comparison = _needed(shown)
+        names, missing = [], {}
+        for info in self.pool.infos():
+            if info.trained or untrained or info.name == "minilm":
+                state = self.pool.state(info.name)
+                names.append(info.name) if state.phase != "failed" else missing.update({info.title: state.reason})
+        names.sort(key=lambda name: name != comparison.models[0].name)
+        work = self.pool.run(compare, names, comparison.sentence1, comparison.sentence2, comparison.conditions)
+        for done, total in work.steps():
+            yield {
+                self.models_notice: busy(f"Scoring with {len(names)} models.", done, total),
+                self.models_stop: gr.update(visible=True),
+            }
+        table = work.result()
+        yield {
+            self.matrix: render(
+                "compare/models.html", headline=_agreement(table), matrix=similarity.matrix(table), missing=missing
+            ),
+            self.models_stop: gr.update(visible=False),
+        }
+
+    def find(self, shown: Comparison | None) -> Iterator[dict]:
+        """Rank the library of conditions for the pair."""
+        from condviz.analysis.finder import rank_conditions
+
+        comparison = _needed(shown)
+        model = comparison.models[0]
+        work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
+        for done, total in work.steps():
+            yield {
+                self.finder_notice: busy("Trying the library of conditions.", done, total),
+                self.finder_stop: gr.update(visible=True),
+            }
+        ranked = work.result()
+        view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=8, model=model)
+        yield {self.ranking: view, self.finder_stop: gr.update(visible=False)}
+
+    def show_gallery(self) -> dict:
+        """Show all examples."""
+        groups: dict[str, list[Example]] = {"Where it works": [], "Where it fails": []}
+        for example in self.examples.values():
+            groups["Where it fails" if example.fails else "Where it works"].append(example)
+        return {self.cards: render("compare/gallery.html", groups=groups)}
+
+    def show_exports(self, shown: Comparison | None) -> dict:
+        """Offer the comparison as link, JSON, CSV and Python."""
+        comparison = _needed(shown)
+        call = [
+            ("models", comparison.models[0].name),
+            ("sentence1", comparison.sentence1),
+            ("sentence2", comparison.sentence2),
+            ("conditions", list(comparison.conditions)),
+        ]
+        view = export.offer(
+            comparison, link=_link(comparison), python=export.python_call("compare", call), file="comparison.csv"
+        )
+        return {self.hand_out: view}
+
+    def table(self, file: str | None, model: str) -> Iterator[dict]:
+        """Score the rows of an uploaded table."""
+        from condviz.data.tables import read_pairs, write_predictions
+
+        if not file:
+            raise DataError("No file is chosen. Choose a CSV file with the columns sentence1, sentence2 and condition.")
+        table = read_pairs(Path(file))
+        if len(table.pairs) > MAX_TABLE_ROWS:
+            raise DataError(
+                f"The table has {len(table.pairs):,} rows; at most {MAX_TABLE_ROWS:,} are scored here. For more use: "
+                "python -m condviz score - < table.csv"
+            )
+        work: Work = self.pool.run(_score_rows, model, table.pairs)
+        for done, total in work.steps():
+            yield {
+                self.table_notice: busy(f"Scoring {len(table.pairs):,} rows.", done, total),
+                self.table_stop: gr.update(visible=True),
+            }
+        scores = work.result()
+        target = Path(file).with_name("scores.csv")
+        write_predictions(target, table, {model: scores})
+        preview = [
+            [pair.sentence1, pair.sentence2, pair.condition, round(float(score), 3)]
+            for pair, score in zip(table.pairs[:200], scores, strict=False)
+        ]
+        head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
+        yield {
+            self.rows: gr.Dataframe(preview, headers=head, visible=True),
+            self.download: gr.DownloadButton(value=str(target), visible=True),
+            self.table_stop: gr.update(visible=False),
+        }
+
+    # ---- endpoints ---------------------------------------------------------------------------------------------------
+    def api_compare(self, sentence1: str, sentence2: str, conditions: list[str], models: list[str]) -> dict[str, Any]:
+        """Score one pair under every condition with every model.
+
+        Args:
+            sentence1: First sentence.
+            sentence2: Second sentence.
+            conditions: One to twenty conditions.
+            models: Names as /models lists them.
+
+        Returns:
+            {"models", "conditions", "scores", "unconditional", "percentiles", ...}; missing numbers are null.
+        """
+        from condviz.analysis.compare import compare
+
+        return self.pool.run(compare, _list(models), sentence1, sentence2, conditions).result().to_dict()
+
+    def api_attribution(self, sentence1: str, sentence2: str, condition: str, model: str) -> dict[str, Any]:
+        """Return the effect of every word on the score of one model.
+
+        Args:
+            sentence1: First sentence.
+            sentence2: Second sentence.
+            condition: A condition, or "" for the score without one.
+            model: Name as /models lists it.
+        """
+        from condviz.analysis.attribution import leave_one_word_out
+
+        return self.pool.run(leave_one_word_out, str(model), sentence1, sentence2, condition or None).result().to_dict()
+
+    # ---- pictures ----------------------------------------------------------------------------------------------------
+    def _busy(self, message: str, shown: Comparison | None) -> dict:
+        view = render("compare/busy.html", picture=self._picture(shown) if shown else "")
+        return {self.notice: busy(message + "."), self.result: view, self.stop: gr.update(visible=True)}
+
+    def _picture(self, comparison: Comparison, before: dict[str, float] | None = None) -> str:
+        return render(
+            "compare/result.html",
+            headline=similarity.headline(comparison),
+            bars=similarity.bars(comparison, before=before),
+            link=_link(comparison),
+            model=comparison.models[0],
+        )
+
+    def _tried(self) -> list[Example]:
+        works = [example for example in self.examples.values() if not example.fails]
+        fails = [example for example in self.examples.values() if example.fails]
+        return [*works[: TRIED - 1], *fails[:1]]
+
+
+def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa: ANN401 - a loaded model
+    columns = [[getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition")]
+    return model.score(*columns, progress=progress)
+
+
+def _needed(shown: Comparison | None) -> Comparison:
+    if shown is None:
+        raise DataError("Nothing has been compared yet. Press Compare first.")
+    return shown
+
+
+def _list(models: object) -> list[str]:
+    if not isinstance(models, list) or not models or not all(isinstance(name, str) for name in models):
+        raise DataError("models must be a list of at least one model name.")
+    return models
+
+
+def _link(comparison: Comparison) -> str:
+    return write_link(
+        "compare",
+        [
+            ("s1", comparison.sentence1),
+            ("s2", comparison.sentence2),
+            *(("c", condition) for condition in comparison.conditions),
+            ("m", comparison.models[0].name),
+        ],
+    )
+
+
+def _before(comparison: Comparison, shown: Comparison | None) -> dict[str, float]:
+    """Return the percentiles before an edit of one sentence, under the same model and condition."""
+    if shown is None or shown.models[0].name != comparison.models[0].name:
+        return {}
+    if (shown.sentence1 == comparison.sentence1) == (shown.sentence2 == comparison.sentence2):
+        return {}
+    old = dict(zip(shown.conditions, shown.percentiles[0].tolist(), strict=True))
+    new = dict(zip(comparison.conditions, comparison.percentiles[0].tolist(), strict=True))
+    return {condition: place for condition, place in old.items() if abs(place - new.get(condition, place)) >= 1}
+
+
+def _agreement(table: Comparison) -> str:
+    """Return how many trained models agree with the first on which condition is higher."""
+    trained = [row for row, info in enumerate(table.models) if info.trained]
+    if len(table.conditions) < 2 or len(trained) < 2:
+        return ""
+    places = table.percentiles[0]
+    high, low = int(places.argmax()), int(places.argmin())
+    agree = sum(table.percentiles[row, high] > table.percentiles[row, low] for row in trained)
+    return (
+        f"{agree} of {len(trained)} trained models find the two more alike under “{table.conditions[high]}” than under "
+        f"“{table.conditions[low]}”."
+    )
+
+
+def _stored(page: Page) -> Comparison | None:
+    """Return the result that is shown before any model has loaded; None where it belongs to another default model."""
+    content = read_asset("first_screen.json")
+    if not isinstance(content, dict) or content.get("models") != [page.pool.default]:
+        return None
+    comparison = Comparison.from_dict(content, [page.pool.info(page.pool.default)])
+    info = replace(comparison.models[0], revision=content["revisions"][0])
+    return replace(comparison, models=(info,))
+
+
+TAB = Tab("compare", "Compare", CompareTab)

@@ -1,0 +1,62 @@
+"""What the page hands out: a link, JSON, CSV and a Python script that prints the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import condviz
+from condviz.data.texts import plain_cell
+from condviz.types import Result
+from condviz.ui.markup import render
+
+
+def offer(result: Result, *, link: str, python: str, file: str) -> str:
+    """Render the buttons that copy or save a result.
+
+    Args:
+        result: The result.
+        link: Query string that opens it.
+        python: Script that computes it.
+        file: Name of the CSV file.
+    """
+    return render("export.html", link=link, python=python, json=json_text(result), csv=csv_text(result), file=file)
+
+
+def json_text(result: Result) -> str:
+    """Return a result as JSON, with the version that computed it."""
+    return json.dumps({"condviz": condviz.__version__, **result.to_dict()}, ensure_ascii=False, indent=2)
+
+
+def csv_text(result: Result) -> str:
+    """Return the table of a result as CSV; an apostrophe keeps a spreadsheet from running a text as a formula."""
+    frame = result.to_frame()
+    frame = frame.rename(columns=lambda name: plain_cell(str(name)))
+    texts = frame.select_dtypes(exclude="number").columns
+    frame[texts] = frame[texts].map(lambda cell: plain_cell(cell) if isinstance(cell, str) else cell)
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+def python_call(function: str, arguments: Sequence[tuple[str, Any]]) -> str:
+    """Return a script that calls a public function and prints its table.
+
+    Values appear as Python literals in ASCII, so nothing in a text can end the string or change the script.
+
+    Args:
+        function: Name in `condviz`.
+        arguments: (name, value): texts, numbers, lists of these.
+    """
+    lines = [f"    {name}={value!a}," for name, value in arguments]
+    return "\n".join(
+        [
+            f"# CondViz {condviz.__version__}; run it where the package is installed (pip install -e . in a clone).",
+            "import condviz",
+            "",
+            f"result = condviz.{function}(",
+            *lines,
+            ")",
+            "print(result.to_frame().to_string())",
+            "",
+        ]
+    )

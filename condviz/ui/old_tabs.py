@@ -1,0 +1,90 @@
+"""Tabs of the first edition, until each has been rebuilt."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from condviz.analysis.map_result import EmbeddingMap
+from condviz.data.examples import load_examples
+from condviz.ui.assets import load_links_scene, load_map_scene
+from condviz.ui.engine import Engine
+from condviz.ui.errors_api import add_errors_api
+from condviz.ui.errors_service import ErrorsService
+from condviz.ui.errors_tab import build_errors_tab
+from condviz.ui.events import PRIVATE
+from condviz.ui.form_state import FormState
+from condviz.ui.links_api import add_links_api
+from condviz.ui.links_service import LinksService
+from condviz.ui.links_tab import build_links_tab
+from condviz.ui.map_api import add_map_api
+from condviz.ui.map_service import MapService
+from condviz.ui.map_tab import build_map_tab
+from condviz.ui.models_tab import build_models_tab, render_models, render_runtime
+from condviz.ui.page import Page, Tab
+from condviz.ui.router_api import add_router_api
+from condviz.ui.router_service import RouterService
+from condviz.ui.router_tab import build_router_tab
+from condviz.ui.service import Service
+from condviz.ui.train_api import add_train_api
+from condviz.ui.train_service import TrainService
+from condviz.ui.train_tab import build_train_tab
+
+
+def _service(page: Page) -> Service:
+    return Service(Engine(), page.pool)
+
+
+def _router(page: Page) -> None:
+    service = RouterService(_service(page), Engine().router)
+    example = load_examples()[0]
+    default = FormState(example.sentence1, example.sentence2, example.conditions)
+    build_router_tab(
+        service, page=page.blocks, tabs=page.tabs, tab=page.tab, compare=page.built["compare"], default=default
+    )
+    add_router_api(service)
+
+
+def _map(page: Page) -> None:
+    scene = load_map_scene()
+    service = MapService(_service(page), Engine().map, EmbeddingMap.from_dict(scene) if scene else None)
+    build_map_tab(service, tab=page.tab)
+    add_map_api(service)
+
+
+def _errors(page: Page) -> None:
+    service = ErrorsService(_service(page), Engine().errors)
+    view = build_errors_tab(service, page=page.blocks, tabs=page.tabs, tab=page.tab)
+    page.warm_up.append(lambda: view.warm_up.start())
+    add_errors_api(service)
+
+
+def _links(page: Page) -> None:
+    service = LinksService(_service(page), Engine().links, load_links_scene())
+    build_links_tab(service, page=page.blocks, tabs=page.tabs, tab=page.tab)
+    add_links_api(service)
+
+
+def _train(page: Page) -> None:
+    service = TrainService(_service(page), Engine().train)
+    build_train_tab(service, tab=page.tab)
+    page.blocks.load(lambda: service.add_models() and None, None, None, queue=False, **PRIVATE)
+    add_train_api(service)
+
+
+def _models(page: Page) -> None:
+    service = _service(page)
+    table, runtime = build_models_tab(service)
+    page.tab.select(
+        lambda: (render_models(service), render_runtime(service)), None, [table, runtime], queue=False, **PRIVATE
+    )
+    gr.api(lambda: [], api_name="models")
+
+
+OLD_TABS = (
+    Tab("router", "Router", _router),
+    Tab("map", "Map", _map),
+    Tab("errors", "Errors", _errors),
+    Tab("links", "Links", _links),
+    Tab("train", "Train", _train),
+    Tab("models", "Models", _models),
+)
