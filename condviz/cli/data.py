@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.terminal import format_table, tell
+from condviz.errors import DataError
 
 if TYPE_CHECKING:
     from condviz.data.corpora import Survey
 
 
 LEGEND = "By wording, by shared words: how often, in %, the rating can be guessed from these alone; 50 is chance."
+RATINGS = (
+    "Scenes and tables were written for this project by a language model; their ratings follow by rule from stated "
+    "values. Nobody rated these pairs."
+)
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,7 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
 
     data.set_defaults(command=_list)
-    actions = data.add_subparsers(title="actions", metavar="build")
+    actions = data.add_subparsers(title="actions", metavar="build | check-tables")
     build = actions.add_parser(
         "build", help="write rated pairs", description="Write the rated pairs of one part of a corpus, as a table."
     )
@@ -41,6 +46,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build)
+    check = actions.add_parser(
+        "check-tables",
+        help="check the scene tables",
+        description="Check the scene tables against their rules, count them, and measure what can be guessed about "
+        "their ratings without understanding. Exits with code 2 if a rule is broken.",
+    )
+    check.add_argument("--folder", metavar="FOLDER", help="folder of .jsonl files (default: assets/tables)")
+    check.set_defaults(command=_check_tables)
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -50,7 +63,7 @@ def _list(options: argparse.Namespace) -> None:
     if options.json:
         shown = json.dumps([item.to_dict() for item in surveys], indent=2, ensure_ascii=False)
     else:
-        shown = "\n\n".join([*map(_survey, surveys), LEGEND])
+        shown = "\n\n".join([*map(_survey, surveys), LEGEND, RATINGS])
     sys.stdout.write(shown + "\n")
 
 
@@ -86,9 +99,9 @@ def _survey(item: Survey) -> str:
 
 
 def _build(options: argparse.Namespace) -> None:
-    from condviz.data.corpora import CORPORA, build, format_rows
+    from condviz.data.corpora import CORPORA, build
     from condviz.data.files import check_target, write_text
-    from condviz.data.scene_pairs import measure_shortcuts
+    from condviz.data.rows import format_rows
 
     if options.out != "-":
         check_target(options.out)
@@ -97,13 +110,39 @@ def _build(options: argparse.Namespace) -> None:
         sys.stdout.write(format_rows(rows))
     else:
         write_text(options.out, format_rows(rows))
-    shortcuts = measure_shortcuts(rows)
+    corpus = CORPORA[options.corpus]
+    shortcuts = corpus.shortcuts(rows)
     tell(
         f"{len(rows) // 2:,} sentence pairs, each under two conditions.",
+        *([RATINGS] if corpus.ours else []),
         f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
         f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
-        f"Pass on with: {CORPORA[options.corpus].attribution}.",
+        f"Pass on with: {corpus.attribution}.",
     )  # fmt: skip
+
+
+def _check_tables(options: argparse.Namespace) -> None:
+    from condviz.data import scene_tables
+
+    tables = scene_tables.load_tables(options.folder or scene_tables.TABLES)
+    groups = {
+        **{kind: [table for table in tables if table.kind == kind] for kind in scene_tables.KINDS},
+        **{part: [table for table in tables if scene_tables.group_of(table) == part] for part in scene_tables.PARTS},
+        "all": tables,
+    }
+    lines = []
+    for name, group in groups.items():
+        rows = scene_tables.rated_rows(group)
+        found = scene_tables.measure_order(rows)
+        contrasts = len(scene_tables.contrast_rows(group)) // 2
+        untold = sum(not example.told for example in scene_tables.told_examples(group))
+        shares = [f"{100 * found[key]:.1f}" for key in ("wording", "overlap", "length")]
+        lines.append((name, *(f"{count:,}" for count in (len(group), len(rows), contrasts, untold)), *shares))
+    head = ("group", "tables", "rated rows", "contrasts", "not told", "by wording", "by shared words", "by length")
+    problems = scene_tables.find_problems(tables)
+    print("\n".join([format_table(head, lines), "", LEGEND, *problems]))
+    if problems:
+        raise DataError(f"{len(problems):,} rules are broken in {len(tables):,} tables; they are listed above.")
 
 
 def _csts_password() -> str:

@@ -21,77 +21,18 @@ import csv
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-from condviz.data.scenes import Aspect, Family, Scene
+from condviz.data.corpus import Corpus, Password
+from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.pairs import Families
 from condviz.errors import DataError
 
 FILE = "cebab.csv"
 VALUES = ("negative", "positive")
 _NOTHING = {"", "unknown", "no majority"}
-
-_PHRASINGS = {
-    "food": (
-        "the opinion of the food",
-        "how good the food is",
-        "What does the guest say about the food?",
-        "the quality of the dishes",
-        "whether the meal was enjoyed",
-        "how the cooking is judged",
-        "the taste of what was served",
-        "Did they like what they ate?",
-        "the reviewer's feeling about the food",
-        "food: good or bad",
-        "how well the kitchen did",
-        "praise or complaint about the food",
-    ),
-    "service": (
-        "the opinion of the service",
-        "how good the service is",
-        "What does the guest say about the service?",
-        "how guests were looked after",
-        "whether the staff did a good job",
-        "the reviewer's feeling about the service",
-        "Were they served well?",
-        "how the waiting staff are judged",
-        "service: good or bad",
-        "praise or complaint about the staff",
-        "the way the guests were treated",
-        "contentment with the waiters",
-    ),
-    "ambiance": (
-        "the opinion of the ambiance",
-        "how pleasant the atmosphere is",
-        "What does the guest say about the atmosphere?",
-        "how the setting is judged",
-        "whether it is a nice place to sit",
-        "the reviewer's feeling about the ambiance",
-        "Did they like the surroundings?",
-        "atmosphere: good or bad",
-        "the mood of the room",
-        "praise or complaint about the decor and setting",
-        "how inviting the restaurant feels",
-        "the impression that the room makes",
-    ),
-    "noise": (
-        "the opinion of the noise level",
-        "whether the noise was a problem",
-        "What does the guest say about the noise?",
-        "how the noise level is judged",
-        "whether one can talk undisturbed",
-        "the reviewer's feeling about the noise",
-        "Was the noise level agreeable?",
-        "noise: pleasant or annoying",
-        "how bearable the sound level was",
-        "praise or complaint about the noise",
-        "how easy a conversation was",
-        "contentment with the sound level",
-    ),
-}
-ASPECTS: Mapping[str, Aspect] = {
-    name: Aspect(name, "categorical", phrasings, VALUES) for name, phrasings in _PHRASINGS.items()
-}
-
+NAMES = ("food", "service", "ambiance", "noise")
 _LOUD = re.compile(r"\b(loud|noisy)", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 _STOP = re.compile(r"[.,;:!?()\n]|\bbut\b|-{2,}| - ")
@@ -111,6 +52,11 @@ _SWEEPING = (
     "all both everything every nothing neither nor overall experience evening night visit except however although "
     "though too also as well either same"
 )
+
+
+def aspects() -> dict[str, Aspect]:
+    """Return the aspects, with our wordings."""
+    return {name: Aspect(name, "categorical", wordings("cebab")[name], VALUES) for name in NAMES}
 
 
 def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
@@ -143,7 +89,7 @@ def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
 
 
 def kept_aspects(original: str, edit: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Give the labels of an original that an edit surely keeps.
+    """Return the labels of an original that an edit surely keeps.
 
     Args:
         original, edit: The texts.
@@ -176,7 +122,7 @@ def _text(row: Mapping[str, str]) -> str:
 
 def _rows(path: Path) -> Sequence[Mapping[str, str]]:
     needed = {"original_id", "is_original", "split", "edit_type", "description"}
-    needed |= {f"{name}_aspect_majority" for name in ASPECTS}
+    needed |= {f"{name}_aspect_majority" for name in NAMES}
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file, strict=True)
@@ -191,17 +137,17 @@ def _rows(path: Path) -> Sequence[Mapping[str, str]]:
     for number, row in enumerate(rows, start=1):
         if None in row or None in row.values():
             raise DataError(f"{path}, row {number}: not as many cells as the header. The file is cut off; restore it.")
-        for name in ASPECTS:
+        for name in NAMES:
             label = row[f"{name}_aspect_majority"]
             if label not in _NOTHING and label.casefold() not in VALUES:
                 raise DataError(
                     f"{path}, row {number}, column {name}_aspect_majority: {label[:40]!r} is no label. Allowed are "
                     "Positive, Negative, unknown, no majority and blank."
                 )
-        if row["is_original"] != "1" and row["edit_type"] not in ASPECTS:
+        if row["is_original"] != "1" and row["edit_type"] not in NAMES:
             raise DataError(
                 f"{path}, row {number}, column edit_type: {row['edit_type'][:40]!r} is no aspect. "
-                f"Allowed are {', '.join(ASPECTS)}."
+                f"Allowed are {', '.join(NAMES)}."
             )
     return rows
 
@@ -217,7 +163,7 @@ def _labels(row: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
 
 def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Family:
     original = next((row for row in rows if row["is_original"] == "1"), None)
-    values = _labels(original, tuple(ASPECTS)) if original else {}
+    values = _labels(original, NAMES) if original else {}
     scenes = []
     for row in rows:
         if row is original:
@@ -231,3 +177,29 @@ def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Famil
         if labels:
             scenes.append(Scene("base" if row is original else "edit", _text(row), labels))
     return Family(f"cebab-{name}", "restaurant reviews", tuple(scenes))
+
+
+def _only_people(folder: Path, part: str, _: Password) -> Families:
+    # Reviews rarely share two aspects, so many partners are tried.
+    return Families(load(folder, part, copies=False), aspects(), cross=12)
+
+
+def _with_copies(folder: Path, part: str, _: Password) -> Families:
+    return Families(load(folder, part, copies=True), aspects(), cross=0)
+
+
+_cebab = partial(
+    Corpus,
+    licence="CC BY 4.0",
+    source="github.com/CEBaBing/CEBaB",
+    attribution="CEBaB v1.1 by Abraham, D'Oosterlinck, Feder, Gat, Geiger, Potts, Reichart and Wu (arXiv:2205.14140), "
+    "CC BY 4.0, changed: paired and rated",
+    folder="cebab",
+    files=(FILE,),
+)
+CORPUS = _cebab(name="cebab", title="CEBaB: restaurant reviews, labels of people only", load=_only_people)
+EDITS_CORPUS = _cebab(
+    name="cebab-edits",
+    title="CEBaB: a review and its edits, with checked copies of labels (weak)",
+    load=_with_copies,
+)

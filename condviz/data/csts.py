@@ -22,10 +22,11 @@ import random
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from condviz.data.scene_pairs import RatedPair
+from condviz.data.corpus import Corpus, Material, Password
+from condviz.data.rows import RatedPair
 from condviz.data.tables import read_pairs
 from condviz.errors import DataError, require
 from condviz.types import Pair
@@ -83,7 +84,7 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
 
 
 def environment_password() -> str:
-    """Give the password of C-STS from the environment.
+    """Return the password of C-STS from the environment.
 
     Raises:
         DataError: If it is not set.
@@ -98,7 +99,7 @@ def environment_password() -> str:
 
 
 def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, bytes]:
-    """Give the files in an archive of the official form.
+    """Decrypt the files in an archive of the official form.
 
     Args:
         content: The archive, in base64 or raw.
@@ -161,7 +162,7 @@ def _decrypt_blocks(encrypted: bytes, password: str, salt: bytes) -> bytes:
 
 
 def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
-    """Give official validation rows the labels of L-CSTS, joined by position; rows labelled -1 (invalid) are dropped.
+    """Replace official validation labels by those of L-CSTS, joined by position; drop rows labelled -1 (invalid).
 
     Args:
         pairs: All official validation rows, in their order.
@@ -205,7 +206,7 @@ def _label(text: str | None, place: str) -> float | None:
 
 
 def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
-    """Put the two conditions of each sentence pair side by side.
+    """Arrange the two conditions of each sentence pair side by side.
 
     Rows without a label, and those that are left over (a condition whose partner was dropped), are left out.
 
@@ -214,7 +215,7 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
         name: For messages.
 
     Returns:
-        Rows as `build_pairs` gives them, with the label as it is and no aspect; sentence pairs in their order.
+        Two rows a pair, side by side, with the label as it is and no aspect; sentence pairs in their order.
 
     Raises:
         DataError: If there is no row, no label, or no sentence pair with two conditions.
@@ -259,3 +260,37 @@ def divide(train: Sequence[Pair]) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
         tuple(pair for pair in train if (pair.sentence1, pair.sentence2) not in tenth),
         tuple(pair for pair in train if (pair.sentence1, pair.sentence2) in tenth),
     )
+
+
+@dataclass(frozen=True)
+class _Rows(Material):
+    """Rows of a file; they have their own pairs, and the seed decides nothing."""
+
+    pairs: Sequence[Pair]
+    part: str
+
+    @property
+    def texts(self) -> int:
+        """Number of rows of the file."""
+        return len(self.pairs)
+
+    def rows(self, seed: int) -> list[RatedPair]:
+        """Arrange the rows of the file."""
+        return pair_rows(self.pairs, f"csts {self.part}")
+
+
+def _load(folder: Path, part: str, password: Password) -> Material:
+    return _Rows(load(folder, part, password=password), part)
+
+
+CORPUS = Corpus(
+    name="csts",
+    title="C-STS: the official files, and L-CSTS labels",
+    licence="on request, not to be shared decrypted",
+    source="github.com/princeton-nlp/c-sts, github.com/brandeis-llc/L-CSTS",
+    attribution="nothing: C-STS must not be passed on decrypted",
+    files=(ARCHIVE, *FILES.values(), REANNOTATED[0]),
+    load=_load,
+    folder="csts",
+    parts=PARTS,
+)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import csv
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from pathlib import Path
 
-from condviz.data.scenes import Aspect, Family, Scene
+from condviz.data.corpus import Corpus, Password
+from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.pairs import Families
 from condviz.errors import DataError
 
 FILES = {"train": "train-fixed.no-ol.csv", "dev": "devel-fixed.no-ol.csv", "test": "test-fixed.csv"}
@@ -45,99 +46,18 @@ _CUISINES = {
     "fast food": ("Fast food",),
 }
 
-_PHRASINGS = {
-    "name": (
-        "the name of the place",
-        "what it is called",
-        "which restaurant it is",
-        "Which place is described?",
-        "the venue's name",
-        "whether it is the same establishment",
-        "the business that is named",
-        "what name it goes by",
-    ),
-    "kind": (
-        "the type of establishment",
-        "what kind of venue it is",
-        "Is it a pub, a restaurant or a coffee shop?",
-        "the sort of place",
-        "what type of business is described",
-        "whether it is a pub or a restaurant",
-        "the category of the venue",
-        "pub, restaurant or coffee shop",
-    ),
-    "cuisine": (
-        "the cuisine",
-        "the kind of food served",
-        "What food do they serve?",
-        "the style of cooking on offer",
-        "which country's food it is",
-        "the nationality of the dishes",
-        "what one can eat there",
-        "the type of cooking",
-    ),
-    "price": (
-        "the price range",
-        "how expensive it is",
-        "What does it cost to eat there?",
-        "the price level of the venue",
-        "whether it is cheap or dear",
-        "how much one pays",
-        "the cost of a meal",
-        "the prices",
-    ),
-    "rating": (
-        "the customer rating",
-        "how guests rate it",
-        "How many stars does it get?",
-        "the score given by customers",
-        "how well it is rated",
-        "its rating out of five",
-        "what customers think of it",
-        "the reputation with guests",
-    ),
-    "area": (
-        "the area",
-        "the part of town",
-        "Is it by the river or in the centre?",
-        "which district it lies in",
-        "riverside or city centre",
-        "the quarter of the city",
-        "whether it is central",
-        "in which area it is found",
-    ),
-    "families": (
-        "whether it suits families",
-        "Are children welcome?",
-        "how child-friendly it is",
-        "whether you can bring the kids",
-        "family-friendliness",
-        "whether it is meant for families or adults",
-        "suitability for children",
-        "Is it a place for families?",
-    ),
-    "neighbour": (
-        "what it is close to",
-        "the landmark nearby",
-        "What is it near?",
-        "which business is next to it",
-        "the neighbouring venue",
-        "the place that it lies beside",
-        "what one finds in the vicinity",
-        "the nearest landmark",
-    ),
-}
-_ORDINAL = {"price", "rating"}
-ASPECTS: Mapping[str, Aspect] = {
-    name: Aspect(
-        name,
-        "ordinal" if name in _ORDINAL else "nominal" if name == "cuisine" else "categorical",
-        phrasings,
-        _STEPS if name in _ORDINAL else (),
-        _CUISINES if name == "cuisine" else {},
-    )
-    for name, phrasings in _PHRASINGS.items()
-}
+
+def aspects() -> dict[str, Aspect]:
+    """Return the aspects, with our wordings."""
+    return {name: _aspect(name, phrasings) for name, phrasings in wordings("e2e").items()}
+
+
+def _aspect(name: str, phrasings: tuple[str, ...]) -> Aspect:
+    if name in _SCALES:
+        return Aspect(name, "ordinal", phrasings, _STEPS)
+    if name == "cuisine":
+        return Aspect(name, "nominal", phrasings, groups=_CUISINES)
+    return Aspect(name, "categorical", phrasings)
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
@@ -163,10 +83,10 @@ def load(folder: Path, split: str) -> tuple[Family, ...]:
                 if not row["mr"] or not row["ref"]:
                     raise DataError(f"{path}, row {number}: a cell is blank. The file is cut off; restore it.")
                 text = " ".join(row["ref"].split())
-                aspects = _aspects(row["mr"], f"{path}, row {number}")
-                if aspects and text not in taken:
+                tags = _aspects(row["mr"], f"{path}, row {number}")
+                if tags and text not in taken:
                     taken.add(text)
-                    groups[row["mr"]].append(Scene("base", text, aspects))
+                    groups[row["mr"]].append(Scene("base", text, tags))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -188,3 +108,20 @@ def _aspects(representation: str, place: str) -> dict[str, str]:
             raise DataError(f"{place}: {value[:40]!r} is no {name}. Known are {', '.join(scale)}.")
         values[name].add(scale[value] if scale else value)
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
+
+
+def _load(folder: Path, part: str, _: Password) -> Families:
+    return Families(load(folder, part), aspects())
+
+
+CORPUS = Corpus(
+    name="e2e",
+    title="E2E, cleaned: descriptions of restaurants",
+    licence="CC BY-SA 4.0",
+    source="github.com/tuetschek/e2e-cleaning",
+    attribution="E2E by Novikova, Dušek and Rieser (arXiv:1706.09254), cleaned by Dušek, Howcroft and Rieser "
+    "(INLG 2019), CC BY-SA 4.0, changed: paired and rated; pass on under the same licence",
+    files=tuple(FILES.values()),
+    load=_load,
+    folder="e2e",
+)

@@ -10,10 +10,11 @@ https://github.com/siat-nlp/MAMS-for-ABSA, ACSA part, Apache-2.0.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
 from pathlib import Path
 
-from condviz.data.scenes import Aspect, Family, Scene
+from condviz.data.corpus import Corpus, Password
+from condviz.data.families import Aspect, Family, Scene, wordings
+from condviz.data.pairs import Families
 from condviz.errors import DataError
 
 FILES = {"train": "train.xml", "dev": "val.xml", "test": "test.xml"}
@@ -23,95 +24,10 @@ _ADVICE = (
 POLARITIES = ("negative", "neutral", "positive")
 LEFT_OUT = "miscellaneous"
 
-_PHRASINGS = {
-    "food": (
-        "the sentiment towards the food",
-        "what is thought of the food",
-        "how the food comes off",
-        "Is the food praised?",
-        "the judgement passed on the dishes",
-        "attitude to the food",
-        "whether the food pleases",
-        "how the writer talks about the food",
-        "the rating of the meal",
-        "feelings about what was eaten",
-    ),
-    "service": (
-        "the sentiment towards the service",
-        "what is thought of the service",
-        "how the service comes off",
-        "Is the service praised?",
-        "the judgement passed on the service",
-        "attitude to the service",
-        "whether the service pleases",
-        "how the writer talks about the service",
-        "the rating of the service",
-        "feelings about being served",
-    ),
-    "staff": (
-        "the sentiment towards the staff",
-        "what is thought of the waiters and hosts",
-        "how the staff come off",
-        "Are the employees praised?",
-        "the judgement passed on the people who work there",
-        "attitude to the personnel",
-        "whether the staff please",
-        "how the writer talks about the staff",
-        "the rating of the employees",
-        "feelings about the waiter, host or manager",
-    ),
-    "price": (
-        "the sentiment towards the price",
-        "what is thought of the prices",
-        "how the price comes off",
-        "Is the price praised?",
-        "the judgement passed on the cost",
-        "attitude to what it costs",
-        "whether the price pleases",
-        "how the writer talks about the bill",
-        "the rating of the prices",
-        "feelings about the money spent",
-    ),
-    "menu": (
-        "the sentiment towards the menu",
-        "what is thought of the choice of dishes",
-        "how the menu comes off",
-        "Is the menu praised?",
-        "the judgement passed on the selection",
-        "attitude to the menu",
-        "whether the menu pleases",
-        "how the writer talks about what is on offer",
-        "the rating of the menu",
-        "feelings about the variety of dishes and drinks",
-    ),
-    "ambience": (
-        "the sentiment towards the ambience",
-        "what is thought of the atmosphere",
-        "how the atmosphere comes off",
-        "Is the ambience praised?",
-        "the judgement passed on the decor and mood",
-        "attitude to the atmosphere",
-        "whether the surroundings please",
-        "how the writer talks about the ambience",
-        "the rating of the atmosphere",
-        "feelings about decor, music and mood",
-    ),
-    "place": (
-        "the sentiment towards the place",
-        "what is thought of the restaurant itself",
-        "how the place comes off",
-        "Is the location or the room praised?",
-        "the judgement passed on the premises",
-        "attitude to the place",
-        "whether the place pleases",
-        "how the writer talks about the restaurant as a place",
-        "the rating of the premises",
-        "feelings about the rooms, the bar or the location",
-    ),
-}
-ASPECTS: Mapping[str, Aspect] = {
-    name: Aspect(name, "ordinal", phrasings, POLARITIES) for name, phrasings in _PHRASINGS.items()
-}
+
+def aspects() -> dict[str, Aspect]:
+    """Return the aspects, with our wordings."""
+    return {name: Aspect(name, "ordinal", phrasings, POLARITIES) for name, phrasings in wordings("mams").items()}
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
@@ -136,22 +52,39 @@ def load(folder: Path, split: str) -> tuple[Family, ...]:
         text = " ".join((element.findtext("text") or "").split())
         if not text:
             raise DataError(f"{path}, sentence {number} has no text. Restore the file.")
-        aspects = _aspects(element, f"{path}, sentence {number}")
-        if aspects:
-            scene = Scene("base", text, aspects)
+        tags = _aspects(element, f"{path}, sentence {number}")
+        if tags:
+            scene = Scene("base", text, tags)
             families.append(Family(f"mams-{split}-{number:04}", "restaurant reviews", (scene,)))
     return tuple(families)
 
 
 def _aspects(element: ElementTree.Element, place: str) -> dict[str, str]:
-    aspects = {}
+    found, allowed = {}, wordings("mams")
     for entry in element.iter("aspectCategory"):
         category, polarity = entry.get("category", ""), entry.get("polarity", "")
         if category == LEFT_OUT:
             continue
-        if category not in ASPECTS:
-            raise DataError(f"{place}: {category[:40]!r} is no category. Allowed are {', '.join(ASPECTS)}, {LEFT_OUT}.")
+        if category not in allowed:
+            raise DataError(f"{place}: {category[:40]!r} is no category. Allowed are {', '.join(allowed)}, {LEFT_OUT}.")
         if polarity not in POLARITIES:
             raise DataError(f"{place}: {polarity[:40]!r} is no polarity. Allowed are {', '.join(POLARITIES)}.")
-        aspects[category] = polarity
-    return aspects
+        found[category] = polarity
+    return found
+
+
+def _load(folder: Path, part: str, _: Password) -> Families:
+    # Sentences rarely share two aspects, so many partners are tried.
+    return Families(load(folder, part), aspects(), cross=12)
+
+
+CORPUS = Corpus(
+    name="mams",
+    title="MAMS: sentences of restaurant reviews, polarities",
+    licence="Apache-2.0",
+    source="github.com/siat-nlp/MAMS-for-ABSA, MAMS-ACSA",
+    attribution="MAMS by Jiang, Chen, Xu, Ao and Yang (EMNLP-IJCNLP 2019), Apache-2.0, changed: paired and rated",
+    files=tuple(FILES.values()),
+    load=_load,
+    folder="mams",
+)

@@ -22,13 +22,13 @@ Which families and wordings go where depends on a hash of their names alone: a f
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from condviz.data.scene_blocks import build_blocks
-from condviz.data.scene_pairs import RatedPair, build_pairs
-from condviz.data.scenes import LOCAL, Aspect, Family
+from condviz.data.corpus import fraction
+from condviz.data.families import LOCAL, Aspect, Family
+from condviz.data.pairs import build_blocks, build_pairs
+from condviz.data.rows import RatedPair
 from condviz.errors import DataError
 
 PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
@@ -126,24 +126,24 @@ def build_part(
 def build_training_blocks(
     families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int = 0, sentences: int
 ) -> list[list[RatedPair]]:
-    """Build blocks of rated rows (see `condviz.data.scene_blocks`) of what training may use; arguments as there."""
+    """Build blocks of rated rows (see `condviz.data.pairs`) of what training may use; arguments as there."""
     chosen, asked = _select(families, aspects, "train")
     return build_blocks(chosen, asked, seed=seed, sentences=sentences)
 
 
 def group_of(family: Family) -> str:
-    """Give the group of a family: "train", "dev", "test" or "unseen_domains"."""
+    """Return the group of a family: "train", "dev", "test" or "unseen_domains"."""
     if family.domain in UNSEEN_DOMAINS:
         return "unseen_domains"
-    place = _fraction(family.id)
+    place = fraction(family.id)
     if place < TEST_SHARE:
         return "test"
     return "dev" if place < TEST_SHARE + DEV_SHARE else "train"
 
 
 def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
-    """Give the wordings of an aspect that training may use, in the order of aspects.json."""
-    ranked = sorted(aspect.phrasings, key=lambda wording: _fraction(f"{aspect.name}:{wording}"))
+    """Return the wordings of an aspect that training may use, in the order of aspects.json."""
+    ranked = sorted(aspect.phrasings, key=lambda wording: fraction(f"{aspect.name}:{wording}"))
     held_out = set(ranked[:HELD_OUT_PHRASINGS])
     return tuple(wording for wording in aspect.phrasings if wording not in held_out)
 
@@ -165,7 +165,7 @@ def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect
 def _select(
     families: Sequence[Family], aspects: Mapping[str, Aspect], part: str
 ) -> tuple[list[Family], dict[str, Aspect]]:
-    """Give the families of a part, with the local aspects that are asked in it, and its shared aspects."""
+    """Return the families of a part, with the local aspects that are asked in it, and its shared aspects."""
     if part not in PARTS:
         raise DataError(f"There is no part {part!r} of the scenes. There are: {', '.join(PARTS)}.")
     chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
@@ -218,8 +218,3 @@ def _restricted(family: Family, own: Collection[str]) -> Family:
         for scene in family.scenes
     )
     return replace(family, scenes=scenes)
-
-
-def _fraction(name: str) -> float:
-    """Map a name to [0, 1), the same on every machine."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64

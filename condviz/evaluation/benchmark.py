@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data import corpora
-from condviz.data.scene_pairs import RatedPair, keep_pairs
+from condviz.data.rows import RatedPair, keep_pairs
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
 from condviz.evaluation.csts import Metric, agreement

@@ -130,7 +130,7 @@ class TrainRecipe:
         loss: The loss.
         teacher: Models whose mean score is learnt too, see `Loss.teacher`.
         batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or
-            "blocks": all pairs of some sentences, see `condviz.data.scene_blocks`.
+            "blocks": all pairs of some sentences, see `condviz.data.pairs`.
         tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
             adapters and head ("lora"), or the head alone ("frozen").
         frozen_layers: How many of the lowest layers stay as they are, too, in tuning = "layers".

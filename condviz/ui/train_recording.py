@@ -17,7 +17,7 @@ from typing import Any
 
 from condviz.data import corpora
 from condviz.data.files import write_text
-from condviz.data.scene_pairs import RatedPair
+from condviz.data.rows import RatedPair
 from condviz.ui.train_run import RECORDING
 
 PAIRS = {"train": (700, 1), "dev": (150, 2)}

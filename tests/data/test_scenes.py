@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from condviz.data.scenes import LOCAL, SCENES, Aspect, Family, Scene, load_aspects, load_families, validate
+from condviz.data.families import LOCAL, Aspect, Family, Scene
+from condviz.data.scenes import SCENES, load_aspects, load_families
 from condviz.errors import DataError
+from tests.data.scene_rules import validate
 
 REFERENCE = SCENES.parent / "reference_pairs.csv"
 
@@ -176,10 +178,10 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("{", "line 2 is not JSON"),
-        ("[]", "line 2 has not the form"),
+        ("[]", "line 2 is not of the form"),
         ('{"id": "a-001", "domain": "a"}', "the key 'sentences' is missing"),
         ('{"id": "a-001", "domain": "a", "sentences": [{"role": "base", "text": "A."}]}', "the key 'aspects'"),
-        ('{"id": "a-001", "domain": "a", "sentences": 3}', "line 2 has not the form"),
+        ('{"id": "a-001", "domain": "a", "sentences": 3}', "line 2 is not of the form"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, line: str, message: str) -> None:
@@ -197,5 +199,5 @@ def test_bytes_that_are_not_text_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ['{"size": {"kind": "ordinal"}}', "[1]", '{"size": 3}'])
 def test_aspects_of_another_form_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "aspects.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match="has not the form"):
+    with pytest.raises(DataError, match="is not of the form"):
         load_aspects(tmp_path)

@@ -20,7 +20,7 @@ import numpy as np
 
 from condviz.analysis.errors.names import COLUMN_HELP
 from condviz.data import corpora, scenes, splits
-from condviz.data.scene_pairs import keep_pairs
+from condviz.data.rows import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, MAX_TABLE_BYTES, TEXT_COLUMNS, PairTable, read_pairs
 from condviz.errors import DataError
 from condviz.evaluation.csts import condition_pairs

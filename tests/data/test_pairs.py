@@ -8,8 +8,10 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from condviz.data.scene_pairs import GAP, RatedPair, Shortcuts, build_pairs, gold, keep_pairs, measure_shortcuts
-from condviz.data.scenes import Aspect, Family, Scene, load_aspects, load_families
+from condviz.data.families import Aspect, Family, Scene, gold
+from condviz.data.pairs import GAP, build_pairs
+from condviz.data.rows import RatedPair, Shortcuts, keep_pairs, measure_shortcuts
+from condviz.data.scenes import load_aspects, load_families
 
 ASPECTS = load_aspects()
 FAMILIES = load_families()

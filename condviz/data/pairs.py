@@ -1,0 +1,348 @@
+"""Rated pairs from families: two sentences, a condition under which they agree, one under which they do not.
+
+Each contrast gives two rows, as in C-STS. No shortcut decides which of the two conditions is the higher one: every
+aspect, and every single wording, is as often the higher as the lower, and both rows of a pair share the same words.
+
+Rows come singly or in blocks. A model that reads sentence and condition together encodes n sentences under a condition
+for n (n - 1) / 2 rows; single pairs have a wording each and cost two encodings a row. In a block an aspect has one
+wording, and all sentences that tell it are compared under it, so that few encodings give many rows.
+
+Source: written for this project; the protocol of two conditions is that of C-STS (Deshpande et al., EMNLP 2023).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from condviz.data.corpus import Material
+from condviz.data.families import Aspect, Family, Scene, rate
+from condviz.data.rows import RatedPair
+
+GAP = 2
+"""Least difference between the two ratings of a pair; a smaller one would rest on a rule of thumb."""
+NEIGHBOURS = 2
+"""Families of a block taken from the same file in a row: they tell similar aspects, and differ in little."""
+CONTRASTS = 3
+"""Contrasts of two sentences of one family in a block at most; sentences of two families have one."""
+MOST_SURPLUS = 40
+"""How far an aspect of the blocks may be the higher one more often than another, before they are no longer compared."""
+Place = tuple[Family, Scene]
+
+
+@dataclass(frozen=True)
+class Families(Material):
+    """Families with the shared aspects to ask for; `cross` as in `build_pairs`."""
+
+    families: Sequence[Family]
+    aspects: Mapping[str, Aspect]
+    cross: int = 1
+
+    @property
+    def texts(self) -> int:
+        """Number of sentences."""
+        return sum(len(family.scenes) for family in self.families)
+
+    def rows(self, seed: int) -> list[RatedPair]:
+        """Build pairs, without repeats."""
+        return without_repeats(build_pairs(self.families, self.aspects, seed=seed, cross=self.cross))
+
+    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]]:
+        """Build blocks."""
+        return build_blocks(self.families, self.aspects, seed=seed, sentences=sentences)
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A sentence pair with the aspect that is rated lower and the one that is rated higher."""
+
+    first: tuple[Family, Scene]
+    second: tuple[Family, Scene]
+    low: str
+    high: str
+    labels: tuple[int, int]
+
+
+def build_pairs(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, cross: int = 1
+) -> list[RatedPair]:
+    """Build rated rows from families, two for each sentence pair.
+
+    To keep families, aspects or wordings unseen, leave them out of `families`, of `aspects`, or of an aspect's
+    `phrasings`.
+
+    Args:
+        families: The families to use.
+        aspects: The shared aspects to ask for; others are not asked. Local aspects always are.
+        seed: The same seed and input give the same rows.
+        cross: Pairs to look for across families, for each sentence.
+
+    Returns:
+        Rows in random order of pairs, the two of a pair side by side, in either order.
+    """
+    rng = random.Random(seed)
+    candidates = [*_within(families), *_across(families, aspects, rng, cross)]
+    rng.shuffle(candidates)
+    edges = _balance(_choose(candidates, aspects, rng))
+    wordings = _wordings(edges, aspects, {family.id: family for family in families}, rng)
+    rows = []
+    for number, edge in enumerate(edges):
+        sides = [edge.first, edge.second]
+        rng.shuffle(sides)
+        (family1, scene1), (family2, scene2) = sides
+        order = [0, 1]
+        rng.shuffle(order)
+        rows += [
+            RatedPair(
+                pair=number,
+                sentence1=scene1.text,
+                sentence2=scene2.text,
+                condition=wordings[number][index],
+                label=edge.labels[index],
+                aspect=(edge.low, edge.high)[index],
+                family1=family1.id,
+                family2=family2.id,
+            )
+            for index in order
+        ]
+    return rows
+
+
+def without_repeats(rows: Sequence[RatedPair]) -> list[RatedPair]:
+    """Keep the first of pairs that were drawn twice: readers of a table find the two rows by their sentences."""
+    seen: set[frozenset[str]] = set()
+    kept = []
+    for first, second in zip(rows[::2], rows[1::2], strict=True):
+        texts = frozenset((first.sentence1, first.sentence2))
+        if len(texts) == 2 and texts not in seen:
+            seen.add(texts)
+            kept += [first, second]
+    return kept
+
+
+def _within(families: Sequence[Family]) -> Iterator[tuple[Place, Place]]:
+    for family in families:
+        for scene1, scene2 in combinations(family.scenes, 2):
+            yield (family, scene1), (family, scene2)
+
+
+def _across(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], rng: random.Random, count: int
+) -> Iterator[tuple[Place, Place]]:
+    """Pair each sentence with sentences of other families that tell the same value of one of its aspects."""
+    tellers: dict[tuple[str, str], list[Place]] = defaultdict(list)
+    for family in families:
+        for scene in family.scenes:
+            for name, value in scene.aspects.items():
+                if name in aspects:
+                    tellers[name, value].append((family, scene))
+    for family in families:
+        for scene in family.scenes:
+            shared = [item for item in scene.aspects.items() if item[0] in aspects]
+            for _ in range(count if shared else 0):
+                partner = rng.choice(tellers[rng.choice(shared)])
+                if partner[0].id != family.id:
+                    yield (family, scene), partner
+
+
+def _choose(
+    candidates: Sequence[tuple[Place, Place]],
+    aspects: Mapping[str, Aspect],
+    rng: random.Random,
+) -> list[_Edge]:
+    """Choose two aspects for each pair, so that those that were mostly low become high and the other way round."""
+    surplus: Counter[str] = Counter()
+    edges = []
+    for first, second in candidates:
+        ratings = rate(first, second, aspects)
+        options = [
+            (surplus[high] - surplus[low], rng.random(), low, high, (low_label, high_label))
+            for low, low_label in ratings
+            for high, high_label in ratings
+            if high_label - low_label >= GAP
+        ]
+        if options:
+            _, _, low, high, labels = min(options)
+            surplus[high] += 1
+            surplus[low] -= 1
+            edges.append(_Edge(first, second, low, high, labels))
+    return edges
+
+
+def _balance(edges: Sequence[_Edge]) -> list[_Edge]:
+    """Drop as few pairs as are needed to make every aspect as often high as low.
+
+    Seen as arrows from the low to the high aspect: an aspect that is low too often has more arrows out than in. A
+    shortest way from such an aspect to one that is high too often is taken out, until none is left.
+    """
+    surplus: Counter[str] = Counter()
+    arrows: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for index, edge in enumerate(edges):
+        surplus[edge.high] += 1
+        surplus[edge.low] -= 1
+        arrows[edge.low][edge.high].append(index)
+    dropped: set[int] = set()
+    for start in sorted(surplus):
+        while surplus[start] < 0:
+            way = _shortest_way(start, arrows, surplus)
+            for low, high in pairwise(way):
+                dropped.add(arrows[low][high].pop())
+                if not arrows[low][high]:
+                    del arrows[low][high]
+            surplus[start] += 1
+            surplus[way[-1]] -= 1
+    return [edge for index, edge in enumerate(edges) if index not in dropped]
+
+
+def _shortest_way(
+    start: str, arrows: Mapping[str, Mapping[str, Sequence[int]]], surplus: Mapping[str, int]
+) -> list[str]:
+    """Give the aspects on the way from `start` to the nearest one that is high too often; there always is one."""
+    reached_from: dict[str, str | None] = {start: None}
+    waiting = deque([start])
+    while surplus[waiting[0]] <= 0:
+        node = waiting.popleft()
+        for following in arrows.get(node, ()):
+            if following not in reached_from:
+                reached_from[following] = node
+                waiting.append(following)
+    way: list[str] = []
+    node: str | None = waiting[0]
+    while node is not None:
+        way.append(node)
+        node = reached_from[node]
+    return way[::-1]
+
+
+def _wordings(
+    edges: Sequence[_Edge], aspects: Mapping[str, Aspect], families: Mapping[str, Family], rng: random.Random
+) -> list[tuple[str, str]]:
+    """Give each row a wording, every wording as often to a high as to a low row of its aspect."""
+    places: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for index, edge in enumerate(edges):
+        places[edge.low][0].append(index)
+        places[edge.high][1].append(index)
+    found: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    for node, sides in places.items():
+        family, _, name = node.rpartition(":")
+        phrasings = list(families[family].local_phrasings[name] if family else aspects[node].phrasings)
+        rng.shuffle(phrasings)
+        for wording_of, indices in zip(found, sides, strict=True):
+            rng.shuffle(indices)
+            for place, index in enumerate(indices):
+                wording_of[index] = phrasings[place % len(phrasings)]
+    return [(found[0][index], found[1][index]) for index in range(len(edges))]
+
+
+def build_blocks(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, sentences: int
+) -> list[list[RatedPair]]:
+    """Divide the families into blocks and rate pairs inside each.
+
+    Args:
+        families: The families to use.
+        aspects: The shared aspects to ask for, with the wordings to use; local aspects always are.
+        seed: The same seed and input give the same blocks.
+        sentences: How many sentences a block has, at least; the last one may have fewer.
+
+    Returns:
+        For each block rows like those of `scene_pairs.build_pairs`: two for each contrast, the higher one first. Two
+        sentences can have several contrasts, which then count as different pairs. Aspects are about as often the
+        higher as the lower one. Blocks without a contrast are left out.
+    """
+    rng = random.Random(seed)
+    surplus: Counter[str] = Counter()
+    blocks, number = [], 0
+    for block in _divide(families, rng, sentences):
+        wordings = _BlockWordings(aspects, rng)
+        rows: list[RatedPair] = []
+        for first, second in _block_pairs(block, rng):
+            for low, high in _contrasts(first, second, aspects, surplus, rng):
+                places = (first, second) if rng.random() < 0.5 else (second, first)
+                rows += [_row(number, places, wordings, *item) for item in (high, low)]
+                number += 1
+        if rows:
+            blocks.append(rows)
+    return blocks
+
+
+class _BlockWordings(dict):
+    """One wording for each aspect, drawn when it is first asked for; local aspects have those of their family."""
+
+    def __init__(self, aspects: Mapping[str, Aspect], rng: random.Random) -> None:
+        super().__init__()
+        self.aspects, self.rng = aspects, rng
+
+    def ask(self, node: str, family: Family) -> str:
+        if node not in self:
+            local = family.local_phrasings.get(node.rpartition(":")[2])
+            self[node] = self.rng.choice(local or self.aspects[node].phrasings)
+        return self[node]
+
+
+def _divide(families: Sequence[Family], rng: random.Random, sentences: int) -> Iterator[list[Family]]:
+    """Put runs of families from one file into random order, and cut."""
+    shuffled = rng.sample(families, len(families))
+    shuffled.sort(key=lambda family: family.id.rpartition("-")[0])
+    runs = [shuffled[i : i + NEIGHBOURS] for i in range(0, len(shuffled), NEIGHBOURS)]
+    rng.shuffle(runs)
+    block: list[Family] = []
+    for run in runs:
+        block += run
+        if sum(len(family.scenes) for family in block) >= sentences:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _block_pairs(block: Sequence[Family], rng: random.Random) -> Iterator[tuple[Place, Place]]:
+    """Yield all pairs inside of families, and candidates across; few of those have two aspects to compare."""
+    within = [
+        ((family, first), (family, second)) for family in block for first, second in combinations(family.scenes, 2)
+    ]
+    across = [
+        ((family1, first), (family2, second))
+        for family1, family2 in combinations(block, 2)
+        for first in family1.scenes
+        for second in family2.scenes
+    ]
+    yield from within
+    yield from rng.sample(across, min(len(across), 8 * max(len(within), len(block))))
+
+
+def _contrasts(
+    first: Place, second: Place, aspects: Mapping[str, Aspect], surplus: Counter[str], rng: random.Random
+) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+    """Choose (low, high) aspects with their ratings; those that were mostly low become high and the other way round."""
+    left = dict(rate(first, second, aspects))
+    for _ in range(CONTRASTS if first[0].id == second[0].id else 1):
+        options = [
+            (surplus[high] - surplus[low], rng.random(), low, high)
+            for low in left
+            for high in left
+            if left[high] - left[low] >= GAP and surplus[high] - surplus[low] <= MOST_SURPLUS
+        ]
+        if not options:
+            return
+        _, _, low, high = min(options)
+        surplus[high] += 1
+        surplus[low] -= 1
+        yield (low, left.pop(low)), (high, left.pop(high))
+
+
+def _row(number: int, places: tuple[Place, Place], wordings: _BlockWordings, node: str, label: int) -> RatedPair:
+    (family1, scene1), (family2, scene2) = places
+    return RatedPair(
+        pair=number,
+        sentence1=scene1.text,
+        sentence2=scene2.text,
+        condition=wordings.ask(node, family1),
+        label=label,
+        aspect=node,
+        family1=family1.id,
+        family2=family2.id,
+    )

@@ -1,0 +1,378 @@
+"""The corpus of scene tables: six different scenes and five conditions that fit them, with the value of each.
+
+Unlike families of edits, the six sentences share no wording, so nothing but the condition says which of them agree. A
+table gives 15 pairs under 5 conditions: equal values are rated 5, different ones 1, and a value that a sentence leaves
+open (null) gives no row. A contrast is a pair with one condition under which it agrees and one under which it does not.
+
+    natural    the same value is told as people tell it: by the same word, a related one, a paraphrase
+    hard       the same value is always told by other words
+
+    train, validation, test    80, 10 and 10 % of the tables, by a hash of their ids
+    unseen_domains             all tables of law and history notes
+
+Source: written for this project by a language model (assets/tables/README.md), CC BY 4.0; ratings follow by rule from
+the stated values, nobody rated the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import Any
+
+from condviz.data.corpus import Corpus, Material, Password, fraction, read_jsonl
+from condviz.data.rows import WORD, RatedPair, Shortcuts, word_overlap
+from condviz.errors import DataError
+from condviz.paths import ASSETS
+
+TABLES = ASSETS / "tables"
+"""Folder of the corpus."""
+PARTS = ("train", "validation", "test", "unseen_domains")
+TEST_SHARE, VALIDATION_SHARE = 0.1, 0.1
+UNSEEN_DOMAINS = ("law", "history")
+"""Beginnings of the domains that no training sees."""
+KINDS = ("natural", "hard")
+SENTENCES, ASPECTS, WORDINGS = 6, 5, 3
+WORDS = (8, 30)
+"""Least and most words of a sentence."""
+VALUES = (2, 3)
+"""Least and most different values of an aspect."""
+MOST_UNTOLD, MOST_COMMON = 1, 1
+"""Most nulls of an aspect, and most aspects of a table whose wordings other tables use, too."""
+LEAST_CONTRASTS = 8
+"""Pairs of a table, of 15, that agree under one condition and differ under another."""
+SAME, DIFFERENT = 5, 1
+
+
+@dataclass(frozen=True)
+class Question:
+    """One aspect of a table: its wordings, and a value for each sentence, None where it is not told."""
+
+    wordings: tuple[str, ...]
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Six sentences and what is told about them under five conditions."""
+
+    id: str
+    kind: str
+    domain: str
+    sentences: tuple[str, ...]
+    aspects: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class Told:
+    """Whether a sentence tells anything about a condition: an example for a model's `applies`."""
+
+    sentence: str
+    condition: str
+    told: bool
+    table: str
+
+
+def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
+    """Read all tables, file by file in alphabetical order.
+
+    Raises:
+        DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
+    """
+    return tuple(_table(entry, place) for place, entry in read_jsonl(folder))
+
+
+def group_of(table: Table) -> str:
+    """Return the part that a table belongs to; a table added later moves no other."""
+    if table.domain.casefold().startswith(UNSEEN_DOMAINS):
+        return "unseen_domains"
+    place = fraction(table.id)
+    if place < TEST_SHARE:
+        return "test"
+    return "validation" if place < TEST_SHARE + VALIDATION_SHARE else "train"
+
+
+def rated_rows(tables: Sequence[Table], *, seed: int = 0) -> list[RatedPair]:
+    """Rate every pair under every condition that both sentences tell: up to 75 rows a table.
+
+    Args:
+        tables: The tables to use.
+        seed: Decides the wordings.
+    """
+    rows = []
+    for table in tables:
+        rng = random.Random(f"{seed} {table.id}")
+        for first, second in combinations(range(SENTENCES), 2):
+            number = len(rows)
+            for aspect, label in _ratings(table, first, second):
+                rows.append(_row(number, table, (first, second), aspect, rng.choice(aspect.wordings), label))
+    return rows
+
+
+def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool = False) -> list[RatedPair]:
+    """Build two rows for each contrast, side by side in random order; no row is in two contrasts.
+
+    Args:
+        tables: The tables to use.
+        seed: Decides wordings and which conditions are contrasted. The same table always gives the same rows.
+        one_wording: Whether an aspect has the same wording in all rows of its table.
+
+    Returns:
+        Rows with a number for each contrast. A pair can have two contrasts. Conditions of a table are about as often
+        the higher as the lower one.
+    """
+    rows = []
+    for table in tables:
+        rng = random.Random(f"{seed} {table.id}")
+        fixed = {aspect: rng.choice(aspect.wordings) for aspect in table.aspects}
+        pairs = list(combinations(range(SENTENCES), 2))
+        rng.shuffle(pairs)
+        surplus: Counter[Question] = Counter()
+        for pair in pairs:
+            places = pair if rng.random() < 0.5 else pair[::-1]
+            for high, low in _contrasts(_ratings(table, *pair), surplus, rng):
+                both = [(high, SAME), (low, DIFFERENT)]
+                rng.shuffle(both)
+                number = len(rows) // 2
+                for aspect, label in both:
+                    wording = fixed[aspect] if one_wording else rng.choice(aspect.wordings)
+                    rows.append(_row(number, table, places, aspect, wording, label))
+    return rows
+
+
+def told_examples(tables: Sequence[Table], *, seed: int = 0) -> list[Told]:
+    """Build an example for each sentence and condition of a table: told, or not (null).
+
+    Args:
+        tables: The tables to use; about one value in a hundred is null, so balance before training.
+        seed: Decides the wordings.
+    """
+    examples = []
+    for table in tables:
+        rng = random.Random(f"{seed} {table.id}")
+        examples += [
+            Told(sentence, rng.choice(aspect.wordings), value is not None, table.id)
+            for aspect in table.aspects
+            for sentence, value in zip(table.sentences, aspect.values, strict=True)
+        ]
+    return examples
+
+
+def find_problems(tables: Sequence[Table]) -> list[str]:
+    """Look for breaches of the rules of the corpus (README.md beside it).
+
+    Returns:
+        One sentence for each problem, naming the table; empty if there is none.
+    """
+    problems = [f"{name}: the id is used twice" for name in _repeated(table.id for table in tables)]
+    texts = _repeated(text.casefold() for table in tables for text in table.sentences)
+    problems += [f"this sentence occurs twice: {text}" for text in texts]
+    users = Counter(wording for table in tables for wording in {w for a in table.aspects for w in _folded(a)})
+    for table in tables:
+        problems += [f"{table.id}: {problem}" for problem in _problems(table, users)]
+    return problems
+
+
+def measure_order(rows: Sequence[RatedPair]) -> dict[str, float]:
+    """Measure how well the rating is guessed without understanding; 0.5 is chance.
+
+    Args:
+        rows: As `rated_rows` builds them.
+
+    Returns:
+        "wording": Probability that a condition under which a pair agrees gets a higher guess than one under which it
+        does not, by the words of its wording in all other tables. "overlap", "length": Probability that a pair that
+        agrees shares more words, or is more alike in length, than one that does not.
+    """
+    high = [row.label == SAME for row in rows]
+    length = [-abs(len(row.sentence1) - len(row.sentence2)) for row in rows]
+    overlap = [word_overlap(row.sentence1, row.sentence2) for row in rows]
+    return {
+        "wording": _probability(_guesses(rows), high),
+        "overlap": _probability(overlap, high),
+        "length": _probability(length, high),
+    }
+
+
+def _shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
+    # Each wording has a handful of rows, so the best answer for each of them on the same rows would say nothing.
+    found = measure_order(rows)
+    return Shortcuts(condition=found["wording"], overlap=found["overlap"])
+
+
+def _guesses(rows: Sequence[RatedPair]) -> list[float]:
+    """Guess each row from how often the words of its wording stand for agreement in other tables: log odds."""
+    words = [set(WORD.findall(row.condition.casefold())) for row in rows]
+    everywhere: Counter[tuple[str, bool]] = Counter()
+    within: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
+    for row, found in zip(rows, words, strict=True):
+        counts = [(word, row.label == SAME) for word in found]
+        everywhere.update(counts)
+        within[row.family1].update(counts)
+
+    def odds(word: str, table: str) -> float:
+        same, other = (everywhere[word, high] - within[table][word, high] for high in (True, False))
+        return math.log((same + 1) / (other + 1))
+
+    return [sum(odds(word, row.family1) for word in found) for row, found in zip(rows, words, strict=True)]
+
+
+def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
+    """Return the probability that a high row scores above a low one; ties count half (area under the ROC curve)."""
+    from scipy.stats import rankdata
+
+    positives = sum(high)
+    negatives = len(high) - positives
+    if not positives or not negatives:
+        return 0.5
+    ranks = sum(rank for rank, is_high in zip(rankdata(scores), high, strict=True) if is_high)
+    return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]]:
+    return [
+        (aspect, SAME if aspect.values[first] == aspect.values[second] else DIFFERENT)
+        for aspect in table.aspects
+        if aspect.values[first] is not None and aspect.values[second] is not None
+    ]
+
+
+def _contrasts(
+    ratings: Sequence[tuple[Question, int]], surplus: Counter[Question], rng: random.Random
+) -> Iterator[tuple[Question, Question]]:
+    """Choose (high, low) aspects; those that were mostly low become high and the other way round."""
+    left = dict(ratings)
+    while True:
+        options = [
+            (surplus[high] - surplus[low], rng.random(), high, low)
+            for high, label in left.items()
+            for low, other in left.items()
+            if label > other
+        ]
+        if not options:
+            return
+        _, _, high, low = min(options, key=lambda option: option[:2])
+        surplus[high] += 1
+        surplus[low] -= 1
+        del left[high], left[low]
+        yield high, low
+
+
+def _row(number: int, table: Table, places: tuple[int, int], aspect: Question, wording: str, label: int) -> RatedPair:
+    first, second = (table.sentences[place] for place in places)
+    return RatedPair(number, first, second, wording, label, f"{table.id}:{aspect.wordings[0]}", table.id, table.id)
+
+
+def _table(entry: Any, place: str) -> Table:  # noqa: ANN401 (any JSON)
+    try:
+        _expect(entry, {"id": str, "kind": str, "domain": str, "sentences": list, "aspects": list})
+        aspects = []
+        for number, aspect in enumerate(entry["aspects"], start=1):
+            _expect(aspect, {"wordings": list, "values": list}, f"aspect {number}: ")
+            _texts(aspect["wordings"], f"aspect {number}: wordings", WORDINGS)
+            _texts([value for value in aspect["values"] if value is not None], f"aspect {number}: values")
+            if len(aspect["values"]) != SENTENCES:
+                raise ValueError(f"aspect {number}: {len(aspect['values'])} values instead of {SENTENCES}")
+            aspects.append(Question(tuple(aspect["wordings"]), tuple(aspect["values"])))
+        _texts(entry["sentences"], "sentences", SENTENCES)
+        if len(aspects) != ASPECTS:
+            raise ValueError(f"{len(aspects)} aspects instead of {ASPECTS}")
+    except ValueError as error:
+        raise DataError(f"{place}: {error}. See README.md in the folder of the tables.") from error
+    return Table(entry["id"], entry["kind"], entry["domain"], tuple(entry["sentences"]), tuple(aspects))
+
+
+def _expect(entry: Any, keys: Mapping[str, type], where: str = "") -> None:  # noqa: ANN401 (any JSON)
+    if not isinstance(entry, dict) or set(entry) != set(keys):
+        found = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
+        raise ValueError(f"{where}the keys must be {', '.join(keys)}, got {found[:100]}")
+    for key, kind in keys.items():
+        if not isinstance(entry[key], kind):
+            raise ValueError(f"{where}{key} must be a {kind.__name__}, got {entry[key]!r}"[:200])
+
+
+def _texts(texts: Sequence[Any], where: str, count: int | None = None) -> None:
+    if count is not None and len(texts) != count:
+        raise ValueError(f"{where}: {len(texts)} instead of {count}")
+    for text in texts:
+        if not isinstance(text, str) or not text or text != " ".join(text.split()):
+            raise ValueError(f"{where}: each must be a text without blanks at its ends or twice inside, got {text!r}")
+
+
+def _problems(table: Table, users: Mapping[str, int]) -> Iterator[str]:
+    if table.kind not in KINDS:
+        yield f"the kind is {table.kind!r}, allowed are {', '.join(KINDS)}"
+    for text in table.sentences:
+        if not WORDS[0] <= (count := len(text.split())) <= WORDS[1]:
+            yield f"{count} words, allowed are {WORDS[0]} to {WORDS[1]}: {text}"
+    for aspect in table.aspects:
+        different, untold = len(set(aspect.values) - {None}), aspect.values.count(None)
+        if not VALUES[0] <= different <= VALUES[1]:
+            yield f"{aspect.wordings[0]!r} has {different} values, allowed are {VALUES[0]} to {VALUES[1]}"
+        if untold > MOST_UNTOLD:
+            yield f"{aspect.wordings[0]!r} has {untold} nulls, allowed is {MOST_UNTOLD}"
+    for wording in _repeated(wording for aspect in table.aspects for wording in _folded(aspect)):
+        yield f"the wording {wording!r} occurs twice"
+    common = [aspect.wordings[0] for aspect in table.aspects if any(users[wording] > 1 for wording in _folded(aspect))]
+    if len(common) > MOST_COMMON:
+        yield f"{len(common)} aspects have wordings of other tables, allowed is {MOST_COMMON}: {'; '.join(common)}"
+    crossing = sum(
+        len({label for _, label in _ratings(table, *pair)}) == 2 for pair in combinations(range(SENTENCES), 2)
+    )
+    if crossing < LEAST_CONTRASTS:
+        yield f"only {crossing} pairs agree under one condition and differ under another, at least {LEAST_CONTRASTS} do"
+
+
+def _folded(aspect: Question) -> list[str]:
+    return [wording.casefold().strip(" .?") for wording in aspect.wordings]
+
+
+def _repeated(values: Iterator[str]) -> list[str]:
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+@dataclass(frozen=True)
+class _Part(Material):
+    """The tables of one part."""
+
+    tables: Sequence[Table]
+
+    @property
+    def texts(self) -> int:
+        """Number of sentences."""
+        return SENTENCES * len(self.tables)
+
+    def rows(self, seed: int) -> list[RatedPair]:
+        """Build contrasts."""
+        return contrast_rows(self.tables, seed=seed)
+
+    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]]:
+        """Build blocks of whole tables, in random order."""
+        tables = random.Random(seed).sample(self.tables, len(self.tables))
+        size = math.ceil(sentences / SENTENCES)
+        rows = contrast_rows(tables, seed=seed, one_wording=True)
+        block_of = {table.id: place // size for place, table in enumerate(tables)}
+        return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
+
+
+def _load(folder: Path, part: str, _: Password) -> Material:
+    return _Part([table for table in load_tables(folder) if group_of(table) == part])
+
+
+CORPUS = Corpus(
+    name="tables",
+    title="tables of six different scenes under five conditions of their own",
+    licence="CC BY 4.0",
+    source="assets/tables, written for this project by a language model; ratings by rule from stated values",
+    attribution="CondViz scene tables, CC BY 4.0",
+    files=("*.jsonl",),
+    load=_load,
+    parts=PARTS,
+    home=TABLES,
+    shortcuts=_shortcuts,
+)

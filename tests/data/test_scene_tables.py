@@ -1,0 +1,203 @@
+"""Scene tables: strict reading, rules, rows and contrasts, splits that never move."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condviz.cli.main import main
+from condviz.data import corpora, scene_tables
+from condviz.data.corpus import Corpus
+from condviz.errors import DataError
+
+ANIMALS = ("cat", "dog", "horse", "goose", "sheep", "otter")
+VALUES = (
+    ("in", "in", "out", "out", "out", "in"),
+    ("wet", "dry", "wet", "dry", "wet", None),
+    ("one", "two", "many", "one", "two", "many"),
+    ("calm", "calm", "calm", "upset", "upset", "upset"),
+    ("day", "night", "night", "day", "day", "night"),
+)
+
+
+def make_entry(number: int, domain: str = "review") -> dict[str, Any]:
+    return {
+        "id": f"nat-{number:04}",
+        "kind": "natural",
+        "domain": domain,
+        "sentences": [f"In tale {number} the old {animal} looks around and waits." for animal in ANIMALS],
+        "aspects": [
+            {
+                "wordings": [f"the {place} of {number}", f"Which {place}, {number}?", f"{place} {number}"],
+                "values": [*row],
+            }
+            for place, row in zip(("place", "state", "count", "mood", "hour"), VALUES, strict=True)
+        ],
+    }
+
+
+def write(folder: Path, entries: list[dict[str, Any]]) -> Path:
+    (folder / "a.jsonl").write_text("\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> tuple[scene_tables.Table, ...]:
+    domains = ("review", "law/contract note", "history note", "photo caption", "diary")
+    return scene_tables.load_tables(write(tmp_path, [make_entry(n, domains[n % 5]) for n in range(120)]))
+
+
+def test_rows_are_all_told_pairs_under_all_conditions(tables: tuple[scene_tables.Table, ...]) -> None:
+    rows = scene_tables.rated_rows(tables[:1])
+    assert len(rows) == 4 * 15 + 10
+    assert Counter(row.label for row in rows)[5] == 6 + 4 + 3 + 6 + 6
+    assert rows == scene_tables.rated_rows(tables[:1])
+    assert [row.condition for row in rows] != [row.condition for row in scene_tables.rated_rows(tables[:1], seed=1)]
+
+
+def test_contrasts_disagree_on_one_pair_and_use_a_row_once(tables: tuple[scene_tables.Table, ...]) -> None:
+    rows = scene_tables.contrast_rows(tables)
+    used = set()
+    sides: dict[str, int] = Counter()
+    for number, (one, other) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
+        assert one.pair == other.pair == number
+        assert (one.sentence1, one.sentence2) == (other.sentence1, other.sentence2)
+        assert {one.label, other.label} == {5, 1}
+        for row in (one, other):
+            key = (frozenset((row.sentence1, row.sentence2)), row.aspect)
+            assert key not in used
+            used.add(key)
+            sides[row.aspect.rpartition(":")[2].split()[1]] += 1 if row.label == 5 else -1
+    assert max(map(abs, sides.values())) < 0.1 * len(rows)
+    assert Counter(row.label for row in rows[::2])[5] == pytest.approx(len(rows) / 4, rel=0.1)
+
+
+def test_what_is_not_told_is_kept_as_an_example(tables: tuple[scene_tables.Table, ...]) -> None:
+    examples = scene_tables.told_examples(tables[:2])
+    assert len(examples) == 60
+    assert [example.sentence for example in examples if not example.told] == [t.sentences[5] for t in tables[:2]]
+
+
+def test_splits_follow_the_id_and_hold_domains_out(tables: tuple[scene_tables.Table, ...]) -> None:
+    groups = {table.id: scene_tables.group_of(table) for table in tables}
+    for table in tables:
+        assert (groups[table.id] == "unseen_domains") == (table.domain in ("law/contract note", "history note"))
+    counts = Counter(groups.values())
+    assert set(counts) == set(scene_tables.PARTS)
+    assert counts["train"] > 0.6 * (counts["train"] + counts["validation"] + counts["test"])
+    known = {"nat-0000": "train", "nat-0003": "test", "nat-0005": "validation", "nat-0014": "train"}
+    assert {name: groups[name] for name in known} == known
+
+
+def test_blocks_share_wordings_and_number_their_contrasts(tables: tuple[scene_tables.Table, ...]) -> None:
+    material = scene_tables._Part(tables)
+    blocks = material.blocks(seed=3, sentences=20)
+    assert [len({row.family1 for row in block}) for block in blocks] == [4] * 30
+    numbers = [row.pair for block in blocks for row in block]
+    assert len(set(numbers)) == len(numbers) // 2
+    for block in blocks:
+        assert len({row.condition for row in block}) == len({row.aspect for row in block})
+    assert blocks == material.blocks(seed=3, sentences=20)
+
+
+def test_a_corpus_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, [make_entry(number) for number in range(40)])
+    corpus = Corpus(**{**vars(scene_tables.CORPUS), "home": tmp_path})
+    monkeypatch.setitem(corpora.CORPORA, "tables", corpus)
+    assert len(corpora.build("tables", "train")) > 500
+    assert corpora.build_blocks("tables", "train", sentences=12)
+    survey = corpora.survey("tables")
+    assert [part.name for part in survey.parts] == list(scene_tables.PARTS)
+    assert survey.parts[0].shortcuts.condition == pytest.approx(0.5, abs=0.1)
+    with pytest.raises(DataError, match="part unseen_domains of tables is empty"):
+        corpora.build("tables", "unseen_domains")
+
+
+FAULTS = {
+    "key": (("extra",), 1),
+    "sentences": (("sentences",), ["a"] * 5),
+    "blank": (("sentences", 0), " a b"),
+    "aspects": (("aspects",), make_entry(1)["aspects"][:4]),
+    "wordings": (("aspects", 0, "wordings"), ["a", "b"]),
+    "values": (("aspects", 0, "values"), ["a"] * 5),
+    "number": (("aspects", 0, "values", 0), 3),
+    "kind": (("kind",), "soft"),
+    "short": (("sentences", 0), "Too few words."),
+    "one value": (("aspects", 0, "values"), ["in"] * 6),
+    "nulls": (("aspects", 0, "values"), ["in", None, None, "out", "out", "in"]),
+    "twice": (("aspects", 0, "wordings", 1), "THE PLACE of 1?"),
+    "no contrast": (("aspects",), [{**aspect, "values": [*"aaaaab"]} for aspect in make_entry(1)["aspects"]]),
+}
+
+
+def broken(change: str) -> dict[str, Any]:
+    (*path, last), value = FAULTS[change]
+    entry = place = make_entry(1)
+    for key in path:
+        place = place[key]
+    place[last] = value
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("key", "line 1: the keys must be id, kind, domain, sentences, aspects, got"),
+        ("sentences", "sentences: 5 instead of 6"),
+        ("blank", "without blanks at its ends"),
+        ("aspects", "4 aspects instead of 5"),
+        ("wordings", "aspect 1: wordings: 2 instead of 3"),
+        ("values", "aspect 1: 5 values instead of 6"),
+        ("number", "aspect 1: values: each must be a text"),
+    ],
+)
+def test_another_form_is_refused(change: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=message):
+        scene_tables.load_tables(write(tmp_path, [broken(change)]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("kind", "the kind is 'soft'"),
+        ("short", "3 words, allowed are 8 to 30"),
+        ("one value", "has 1 values"),
+        ("nulls", "has 2 nulls"),
+        ("twice", "occurs twice"),
+        ("no contrast", "only 0 pairs agree"),
+    ],
+)
+def test_each_broken_rule_is_named(change: str, message: str, tmp_path: Path) -> None:
+    (problem, *_) = scene_tables.find_problems(scene_tables.load_tables(write(tmp_path, [broken(change)])))
+    assert problem.startswith("nat-0001: ")
+    assert message in problem
+
+
+def test_what_two_tables_share_is_named(tmp_path: Path) -> None:
+    problems = scene_tables.find_problems(scene_tables.load_tables(write(tmp_path, [make_entry(1), make_entry(1)])))
+    assert problems[0] == "nat-0001: the id is used twice"
+    assert sum(problem.startswith("this sentence occurs twice") for problem in problems) == 6
+    assert "5 aspects have wordings of other tables" in problems[-1]
+
+
+def test_the_command_counts_and_fails_on_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, [make_entry(number) for number in range(3)])
+    assert main(["data", "check-tables", "--folder", str(tmp_path)]) == 0
+    assert "by length" in capsys.readouterr().out.splitlines()[0]
+    write(tmp_path, [broken("short")])
+    assert main(["data", "check-tables", "--folder", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert "nat-0001: 3 words" in captured.out
+    assert "1 rules are broken" in captured.err
+
+
+@pytest.mark.skipif(not scene_tables.TABLES.is_dir(), reason="no tables yet")
+def test_the_shipped_tables_keep_the_rules_and_have_no_shortcut() -> None:
+    tables = scene_tables.load_tables()
+    assert scene_tables.find_problems(tables) == []
+    found = scene_tables.measure_order(scene_tables.rated_rows(tables))
+    assert found == pytest.approx({"wording": 0.5, "overlap": 0.5, "length": 0.5}, abs=0.08)
