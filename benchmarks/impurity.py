@@ -1,6 +1,6 @@
 """Impurity of conditions and agreement of values on our scenes, before and after conditioning, for every model.
 
-After Hyper-CL (Yoo et al. 2024), section 6: three conditions, 20 sentences each, K = 3; averaged over draws of three
+After Hyper-CL (Yoo et al. 2024), section 5.2: three conditions, 20 sentences each, K = 3; averaged over draws of three
 conditions that no training has seen. Beside it a random matrix per condition, and whether sentences with the same value
 lie together, which the paper does not ask.
 
@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from benchmarks.common import fill, options
-from condviz.analysis.map_builder import embed_points, start_map
-from condviz.analysis.map_points import MapPoints
-from condviz.analysis.map_result import EmbeddingMap
-from condviz.analysis.scene_points import held_out_triples, scene_points
-from condviz.errors import CondvizError, ConfigError
+from condviz.analysis.maps import EmbeddingMap, build_map
+from condviz.analysis.points import PER_GROUP, MapPoints, scene_points
+from condviz.data.scenes import load_families
+from condviz.data.splits import UNSEEN_ASPECTS, group_of
+from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.models.registry import list_models, load
 
 DRAWS = 20
@@ -40,10 +40,28 @@ def draw_points(draws: int) -> list[MapPoints]:
     return [scene_points(names, seed=seed) for seed, names in enumerate(held_out_triples(draws))]
 
 
+def held_out_triples(draws: int, *, seed: int = 0) -> list[tuple[str, str, str]]:
+    """Draw triples of aspects that no training has seen and that enough test families tell.
+
+    Raises:
+        DataError: If there are fewer than three such aspects.
+    """
+    families = [family for family in load_families() if group_of(family) == "test"]
+    enough = [
+        name
+        for name in sorted(UNSEEN_ASPECTS)
+        if sum(name in family.scenes[0].aspects for family in families) >= 1.3 * PER_GROUP
+    ]
+    if len(enough) < 3:
+        raise DataError(f"Only {len(enough)} held-out aspects are told by enough test families.")
+    generator = np.random.default_rng(seed)
+    return [tuple(generator.choice(enough, 3, replace=False).tolist()) for _ in range(draws)]
+
+
 def measure(name: str, drawn: Sequence[MapPoints]) -> list[EmbeddingMap]:
     """Measure one model on every draw."""
     model = load(name)
-    return [start_map(model.info, points, embed_points(model, points)) for points in drawn]
+    return [build_map(model, points, method="pca") for points in drawn]
 
 
 def summarize(maps: Sequence[EmbeddingMap]) -> dict[str, object]:
@@ -53,22 +71,26 @@ def summarize(maps: Sequence[EmbeddingMap]) -> dict[str, object]:
         return {"mean": float(np.mean(values)), "std": float(np.std(values))}
 
     def values(side: str, key: str) -> list[float]:
-        rows = [[row[key] for row in getattr(made, side).values] for made in maps]
-        return [float(np.mean(row)) for row in rows]
+        return [float(np.mean([row[key] for row in getattr(made, side).measures.values])) for made in maps]
 
-    before, after = ([getattr(made, side).impurity["mean"] for made in maps] for side in ("before", "after"))
+    sides = {"before": [made.before for made in maps], "after": [made.after for made in maps]}
+    before, after = ([side.measures.impurity["mean"] for side in found] for found in sides.values())
     return {
         "draws": len(maps),
-        "impurity": {"before": over(before), "after": over(after), "random": over([m.control["mean"] for m in maps])},
+        "impurity": {
+            "before": over(before),
+            "after": over(after),
+            "random": over([made.random_matrices["mean"] for made in maps]),
+        },
         "worse": sum(b < a - 1e-9 for b, a in zip(before, after, strict=True)),
-        "silhouette": {side: over([getattr(made, side).silhouette for made in maps]) for side in ("before", "after")},
+        "silhouette": {name: over([side.measures.silhouette for side in found]) for name, found in sides.items()},
         "agreement": {
-            **{side: over(values(side, "agreement")) for side in ("before", "after")},
-            "chance": over(values("after", "chance")),
+            **{name: over([side.agreement for side in found]) for name, found in sides.items()},
+            "chance": over([side.chance for side in sides["after"]]),
         },
         "value impurity": {
             **{side: over(values(side, "impurity")) for side in ("before", "after")},
-            "chance": over(values("after", "impurity_chance")),
+            "chance": over(values("after", "chance")),
         },
     }
 

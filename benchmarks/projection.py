@@ -13,9 +13,8 @@ import numpy as np
 from sklearn.manifold import trustworthiness
 
 from benchmarks.common import Result, options, report, times_in_turns
-from condviz.analysis.map_result import ProjectionConfig
+from condviz.analysis.maps import Layout, project, warm_up
 from condviz.analysis.neighbors import nearest
-from condviz.analysis.projection import project, warm_up
 
 ALLOWED_S = {60: 1.0, 1_000: 2.0, 10_000: 15.0}
 DIMENSION = 384
@@ -45,7 +44,7 @@ def defaults(before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
 
 def kept(before: np.ndarray, after: np.ndarray) -> str:
     """Say how well our map and that of umap-learn's defaults keep neighbourhoods before conditioning (1: wholly)."""
-    ours, theirs = project(before, after).before, defaults(before, after)[0]
+    ours, theirs = project(before, after)[0][0], defaults(before, after)[0]
     trust = [trustworthiness(before, layout, n_neighbors=15, metric="cosine") for layout in (ours, theirs)]
     return "; trustworthiness {:.3f}, umap-learn's defaults {:.3f}".format(*trust)
 
@@ -59,7 +58,7 @@ def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> l
         jobs = {
             "UMAP": lambda before=before, after=after: project(before, after),
             "umap-learn": lambda before=before, after=after: defaults(before, after),
-            "PCA": lambda before=before, after=after: project(before, after, ProjectionConfig("pca")),
+            "PCA": lambda before=before, after=after: project(before, after, Layout("pca")),
             "neighbours": lambda before=before: nearest(before, 15),
         }
         seconds = times_in_turns(jobs, rounds=rounds, clock=clock)

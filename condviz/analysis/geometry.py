@@ -1,4 +1,4 @@
-"""How embeddings lie in their own space: do conditions form clusters, and do vectors use all directions.
+"""How embeddings lie in their own space: do vectors use all directions, and what does Hyper-CL make of conditions.
 
 Everything is measured on (n, d) arrays, never on a map of two dimensions, and in double precision.
 """
@@ -6,17 +6,26 @@ Everything is measured on (n, d) arrays, never on a map of two dimensions, and i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from condviz.analysis.impurity import KMeansImpurity, check_vectors, kmeans_impurity
-from condviz.errors import ConfigError, DataError
+from condviz.errors import ConfigError, DataError, require
+
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
 
 NUM_DIRECTIONS = 1000
 """Random directions of isotropy B. CASE does not print the number; all twelve figures of its table 5 fit 1000."""
+DIRECTIONS_AT_ONCE = 64
+"""Of isotropy B: 10 MB at 20,000 vectors."""
+MAX_MATRICES = 50
+"""A matrix of 384 x 384 takes 0.6 MB, and its singular values some 30 ms."""
+SHOWN_VALUES = 100
+SILHOUETTE_SAMPLE = 2000
 
 
 @dataclass(frozen=True)
@@ -35,41 +44,6 @@ class Isotropy:
     ipc: float
     num_directions: int
 
-    def to_dict(self) -> dict:
-        """Give plain JSON."""
-        return {
-            "mean_cosine": self.mean_cosine,
-            "std_cosine": self.std_cosine,
-            "ipc": self.ipc,
-            "directions": self.num_directions,
-        }
-
-
-@dataclass(frozen=True)
-class GeometryReport:
-    """Geometry of one set of embeddings, each made under a condition (its group).
-
-    Attributes:
-        num_embeddings: n.
-        dimension: d.
-        impurity: Of K-means clusters, over seeds, with the table of groups by clusters.
-        isotropy: Of all vectors together.
-    """
-
-    num_embeddings: int
-    dimension: int
-    impurity: KMeansImpurity
-    isotropy: Isotropy
-
-    def to_dict(self) -> dict:
-        """Give plain JSON."""
-        return {
-            "embeddings": self.num_embeddings,
-            "dimension": self.dimension,
-            "impurity": self.impurity.to_dict(),
-            "isotropy": self.isotropy.to_dict(),
-        }
-
 
 def frobenius_variance(matrices: np.ndarray) -> float:
     """Measure how much the size of the condition's transformation differs between conditions.
@@ -85,7 +59,7 @@ def frobenius_variance(matrices: np.ndarray) -> float:
         DataError: If the shape is another one, there is no condition, or a value is not finite.
 
     Source:
-        Hyper-CL (Yoo et al. 2024), section 6: 0.0248 for W_c and 0.001 for the Hadamard head.
+        Hyper-CL (Yoo et al. 2024), section 5.4.1: 0.0248 for W_c and 0.001 for the Hadamard head.
     """
     array = np.asarray(matrices, dtype=np.float64)
     square = array.ndim == 3 and array.shape[1] == array.shape[2]
@@ -98,31 +72,8 @@ def frobenius_variance(matrices: np.ndarray) -> float:
     return float(np.var(norms / (d if square else math.sqrt(d))))
 
 
-def frobenius_variance_low_rank(left: np.ndarray, right: np.ndarray) -> float:
-    """Give `frobenius_variance` of the products left @ right without forming them.
-
-    Args:
-        left: (m, d, k), finite.
-        right: (m, k, d), finite.
-
-    Returns:
-        As `frobenius_variance`; the norm of a product is also that of its transpose.
-
-    Raises:
-        DataError: If the shapes do not fit, or a value is not finite.
-    """
-    a, b = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    if a.ndim != 3 or not a.size or b.shape != a.transpose(0, 2, 1).shape:
-        raise DataError(f"The factors must be (m, d, k) and (m, k, d), got {a.shape} and {b.shape}.")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise DataError("The factors hold a NaN or an infinity.")
-    # |A B|^2 = trace(A'A B B'), two k x k matrices.
-    squares = np.sum((a.transpose(0, 2, 1) @ a) * (b @ b.transpose(0, 2, 1)), axis=(1, 2))
-    return float(np.var(np.sqrt(np.maximum(squares, 0)) / a.shape[1]))
-
-
 def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
-    """Give the cosine of every vector, scaled to length 1, with the mean of the scaled vectors.
+    """Return the cosine of every vector, scaled to length 1, with the mean of the scaled vectors.
 
     Args:
         embeddings: Shape (n, d), finite, no row of zeros. Subtract what has to be subtracted before: CASE takes the
@@ -135,7 +86,8 @@ def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
         DataError: If a row has no direction, or the vectors cancel out so that their mean has none.
 
     Source:
-        CASE, table 4.
+        CASE, table 4. Differs from the paper, whose mean is that of the vectors before scaling; where all vectors have
+        the same length both are equal.
     """
     scaled = _scale(embeddings)
     mean = scaled.mean(axis=0)
@@ -146,7 +98,7 @@ def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
 
 
 def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Give log F(v) of each direction v, F(v) = sum over the vectors x of exp(v . x).
+    """Return log F(v) of each direction v, F(v) = sum over the vectors x of exp(v . x).
 
     Args:
         embeddings: Shape (n, d), as they are.
@@ -161,7 +113,8 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
     vectors, ways = check_vectors(embeddings), check_vectors(directions)
     if vectors.shape[1] != ways.shape[1]:
         raise DataError(f"Vectors have {vectors.shape[1]} dimensions, directions {ways.shape[1]}. They must agree.")
-    return logsumexp(ways @ vectors.T, axis=1)
+    starts = range(0, len(ways), DIRECTIONS_AT_ONCE)
+    return np.concatenate([logsumexp(ways[start : start + DIRECTIONS_AT_ONCE] @ vectors.T, axis=1) for start in starts])
 
 
 def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarray:
@@ -172,7 +125,7 @@ def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarr
 
 
 def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray) -> float:
-    """Give the smallest over the largest partition function of the vectors, scaled to length 1.
+    """Return the smallest over the largest partition function of the vectors, scaled to length 1.
 
     Args:
         embeddings: Shape (n, d), no row of zeros.
@@ -199,18 +152,110 @@ def isotropy(embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, se
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
-def geometry_report(
-    embeddings: np.ndarray,
-    groups: Sequence[str | int],
-    *,
-    num_clusters: int | None = None,
-    seeds: Sequence[int] = tuple(range(10)),
-    num_shuffles: int = 200,
-) -> GeometryReport:
-    """Measure impurity and isotropy; arguments and errors as `kmeans_impurity` and `isotropy`."""
-    number, dimension = check_vectors(embeddings).shape
-    clustered = kmeans_impurity(embeddings, groups, num_clusters=num_clusters, seeds=seeds, num_shuffles=num_shuffles)
-    return GeometryReport(number, dimension, clustered, isotropy(embeddings))
+def silhouette(embeddings: np.ndarray, groups: Sequence[str], *, most: int = SILHOUETTE_SAMPLE, seed: int = 0) -> float:
+    """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
+
+    Args:
+        embeddings: Shape (n, d), finite.
+        groups: (n,) group of each.
+        most: Vectors that are compared with each other; of more a random sample is taken.
+        seed: Of that sample.
+
+    Raises:
+        DataError: If there are fewer than two groups, or every group has one member.
+    """
+    names, counts = np.unique(groups, return_counts=True)
+    if not 2 <= len(names) < len(groups) or counts.max() < 2:
+        raise DataError("The silhouette needs at least two conditions, and one with two sentences or more.")
+    return float(
+        require("sklearn.metrics", "app").silhouette_score(
+            unit_rows(embeddings),
+            np.asarray(groups),
+            metric="cosine",
+            sample_size=most if len(groups) > most else None,
+            random_state=seed,
+        )
+    )
+
+
+def describe_matrices(
+    model: ConditionalScorer, conditions: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+) -> dict[str, Any] | None:
+    """Describe the matrix W_c that Hyper-CL makes of every condition.
+
+    Args:
+        model: Any; only those with `condition_matrix` have W_c.
+        conditions: m conditions; the first `MAX_MATRICES` are described.
+        progress: Called with (done, total) conditions; may raise to stop.
+
+    Returns:
+        Plain JSON: "conditions"; "left_out", how many more there are; "spectra" (m lists of at most `SHOWN_VALUES`
+        singular values, largest first, the largest of all being 1); "norms" (m Frobenius norms divided by d);
+        "variance" of these norms; "rank" (m: how many singular values make 99 % of the squared norm); "distances"
+        (m, m): 1 - cosine of the matrices as vectors; "places" (m, 2): PCA of the matrices, where there are three
+        conditions or more. None for models without W_c.
+
+    Raises:
+        DataError: If a matrix holds numbers that are not finite.
+
+    Source:
+        Norms and their variance: Hyper-CL (Yoo et al. 2024), section 5.4.1. Spectra and distances are ours.
+    """
+    if not hasattr(model, "condition_matrix") or not conditions:
+        return None
+    named = list(conditions)[:MAX_MATRICES]
+    flat, spectra = [], []
+    for number, condition in enumerate(named):
+        if progress is not None:
+            progress(number, len(named))
+        matrix = np.asarray(model.condition_matrix(condition), dtype=np.float64)
+        if not np.isfinite(matrix).all():
+            raise DataError(f"{model.info.name} makes a W_c with numbers that are not finite. Load it in float32.")
+        spectra.append(np.linalg.svd(matrix, compute_uv=False))
+        flat.append(matrix.ravel() / max(np.linalg.norm(matrix), np.finfo(np.float64).tiny))
+    values, unit = np.stack(spectra), np.stack(flat)
+    energy = np.cumsum(np.square(values), axis=1)
+    norms = np.sqrt(energy[:, -1]) / values.shape[1]
+    return {
+        "conditions": named,
+        "left_out": len(conditions) - len(named),
+        "spectra": (values / max(values.max(), math.ulp(0))).round(5)[:, :SHOWN_VALUES].tolist(),
+        "norms": norms.round(6).tolist(),
+        "variance": float(norms.var()),
+        "rank": ((energy < 0.99 * energy[:, -1:]).sum(axis=1) + 1).tolist(),
+        "distances": np.clip(1 - unit @ unit.T, 0, 2).round(4).tolist(),
+        "places": principal_axes(unit).round(4).tolist() if len(named) > 2 else [],
+    }
+
+
+def principal_axes(rows: np.ndarray) -> np.ndarray:
+    """Return the first two principal components of rows, (n, 2) float64; axes that the rows do not have are 0."""
+    if len(rows) == 1:  # scikit-learn divides by n - 1
+        return np.zeros((1, 2))
+    number = min(2, *rows.shape)
+    solver = "covariance_eigh" if len(rows) > rows.shape[1] else "full"
+    found = require("sklearn.decomposition", "app").PCA(number, svd_solver=solver).fit_transform(rows)
+    return np.pad(found, ((0, 0), (0, 2 - number)))
+
+
+def check_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors, shape (n, d), in float64.
+
+    Raises:
+        DataError: If the shape is another one, there is no row, or a row holds a NaN or an infinity.
+    """
+    array = np.asarray(vectors)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
+        raise DataError(f"Needs numbers of shape (n, d), at least one row; got {array.shape}, {array.dtype}.")
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if len(bad):
+        raise DataError(f"Row {bad[0]} of the vectors holds a NaN or an infinity.")
+    return array.astype(np.float64)
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors scaled to length 1, float64; rows of zeros stay. Errors as `check_vectors`."""
+    return require("sklearn.preprocessing", "app").normalize(check_vectors(vectors), copy=False)
 
 
 def _scale(vectors: np.ndarray) -> np.ndarray:

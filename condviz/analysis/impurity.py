@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import entr
 from scipy.stats.contingency import crosstab
 
+from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
 
 
@@ -28,7 +29,7 @@ class Table:
     counts: np.ndarray
 
     def to_dict(self) -> dict:
-        """Give plain JSON."""
+        """Return plain JSON."""
         return {"groups": list(self.groups), "clusters": list(self.clusters), "counts": self.counts.tolist()}
 
 
@@ -76,7 +77,7 @@ class KMeansImpurity:
     labels: np.ndarray
 
     def to_dict(self) -> dict:
-        """Give plain JSON, without the clusters of single embeddings."""
+        """Return plain JSON, without the clusters of single embeddings."""
         return {
             "mean": self.mean,
             "std": self.std,
@@ -126,7 +127,7 @@ def impurity(
         ConfigError: If more clusters have members than `num_clusters` says.
 
     Source:
-        Hyper-CL (Yoo et al. 2024), section 6. The base of the logarithm is not given there; natural is our choice.
+        Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.
     """
     counts = group_cluster_table(groups, clusters).counts
     used = counts.shape[1]
@@ -141,7 +142,9 @@ def kmeans_impurity(
     *,
     num_clusters: int | None = None,
     seeds: Sequence[int] = tuple(range(10)),
+    num_starts: int = 10,
     num_shuffles: int = 200,
+    progress: Callable[[int, int], None] | None = None,
 ) -> KMeansImpurity:
     """Cluster embeddings by K-means and measure the impurity, over several seeds and beside shuffled labels.
 
@@ -149,8 +152,10 @@ def kmeans_impurity(
         embeddings: Shape (n, d), finite. Clustered as they are: scale them to length 1 first to cluster by direction.
         groups: Group (condition) of each row.
         num_clusters: K; None takes the number of groups.
-        seeds: Seeds of K-means (n_init 10 each), and of the shuffles.
+        seeds: Seeds of K-means, and of the shuffles.
+        num_starts: Starts of K-means for each seed, of which the best counts.
         num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
+        progress: Called with (done, total) seeds; may raise to stop.
 
     Raises:
         DataError: If embeddings and groups do not fit each other, or the embeddings hold a NaN.
@@ -158,8 +163,8 @@ def kmeans_impurity(
         MissingExtraError: If scikit-learn is not installed.
 
     Source:
-        Hyper-CL (Yoo et al. 2024), section 6: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the base
-        of the logarithm are not given there; these are ours.
+        Hyper-CL (Yoo et al. 2024), section 5.2: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the
+        base of the logarithm are not given there; these are ours.
     """
     vectors, (names, codes) = check_vectors(embeddings), np.unique(_labels(groups, "groups"), return_inverse=True)
     if len(vectors) != len(codes):
@@ -170,7 +175,11 @@ def kmeans_impurity(
     if not len(seeds) or num_shuffles < 1:
         raise ConfigError(f"Needs at least one seed and one shuffle, got {len(seeds)} and {num_shuffles}.")
     kmeans = require("sklearn.cluster", "app").KMeans
-    labels = [kmeans(clusters, n_init=10, random_state=seed).fit(vectors).labels_ for seed in seeds]
+    labels = []
+    for number, seed in enumerate(seeds):
+        if progress is not None:
+            progress(number, len(seeds))
+        labels.append(kmeans(clusters, n_init=num_starts, random_state=seed).fit(vectors).labels_)
     values = np.array([_impurity_of_codes(codes, label, clusters) for label in labels])
     chance, p_value = _against_chance(codes, labels, values, num_shuffles=num_shuffles, seeds=seeds)
     units = _in_all_units(float(values.mean()), clusters)
@@ -223,18 +232,3 @@ def _labels(labels: Sequence[str | int], field: str) -> np.ndarray:
             f"{field} must be one label (text or integer) per member, at least one; got {array.shape}, {array.dtype}."
         )
     return array
-
-
-def check_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Give vectors, shape (n, d), in float64.
-
-    Raises:
-        DataError: If the shape is another one, there is no row, or a row holds a NaN or an infinity.
-    """
-    array = np.asarray(vectors)
-    if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
-        raise DataError(f"Needs numbers of shape (n, d), at least one row; got {array.shape}, {array.dtype}.")
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if len(bad):
-        raise DataError(f"Row {bad[0]} of the vectors holds a NaN or an infinity.")
-    return array.astype(np.float64)

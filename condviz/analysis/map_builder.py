@@ -120,7 +120,14 @@ def measure_side(
         side,
         clusters=clustered.labels.astype(np.int32) if clustered else None,
         impurity=clustered.to_dict() if clustered else None,
-        isotropy=spread.to_dict() if spread else None,
+        isotropy={
+            "mean_cosine": spread.mean_cosine,
+            "std_cosine": spread.std_cosine,
+            "ipc": spread.ipc,
+            "directions": spread.num_directions,
+        }
+        if spread
+        else None,
         silhouette=outline,
         values=tuple(row.to_dict() for row in values),
         problems=problems,

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 PICTURES = {
     "Comparison": "condviz.plots.similarity",
     "DeletionTest": "condviz.plots.words",
+    "EmbeddingMap": "condviz.plots.maps",
     "HeadMap": "condviz.plots.words",
     "RouterPictures": "condviz.plots.words",
     "WordReading": "condviz.plots.words",

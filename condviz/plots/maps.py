@@ -1,25 +1,64 @@
-"""Figures of a map: points before and after conditioning, and what W_c does to conditions."""
+"""Pictures of a map: points before and after conditioning, what W_c does to conditions, and all of it as HTML."""
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.analysis.map_result import EmbeddingMap
+from condviz.analysis.maps import EmbeddingMap
+from condviz.paths import ASSETS
+from condviz.plots.html import render
 
 SideName = Literal["before", "after"]
+SIDES: tuple[SideName, ...] = ("before", "after")
 MAX_CATEGORIES = 10
 CATEGORY_COLOURS = tuple(f"var(--cv-cat-{number})" for number in range(1, MAX_CATEGORIES + 1))
 OTHER, MISSING = "var(--cv-cat-other)", "var(--cv-missing)"
 RAMP = [[0.0, "var(--cv-ramp-low)"], [1.0, "var(--cv-ramp-high)"]]
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "pentagon", "star")
-SYMBOLS_3D = ("circle", "square", "diamond", "cross", "x", "circle-open", "square-open", "diamond-open")
+SYMBOLS = {
+    "circle": "\N{BLACK CIRCLE}",
+    "square": "\N{BLACK SQUARE}",
+    "diamond": "\N{BLACK DIAMOND}",
+    "triangle-up": "\N{BLACK UP-POINTING TRIANGLE}",
+    "cross": "\N{HEAVY GREEK CROSS}",
+    "x": "\N{HEAVY MULTIPLICATION X}",
+    "pentagon": "\N{BLACK PENTAGON}",
+    "star": "\N{BLACK STAR}",
+}
+"""Shape of plotly -> the same as a character, for legends."""
 NUMERIC_SHARE = 0.95
+CAUTION = (
+    "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
+    "measured in the original space."
+)
+_TOKEN = re.compile(r"(--cv-[\w-]+):\s*(#[0-9a-fA-F]{3,8})")
+
+
+@dataclass(frozen=True)
+class Category:
+    """Points that share a mark.
+
+    Attributes:
+        label: Name in the legend.
+        colour: A CSS colour.
+        mark: The shape as a character; a circle where shapes tell conditions apart and not categories.
+        members: Positions of the points.
+        group: The condition under which the legend lists it, or "".
+    """
+
+    label: str
+    colour: str
+    mark: str
+    members: tuple[int, ...]
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -27,78 +66,107 @@ class Colouring:
     """What the points are coloured by.
 
     Attributes:
-        name: "condition", "cluster", "drift", or a column of the table.
-        categories: (label, colour, count), commonest first; empty for numbers.
-        labels: (n,) label of each point among the categories; empty for numbers.
+        name: "condition", "cluster", "change", or a column of the table.
+        categories: Commonest first; empty for numbers.
         numbers: (n,) NaN where missing; None for categories.
         ends: Lowest and highest number.
+        searched: True if there are more categories than colours: all points look the same, and a reader picks one.
     """
 
     name: str
-    categories: tuple[tuple[str, str, int], ...] = ()
-    labels: tuple[str, ...] = ()
+    categories: tuple[Category, ...] = ()
     numbers: np.ndarray | None = None
     ends: tuple[float, float] = (0.0, 1.0)
+    searched: bool = False
 
 
-def colouring(result: EmbeddingMap, name: str) -> Colouring:
-    """Choose colours for the points; one choice for both maps.
+def headline(result: EmbeddingMap) -> str:
+    """Return the answer of a map in one sentence: what conditioning does to neighbours."""
+    before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
+    if before is None or after is None:
+        return f"{100 * float(result.change.mean()):.0f} % of nearest neighbours are new once the condition is read."
+    rises = "more often" if after > before + 0.005 else "less often" if after < before - 0.005 else "as often as before"
+    return (
+        f"Sentences with the same value are neighbours {rises}: {100 * before:.0f} % before reading the condition, "
+        f"{100 * after:.0f} % after ({100 * chance:.0f} % by chance)."
+    )
+
+
+def colouring(result: EmbeddingMap, name: str = "") -> Colouring:
+    """Choose colours for the points; one choice for both sides.
 
     Args:
         result: The map.
-        name: "condition", "cluster" (after conditioning), "drift", or a column. Unknown names count as "condition".
+        name: "condition", "cluster" (after conditioning), "change", or a column. "" takes `result.colour`.
     """
-    points = result.points
-    if name == "drift":
-        return Colouring(name, numbers=np.asarray(result.drift, dtype=np.float64))
-    if name == "cluster" and result.after.clusters is not None:
-        return _categories(name, [f"cluster {cluster}" for cluster in result.after.clusters.tolist()])
-    if name in points.columns:
-        cells = points.columns[name]
-        numbers = _as_numbers(cells)
-        if numbers is not None:
-            return Colouring(name, numbers=numbers, ends=(float(np.nanmin(numbers)), float(np.nanmax(numbers))))
-        return _categories(name, [cell or "missing" for cell in cells])
-    return _categories("condition", points.conditions)
+    name, points = name or result.colour, result.points
+    if name == "change":
+        return Colouring(name, numbers=np.asarray(result.change, dtype=np.float64))
+    if name == "cluster" and result.after.measures is not None and result.after.measures.clusters is not None:
+        return _categories(
+            name, [f"cluster {cluster + 1}" for cluster in result.after.measures.clusters], points.groups
+        )
+    if name not in points.columns:
+        return _categories("condition", points.conditions, points.groups, shapes=points.conditions)
+    cells = points.columns[name]
+    numbers = _as_numbers(cells)
+    if numbers is not None:
+        return Colouring(name, numbers=numbers, ends=(float(np.nanmin(numbers)), float(np.nanmax(numbers))))
+    return _within_conditions(result, name, cells) or _categories(name, cells, points.groups)
 
 
 def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Figure:
-    """Draw one of the two maps; ids are the positions of the points, shapes tell the conditions.
+    """Draw one side; ids are the positions of the points, shapes tell the conditions.
+
+    Points at one place are drawn side by side in a spiral. Clusters are labelled with their distinctive words.
 
     Args:
         result: The map.
         side: Which.
         colours: From `colouring`.
     """
-    points, layout = result.points, result.projection
-    places = layout.before if side == "before" else layout.after
-    shapes = _shapes(result, layout.config.dimensions)
-    badges = _badges(result)
+    points, number = result.points, len(result.points.texts)
+    reach = 1.08 * max(float(np.abs(getattr(result, name).layout).max(initial=0.1)) for name in SIDES)
+    places = {name: _set_apart(getattr(result, name).layout, 0.022 * reach) for name in SIDES}
+    shapes, badges = _shapes(result), _badges(result)
     figure = go.Figure()
-    for label, colour, chosen in _parts(colours, len(points.texts)):
-        marker: dict[str, Any] = {"size": _size(len(points.texts), layout.config.dimensions), "opacity": 0.9}
-        marker["symbol"] = [shapes[i] for i in chosen]
-        marker |= {"color": colour} if colours.numbers is None else _ramp(colours, chosen)
+    for label, marker, chosen in _traces(colours):
+        moved = {} if side == "before" else {"meta": {"from": dict(zip("xy", places["before"][chosen].T, strict=True))}}
         figure.add_trace(
-            _trace(places[chosen], layout.before[chosen] if side == "after" else None)(
+            go.Scattergl(
+                **dict(zip("xy", places[side][chosen].T, strict=True)),
+                **moved,
                 ids=[str(i) for i in chosen],
                 name=label,
                 mode="markers",
                 text=[points.texts[i] for i in chosen],
                 customdata=[badges[i] for i in chosen],
                 hoverinfo="none",
-                marker=marker,
+                marker={
+                    "size": 10 if number <= 200 else 7 if number <= 2000 else 4,
+                    "opacity": 0.9,
+                    "symbol": [shapes[i] for i in chosen],
+                    **marker,
+                },
                 unselected={"marker": {"opacity": 0.25}},
             )
         )
-    return figure.update_layout(_frame(result))
+    hidden = {"visible": False, "range": [-reach, reach]}
+    return figure.update_layout(
+        template="none",
+        showlegend=False,
+        uirevision=f"{result.made} {result.model['name']} {number} {reach:.3f}",
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        xaxis=hidden,
+        yaxis={**hidden, "scaleanchor": "x"},
+        annotations=[_topic(topic) for topic in getattr(result, side).topics],
+    )
 
 
-def plot_spectra(weights: Mapping[str, Any]) -> go.Figure:
+def plot_spectra(matrices: Mapping[str, Any]) -> go.Figure:
     """Draw the singular values of W_c of each condition."""
     figure = go.Figure()
-    for index, (condition, spectrum) in enumerate(zip(weights["conditions"], weights["spectra"], strict=True)):
-        colour = CATEGORY_COLOURS[index] if index < MAX_CATEGORIES else OTHER
+    for index, (condition, spectrum) in enumerate(zip(matrices["conditions"], matrices["spectra"], strict=True)):
         figure.add_trace(
             go.Scatter(
                 x=np.arange(1, len(spectrum) + 1),
@@ -108,7 +176,7 @@ def plot_spectra(weights: Mapping[str, Any]) -> go.Figure:
                 text=[condition] * len(spectrum),
                 customdata=[f"no. {rank}: {value:.3f}" for rank, value in enumerate(spectrum, start=1)],
                 hoverinfo="none",
-                line={"color": colour, "width": 2},
+                line={"color": _colour(index), "width": 2},
             )
         )
     figure.update_xaxes(title_text="rank of the singular value")
@@ -116,45 +184,125 @@ def plot_spectra(weights: Mapping[str, Any]) -> go.Figure:
     return figure.update_layout(template="none", showlegend=False, margin={"l": 48, "r": 12, "t": 12, "b": 44})
 
 
-def plot_conditions(weights: Mapping[str, Any]) -> go.Figure:
+def plot_conditions(matrices: Mapping[str, Any]) -> go.Figure:
     """Draw the conditions by how alike their matrices are."""
-    places = np.asarray(weights["places"], dtype=np.float32).reshape(-1, 2)
-    names = weights["conditions"]
-    colours = [CATEGORY_COLOURS[i] if i < MAX_CATEGORIES else OTHER for i in range(len(names))]
+    places = np.asarray(matrices["places"], dtype=np.float32).reshape(-1, 2)
+    names = matrices["conditions"]
     trace = go.Scatter(
         x=places[:, 0],
         y=places[:, 1],
         ids=[f"condition {index}" for index in range(len(names))],
         mode="markers",
         text=names,
-        customdata=[f"size {norm:.4f}" for norm in weights["norms"]],
+        customdata=[f"size {norm:.4f}" for norm in matrices["norms"]],
         hoverinfo="none",
-        marker={"size": 13, "color": colours},
+        marker={"size": 13, "color": [_colour(index) for index in range(len(names))]},
     )
     labels = [
-        # Annotations are read as markup, so that of a reader's text is taken away.
-        {"x": float(x), "y": float(y), "text": plain(name), "showarrow": False, "yshift": 16, "font": {"size": 12}}
+        {"x": float(x), "y": float(y), "text": plain(name), "showarrow": False, "yshift": 16, "font": {"size": 13}}
         for (x, y), name in zip(places.tolist(), names, strict=True)
     ]
-    figure = go.Figure(trace)
     reach = 1.45 * float(np.abs(places).max(initial=0.1))
     hidden = {"visible": False, "range": [-reach, reach]}
-    return figure.update_layout(
+    return go.Figure(trace).update_layout(
         template="none", showlegend=False, annotations=labels, xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"}
     )
 
 
-def _categories(name: str, labels: Sequence[str]) -> Colouring:
-    counts = Counter(label for label in labels if label != "missing").most_common()
-    shown = counts if len(counts) <= MAX_CATEGORIES else counts[: MAX_CATEGORIES - 1]
-    kept = {label for label, _ in shown}
-    rest = sum(count for label, count in counts if label not in kept)
-    rows = [(label, colour, count) for (label, count), colour in zip(shown, CATEGORY_COLOURS, strict=False)]
-    rows += [("other", OTHER, rest)] if rest else []
-    missing = sum(label == "missing" for label in labels)
-    rows += [("missing", MISSING, missing)] if missing else []
-    grouped = tuple(label if label in kept or label == "missing" else "other" for label in labels)
-    return Colouring(name, tuple(rows), grouped)
+def to_html(result: EmbeddingMap) -> str:
+    """Render headline, both sides, legend and measures; figures carry plotly with them."""
+    tokens = light_colours()
+    colours = colouring(result)
+    drawn = {
+        name: _standalone(plot_side(result, name, colours), tokens, library=name == "before") for name in SIDES
+    }  # fmt: skip
+    return render(
+        "map.html",
+        result=result,
+        headline=headline(result),
+        figures=drawn,
+        legend=legend(colours),
+        solid=lambda colour: _solid(colour, tokens),
+        caution=CAUTION,
+        measured=[(name, getattr(result, name).measures) for name in SIDES if getattr(result, name).measures],
+    )
+
+
+def map_page(result: EmbeddingMap) -> str:
+    """Render a map as a document of its own that needs no other file."""
+    return render("map_page.html", title=f"{result.model['title']}: map", body=to_html(result))
+
+
+def legend(colours: Colouring) -> list[tuple[str, list[Category]]]:
+    """Return the categories of a legend under their conditions; "" where they belong to all."""
+    groups: dict[str, list[Category]] = {}
+    for category in colours.categories:
+        groups.setdefault(category.group, []).append(category)
+    return list(groups.items())
+
+
+def light_colours() -> dict[str, str]:
+    """Read the colours of the light page from its style sheets: "--cv-pos" -> "#5b9bd9"."""
+    found: dict[str, str] = {}
+    for path in (ASSETS / "css" / name for name in ("tokens.css", "condviz.css", "figures.css")):
+        if path.is_file():
+            for block in re.findall(r":root\s*{(.*?)}", path.read_text(encoding="utf-8"), re.DOTALL):
+                found = dict(_TOKEN.findall(block)) | found
+    return found
+
+
+def plain(text: str) -> str:
+    """Shorten a name and escape its markup: plotly reads annotations as markup."""
+    return html.escape(text if len(text) <= 32 else f"{text[:31]}\N{HORIZONTAL ELLIPSIS}", quote=False)
+
+
+def _colour(index: int) -> str:
+    return CATEGORY_COLOURS[index] if index < MAX_CATEGORIES else OTHER
+
+
+def _categories(name: str, labels: Sequence[str], groups: Sequence[str], *, shapes: Sequence[str] = ()) -> Colouring:
+    """Give each label a colour, commonest first, or list them for searching if there are too many."""
+    counts = Counter(label for label in labels if label).most_common()
+    searched = len(counts) > MAX_CATEGORIES
+    members: dict[str, list[int]] = {}
+    for index, label in enumerate(labels):
+        members.setdefault(label, []).append(index)
+    marks = dict(zip(groups, SYMBOLS.values(), strict=False)) if shapes and len(groups) <= len(SYMBOLS) else {}
+    rows = [
+        Category(
+            label, OTHER if searched else _colour(index), marks.get(label, SYMBOLS["circle"]), tuple(members[label])
+        )
+        for index, (label, _) in enumerate(counts)
+    ]
+    if "" in members:
+        rows.append(Category("missing", MISSING, SYMBOLS["circle"], tuple(members[""])))
+    return Colouring(name, tuple(rows), searched=searched)
+
+
+def _within_conditions(result: EmbeddingMap, name: str, cells: Sequence[str]) -> Colouring | None:
+    """Colour the values of each condition apart, where shapes tell the conditions; None if that does not fit.
+
+    Three conditions with five values each need five colours and three shapes instead of fifteen colours.
+    """
+    points = result.points
+    pairs = Counter(zip(points.conditions, cells, strict=True))
+    own = {group: [cell for (of, cell), _ in pairs.most_common() if of == group and cell] for group in points.groups}
+    if len(set(cells) - {""}) <= MAX_CATEGORIES or not 1 < len(own) <= len(SYMBOLS):
+        return None
+    if points.crossed or max(map(len, own.values())) > MAX_CATEGORIES:
+        return None
+    places: dict[tuple[str, str], list[int]] = {}
+    for index, key in enumerate(zip(points.conditions, cells, strict=True)):
+        places.setdefault(key, []).append(index)
+    rows = [
+        Category(cell, _colour(index), mark, tuple(places[group, cell]), group)
+        for (group, found), mark in zip(own.items(), SYMBOLS.values(), strict=False)
+        for index, cell in enumerate(found)
+    ]
+    missing = tuple(index for index, cell in enumerate(cells) if not cell)
+    if missing:
+        rows.append(Category("missing", MISSING, SYMBOLS["circle"], missing))
+    return Colouring(name, tuple(rows))
 
 
 def _as_numbers(cells: Sequence[str]) -> np.ndarray | None:
@@ -173,80 +321,85 @@ def _number(cell: str) -> float:
     return value if np.isfinite(value) else np.nan
 
 
-def _parts(colours: Colouring, number: int) -> list[tuple[str, str, list[int]]]:
-    if colours.numbers is not None:
-        known = np.isfinite(colours.numbers)
-        parts = [(colours.name, "", np.flatnonzero(known).tolist())]
-        return parts + ([("missing", MISSING, np.flatnonzero(~known).tolist())] if not known.all() else [])
-    members: dict[str, list[int]] = {label: [] for label, _, _ in colours.categories}
-    for index in range(number):
-        members[colours.labels[index]].append(index)
-    return [(label, colour, members[label]) for label, colour, _ in colours.categories]
-
-
-def _ramp(colours: Colouring, chosen: Sequence[int]) -> dict[str, Any]:
-    values = colours.numbers[chosen].astype(np.float32)
-    if not np.isfinite(values).all():
-        return {"color": MISSING}
+def _traces(colours: Colouring) -> Iterator[tuple[str, dict[str, Any], list[int]]]:
+    """Yield name, settings of the marker and members of each trace."""
+    if colours.numbers is None:
+        for category in colours.categories:
+            yield category.label, {"color": category.colour}, list(category.members)
+        return
+    known = np.isfinite(colours.numbers)
     low, high = colours.ends
-    return {
-        "color": values,
-        "colorscale": RAMP,
-        "cmin": low,
-        "cmax": high if high > low else low + 1,
-        "showscale": False,
-        "line": {"color": "var(--cv-rule-strong)", "width": 1},
-    }
+    ramp = {"colorscale": RAMP, "cmin": low, "cmax": high if high > low else low + 1, "showscale": False}
+    yield (
+        colours.name,
+        {
+            "color": colours.numbers[known].astype(np.float32),
+            **ramp,
+            "line": {"color": "var(--cv-rule-strong)", "width": 1},
+        },
+        np.flatnonzero(known).tolist(),
+    )
+    if not known.all():
+        yield "missing", {"color": MISSING}, np.flatnonzero(~known).tolist()
 
 
-def _trace(places: np.ndarray, start: np.ndarray | None) -> Any:  # noqa: ANN401 - a trace class with its coordinates
-    coordinates = dict(zip("xyz", places.T.astype(np.float32), strict=False))
-    if len(coordinates) == 3:
-        return lambda **rest: go.Scatter3d(**coordinates, **{k: v for k, v in rest.items() if k != "unselected"})
-    moved = {} if start is None else {"meta": {"from": {"x": start[:, 0].copy(), "y": start[:, 1].copy()}}}
-    return lambda **rest: go.Scattergl(**coordinates, **moved, **rest)
+def _set_apart(layout: np.ndarray, distance: float) -> np.ndarray:
+    """Move points that share a place apart, along a spiral around it: (n, 2) float32."""
+    _, place = np.unique(layout, axis=0, return_inverse=True)
+    order = np.argsort(place.ravel(), kind="stable")
+    sizes = np.bincount(place.ravel())
+    turn = np.empty(len(layout))
+    turn[order] = np.concatenate([np.arange(size) for size in sizes])
+    angle = turn * np.pi * (3 - np.sqrt(5))
+    offset = distance * np.sqrt(turn)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return (layout + offset).astype(np.float32)
 
 
-def _shapes(result: EmbeddingMap, dimensions: int) -> list[str]:
-    symbols = SYMBOLS if dimensions == 2 else SYMBOLS_3D
-    number = {group: index for index, group in enumerate(result.points.groups)}
-    if len(number) > len(symbols):
+def _shapes(result: EmbeddingMap) -> list[str]:
+    groups = result.points.groups
+    if len(groups) > len(SYMBOLS):
         return ["circle"] * len(result.points.texts)
-    return [symbols[number[condition]] for condition in result.points.conditions]
+    number = dict(zip(groups, SYMBOLS, strict=False))
+    return [number[condition] for condition in result.points.conditions]
 
 
 def _badges(result: EmbeddingMap) -> list[list[str]]:
     points = result.points
-    extra = [name for name in ("value",) if name in points.columns]
-    drift = [f"{100 * share:.0f} % of neighbours changed" for share in result.drift]
-    columns = [points.columns[name] for name in extra]
-    return [list(row) for row in zip(points.conditions, *columns, drift, strict=True)]
+    columns = [points.values] if points.values else []
+    moved = [f"{100 * share:.0f} % of neighbours changed" for share in result.change]
+    rows = zip(points.conditions, *columns, moved, strict=True)
+    return [[cell for cell in row if cell] for row in rows]
 
 
-def _size(number: int, dimensions: int) -> float:
-    size = 9 if number <= 200 else 7 if number <= 2000 else 4
-    return size if dimensions == 2 else 0.6 * size
+def _topic(topic: Any) -> dict[str, Any]:  # noqa: ANN401 - a topic of the analysis
+    words = ", ".join(plain(word) for word in topic.words)
+    font = {"size": 13, "color": "var(--cv-ink)"}
+    return {
+        "x": topic.x, "y": topic.y, "text": words, "showarrow": False, "font": font, "opacity": 0.85,
+        "bgcolor": "var(--cv-panel)", "borderpad": 1,
+    }  # fmt: skip
 
 
-def _frame(result: EmbeddingMap) -> dict[str, Any]:
-    """Give axes that hold both maps and everything between them, so that points stay in sight while they move."""
-    layout = result.projection
-    reach = 1.08 * float(max(np.abs(layout.before).max(initial=0), np.abs(layout.after).max(initial=0), 0.1))
-    hidden = {"visible": False, "range": [-reach, reach]}
-    made = layout.config
-    revision = f"{made} {result.model['name']} {len(result.points.texts)} {reach:.3f}"
-    common = {
-        "template": "none",
-        "showlegend": False,
-        "uirevision": revision,
-        "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
-    }
-    if made.dimensions == 3:
-        return {**common, "scene": {"xaxis": hidden, "yaxis": hidden, "zaxis": hidden, "aspectmode": "cube"}}
-    return {**common, "xaxis": hidden, "yaxis": {**hidden, "scaleanchor": "x"}}
+def _solid(colour: str, tokens: Mapping[str, str]) -> str:
+    return tokens.get(colour.removeprefix("var(").removesuffix(")"), colour)
 
 
-def plain(text: str) -> str:
-    """Shorten a name and take its markup away: plotly reads annotations as markup."""
-    short = text if len(text) <= 32 else f"{text[:31]}\N{HORIZONTAL ELLIPSIS}"
-    return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _standalone(figure: go.Figure, tokens: Mapping[str, str], *, library: bool) -> str:
+    record = json.loads(figure.to_json())
+    for trace in record["data"]:
+        # Plotly reads tips as markup; these are texts of the user.
+        trace |= {"hoverinfo": "text", "hovertext": [html.escape(text) for text in trace["text"]]}
+        trace.pop("meta", None)
+        if len(trace["text"]) <= 1500:
+            trace["type"] = "scatter"
+    filled = _filled(record, tokens)
+    return go.Figure(filled).to_html(full_html=False, include_plotlyjs=library, default_height="30rem")
+
+
+def _filled(value: Any, tokens: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON
+    """Replace colours of the page by those of the light theme; texts stay as they are."""
+    if isinstance(value, dict):
+        return {key: item if key in ("text", "hovertext") else _filled(item, tokens) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, tokens) for item in value]
+    return _solid(value, tokens) if isinstance(value, str) else value

@@ -27,7 +27,7 @@ from condviz.ui.map_view import (
 from condviz.ui.plotly_panel import panel_update
 
 if TYPE_CHECKING:
-    from condviz.plots.maps import Colouring
+    from condviz.plots.old_maps import Colouring
 
 Step = dict[str, Any]
 Record = dict[str, Any]
@@ -164,7 +164,7 @@ class MapHandlers:
         return {"table": render_table(result, record["chosen"], record["marked"]), "shown": record}
 
     def _figures(self, result: EmbeddingMap, colour: str, **rest: Any) -> Step:  # noqa: ANN401 - as panel_update
-        from condviz.plots.maps import colouring, plot_side
+        from condviz.plots.old_maps import colouring, plot_side
 
         colours: Colouring = colouring(result, colour)
         legend = render_legend(colours.name, colours.categories, colours.ends, result.points.groups)
@@ -175,7 +175,7 @@ class MapHandlers:
         return {**sides, "legend": legend}
 
     def _weights(self, result: EmbeddingMap) -> Step:
-        from condviz.plots.maps import plot_conditions, plot_spectra
+        from condviz.plots.old_maps import plot_conditions, plot_spectra
 
         weights = result.weights
         if not weights:

@@ -1,8 +1,6 @@
-"""Isotropy and Frobenius variance by hand, their ranges and invariances, and the whole report."""
+"""Isotropy and Frobenius variance by hand, their ranges and invariances."""
 
 from __future__ import annotations
-
-import json
 
 import numpy as np
 import pytest
@@ -13,8 +11,6 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from condviz.analysis.geometry import (
     cosines_to_mean,
     frobenius_variance,
-    frobenius_variance_low_rank,
-    geometry_report,
     isotropy,
     log_partition,
     partition_isotropy,
@@ -96,28 +92,12 @@ def test_frobenius_by_hand() -> None:
     assert frobenius_variance(np.ones((1, 3, 3))) == 0.0
 
 
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5))
-def test_low_rank_is_the_same_without_the_product(conditions: int, d: int, k: int) -> None:
-    generator = np.random.default_rng(conditions * 100 + d * 10 + k)
-    left, right = generator.standard_normal((conditions, d, k)), generator.standard_normal((conditions, k, d))
-    expected = frobenius_variance(left @ right)
-    assert frobenius_variance_low_rank(left, right) == pytest.approx(expected, abs=1e-12)
-    assert frobenius_variance((left @ right).transpose(0, 2, 1)) == pytest.approx(expected, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     "matrices", [np.zeros(3), np.zeros((0, 2)), np.zeros((2, 2, 3)), np.full((1, 2, 2), np.nan), np.zeros((1, 1, 1, 1))]
 )
 def test_matrices_that_cannot_be_measured(matrices: np.ndarray) -> None:
     with pytest.raises(DataError, match="finite matrices"):
         frobenius_variance(matrices)
-
-
-def test_factors_that_do_not_fit() -> None:
-    with pytest.raises(DataError, match="factors must be"):
-        frobenius_variance_low_rank(np.zeros((2, 3, 1)), np.zeros((2, 2, 3)))
-    with pytest.raises(DataError, match="NaN"):
-        frobenius_variance_low_rank(np.full((1, 1, 1), np.nan), np.zeros((1, 1, 1)))
 
 
 @pytest.mark.parametrize(
@@ -139,16 +119,3 @@ def test_vectors_without_a_direction(found: np.ndarray, message: str) -> None:
 def test_directions_of_another_dimension() -> None:
     with pytest.raises(DataError, match="They must agree"):
         partition_isotropy(np.ones((2, 3)), np.ones((1, 2)))
-
-
-def test_report_is_plain_json() -> None:
-    generator = np.random.default_rng(0)
-    groups = ["sport", "mood", "place"] * 8
-    centres = np.eye(3)[np.arange(24) % 3] * 20
-    report = geometry_report(centres + generator.standard_normal((24, 3)), groups, seeds=(0, 1), num_shuffles=20)
-    shown = json.loads(json.dumps(report.to_dict()))
-    assert shown.keys() == {"embeddings", "dimension", "impurity", "isotropy"}
-    assert (shown["embeddings"], shown["dimension"]) == (24, 3)
-    assert shown["impurity"]["mean"] == 0.0
-    assert shown["impurity"]["table"]["groups"] == ["mood", "place", "sport"]
-    assert np.sum(shown["impurity"]["table"]["counts"]) == 24

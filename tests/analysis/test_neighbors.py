@@ -7,8 +7,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from condviz.analysis import neighbors as module
-from condviz.analysis.map_result import Neighbors
-from condviz.analysis.neighbors import knn_change, label_agreement, nearest
+from condviz.analysis.neighbors import Neighbors, knn_change, label_agreement, nearest
 from condviz.errors import ConfigError, DataError
 
 POINTS = np.random.default_rng(0).standard_normal((50, 8))

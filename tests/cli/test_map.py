@@ -37,7 +37,7 @@ def test_measures_are_printed_and_files_written(
     assert cli.main(words) == 0
     printed = capsys.readouterr().out
     assert "12 points, 3 conditions" in printed
-    for start in ("impurity before", "impurity after", "impurity random", "values of 'the sport'"):
+    for start in ("before", "after", "random matrices", "the sport"):
         assert start in printed
     made = json.loads(record.read_text())
     assert len(made["texts"]) == 12
@@ -56,7 +56,7 @@ def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dimensions", "4"], "dimensions must be 2 or 3"),
+        (["--neighbors", "1"], "n_neighbors must be"),
         (["--text-column", "sentence"], "no column 'sentence'"),
         (["--html", "/no/such/folder/map.html"], "does not exist"),
         (["--condition", " "], "Condition 1 is empty"),

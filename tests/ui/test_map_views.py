@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 
 from condviz.analysis.map_result import EmbeddingMap
 from condviz.errors import ConfigError, DataError
-from condviz.plots.map_page import light_colours, map_page
-from condviz.plots.maps import MAX_CATEGORIES, colouring, plot_side
+from condviz.plots.old_maps import MAX_CATEGORIES, colouring, plot_side
 from condviz.ui.map_form import TYPED, MapForm
 from condviz.ui.map_handlers import MapHandlers
 from condviz.ui.map_measures import render_measures, render_weights
@@ -185,14 +183,6 @@ def test_csv_guards_formulas(made: EmbeddingMap) -> None:
     assert rows[0]["text"] == "'=1+1"
     assert len(rows) == 2
     assert {"before_x", "after_y", "cluster_after", "changed"} <= set(rows[0])
-
-
-def test_the_page_of_the_command_line_stands_alone(made: EmbeddingMap) -> None:
-    page = map_page(made)
-    assert "var(--cv" not in page
-    assert "<b>place</b>" not in page.split("</style>")[1].split("<script")[0]
-    assert light_colours()["--cv-cat-1"] in page
-    assert json.dumps("Sentence 0 of sport, draw 0.") in page
 
 
 def test_positions_take_only_what_is_one() -> None:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import io
 from collections import Counter
 
+import pandas as pd
 import pytest
 
-from condviz.analysis.map_points import MapPoints, from_table, from_texts, guess_columns
-from condviz.analysis.scene_points import held_out_triples, scene_points
-from condviz.data.splits import UNSEEN_ASPECTS
+from condviz.analysis.points import (
+    ColumnGuess,
+    MapPoints,
+    guess_columns,
+    points_from_table,
+    points_from_texts,
+    scene_points,
+)
 from condviz.data.tables import TextTable, read_table
 from condviz.errors import DataError
 
@@ -19,16 +25,25 @@ TABLE = TextTable(("id", "text", "condition", "value"), ROWS)
 
 
 def test_a_table_with_conditions() -> None:
-    points = from_table(TABLE, text_column="text", condition_column="condition")
+    points = points_from_table(TABLE, text_column="text", condition_column="condition")
     assert points.texts == ("A man surfs.", "A dog runs.", "A cat.")
     assert points.groups == ("the sport", "the animal")
     assert points.columns == {"id": ("1", "2", "3"), "value": ("surfing", "dog", "")}
     assert points.notes == ("1 row was left out, with nothing in text: 4.",)
+    assert points.values == ("surfing", "dog", "")
     assert not points.crossed
 
 
+def test_a_frame_is_a_table() -> None:
+    frame = pd.DataFrame({"comment": ["A man surfs.", "A dog runs.", None, "A cat."], "label": [1, 2, 3, 4]})
+    points = points_from_table(frame, conditions=["the animal"])
+    assert points.texts == ("A man surfs.", "A dog runs.", "A cat.")
+    assert points.values == ("1", "2", "4")
+    assert points_from_table(frame, conditions=["the animal"], value_column="").values == ()
+
+
 def test_every_text_under_every_condition() -> None:
-    points = from_table(TABLE, text_column="text", conditions=["the sport", "the mood"])
+    points = points_from_table(TABLE, text_column="text", conditions=["the sport", "the mood"])
     assert points.texts == ("A man surfs.", "A dog runs.", "A cat.") * 2
     assert points.conditions == ("the sport",) * 3 + ("the mood",) * 3
     assert points.columns["id"] == ("1", "2", "3") * 2
@@ -36,9 +51,9 @@ def test_every_text_under_every_condition() -> None:
 
 
 def test_texts_typed_in() -> None:
-    points = from_texts(["One.", "", "Two.", "One.", "Three."], ["the mood"])
+    points = points_from_texts(["One.", "", "Two.", "One.", "Three."], ["the mood"])
     assert points.texts == ("One.", "Two.", "Three.")
-    assert points.notes == ("1 repeated sentences were left out.",)
+    assert points.notes == ("1 repeated sentence was left out.",)
 
 
 @pytest.mark.parametrize(
@@ -47,41 +62,43 @@ def test_texts_typed_in() -> None:
 )
 def test_too_few_sentences(texts: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        from_texts(texts, ["the mood"])
+        points_from_texts(texts, ["the mood"])
 
 
 def test_too_many_points_are_refused_or_sampled_where_asked() -> None:
     table = TextTable(("text",), tuple((f"Sentence {i}.",) for i in range(200)))
     with pytest.raises(DataError, match=r"200 rows under 2 conditions make 400 points.*at most 50 rows"):
-        from_table(table, text_column="text", conditions=["a", "b"], max_points=100)
-    points = from_table(table, text_column="text", conditions=["a", "b"], max_points=100, sample=50)
+        points_from_table(table, text_column="text", conditions=["a", "b"], max_points=100)
+    points = points_from_table(table, text_column="text", conditions=["a", "b"], max_points=100, sample=50)
     assert len(points.texts) == 100
     assert points.notes == ("A random sample of 50 of 200 rows (seed 0).",)
-    assert points == from_table(table, text_column="text", conditions=["a", "b"], max_points=100, sample=50)
+    assert points == points_from_table(table, text_column="text", conditions=["a", "b"], max_points=100, sample=50)
 
 
 def test_numbers_are_no_sentences() -> None:
     with pytest.raises(DataError, match=r"'id' holds numbers.*text, condition, value"):
-        from_table(TABLE, text_column="id", condition_column="condition")
+        points_from_table(TABLE, text_column="id", condition_column="condition")
 
 
 def test_columns_that_do_not_exist_or_hold_nothing() -> None:
     with pytest.raises(DataError, match="Did you mean text"):
-        from_table(TABLE, text_column="texts", condition_column="condition")
+        points_from_table(TABLE, text_column="texts", condition_column="condition")
     empty = TextTable(("text", "condition"), (("", "x"), ("y", "")))
     with pytest.raises(DataError, match="No row has both text and condition"):
-        from_table(empty, text_column="text", condition_column="condition")
+        points_from_table(empty, text_column="text", condition_column="condition")
 
 
 def test_a_bad_cell_names_its_place() -> None:
     table = TextTable(("text", "condition"), (("Fine.", "x"), ("B\x00d", "x")))
     with pytest.raises(DataError, match="Row 2, column text"):
-        from_table(table, text_column="text", condition_column="condition")
+        points_from_table(table, text_column="text", condition_column="condition")
 
 
 def test_columns_are_guessed_by_name_and_length() -> None:
-    assert guess_columns(TABLE) == ("text", "condition")
-    assert guess_columns(TextTable(("id", "comment"), (("1", "A long comment."),))) == ("comment", None)
+    assert guess_columns(TABLE) == ColumnGuess("text", "condition", "value")
+    assert guess_columns(TextTable(("id", "comment"), (("1", "A long comment."),))) == ColumnGuess(
+        "comment", None, None
+    )
 
 
 def test_a_single_column_may_have_commas() -> None:
@@ -102,14 +119,6 @@ def test_scenes_are_balanced_and_from_test_families() -> None:
     assert set(values.values()) == {4}
     assert points == scene_points()
     assert points != scene_points(seed=1)
-
-
-def test_held_out_triples_can_all_be_drawn() -> None:
-    triples = held_out_triples(20)
-    assert len(triples) == 20
-    for seed, names in enumerate(triples):
-        assert set(names) <= UNSEEN_ASPECTS
-        assert len(scene_points(names, seed=seed).texts) == 60
 
 
 def test_unknown_and_rare_aspects_are_refused() -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis.map_result import ProjectionConfig
-from condviz.analysis.projection import project
+from condviz.analysis.maps import Layout, project
 from condviz.errors import ConfigError, DataError
 
 GENERATOR = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(3), 20)
 BEFORE = GENERATOR.standard_normal((60, 24))
 AFTER = 6 * GENERATOR.standard_normal((3, 24))[GROUPS] + BEFORE
-PCA = ProjectionConfig("pca")
+PCA = Layout("pca")
 
 
 def spread(layout: np.ndarray) -> float:
@@ -27,59 +26,57 @@ def separation(layout: np.ndarray) -> float:
     return float(np.linalg.norm(centres[:, None] - centres[None], axis=-1).max() / inside)
 
 
-@pytest.mark.parametrize("config", [PCA, ProjectionConfig(), ProjectionConfig(dimensions=3)], ids=str)
-def test_the_same_input_gives_the_same_map(config: ProjectionConfig) -> None:
-    first, second = (project(BEFORE, AFTER, config) for _ in range(2))
-    np.testing.assert_array_equal(first.before, second.before)
-    np.testing.assert_array_equal(first.after, second.after)
-    assert first.before.shape == first.after.shape == (60, config.dimensions)
-    for layout in (first.before, first.after):
+@pytest.mark.parametrize("config", [PCA, Layout()], ids=str)
+def test_the_same_input_gives_the_same_map(config: Layout) -> None:
+    first, second = (project(BEFORE, AFTER, config)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    for layout in first:
+        assert layout.shape == (60, 2)
         np.testing.assert_allclose(layout.mean(axis=0), 0, atol=1e-4)
         assert spread(layout) == pytest.approx(1, abs=1e-4)
 
 
-@pytest.mark.parametrize("config", [PCA, ProjectionConfig()], ids=str)
-def test_groups_that_lie_apart_lie_apart_on_the_map(config: ProjectionConfig) -> None:
-    made = project(BEFORE, AFTER, config)
-    assert separation(made.after) > 3 * separation(made.before)
+@pytest.mark.parametrize("config", [PCA, Layout()], ids=str)
+def test_groups_that_lie_apart_lie_apart_on_the_map(config: Layout) -> None:
+    (before, after), *_ = project(BEFORE, AFTER, config)
+    assert separation(after) > 3 * separation(before)
 
 
 def test_the_second_map_is_turned_onto_the_first() -> None:
     rotation, _ = np.linalg.qr(GENERATOR.standard_normal((24, 24)))
-    made = project(BEFORE, -BEFORE @ rotation, PCA)
-    np.testing.assert_allclose(made.after, made.before, atol=1e-4)
+    (before, after), *_ = project(BEFORE, -BEFORE @ rotation, PCA)
+    np.testing.assert_allclose(after, before, atol=1e-4)
 
 
 def test_the_seed_decides_umap_and_not_the_pca() -> None:
-    other = project(BEFORE, AFTER, ProjectionConfig(seed=1))
-    assert not np.array_equal(other.after, project(BEFORE, AFTER).after)
-    assert np.array_equal(
-        project(BEFORE, AFTER, ProjectionConfig("pca", seed=1)).after, project(BEFORE, AFTER, PCA).after
-    )
+    assert not np.array_equal(project(BEFORE, AFTER, Layout(seed=1))[0][1], project(BEFORE, AFTER)[0][1])
+    assert np.array_equal(project(BEFORE, AFTER, Layout("pca", seed=1))[0], project(BEFORE, AFTER, PCA)[0])
 
 
 def test_equal_rows_have_one_place() -> None:
-    before = np.vstack([BEFORE[:20]] * 3)
-    made = project(before, AFTER)
-    np.testing.assert_array_equal(made.before[:20], made.before[40:])
+    (before, _), *_ = project(np.vstack([BEFORE[:20]] * 3), AFTER)
+    np.testing.assert_array_equal(before[:20], before[40:])
 
 
 def test_few_points_are_shown_by_the_pca_and_fewer_than_neighbours_are_noted() -> None:
-    few = project(BEFORE[:4], AFTER[:4])
-    assert few.config.method == "pca"
-    assert "at least 5" in few.notes[0]
-    assert "so 8 neighbours" in project(BEFORE[:8], AFTER[:8]).notes[0]
+    _, made, notes = project(BEFORE[:4], AFTER[:4])
+    assert made.method == "pca"
+    assert "at least 5" in notes[0]
+    assert "so 7 neighbours" in project(BEFORE[:8], AFTER[:8])[2][0]
 
 
 def test_points_that_coincide_lie_in_the_middle() -> None:
-    made = project(np.ones((6, 4)), np.ones((6, 4)))
-    assert not made.before.any()
-    assert np.isfinite(made.after).all()
+    (before, after), *_ = project(np.ones((6, 4)), np.ones((6, 4)))
+    assert not before.any()
+    assert np.isfinite(after).all()
 
 
-def test_one_dimension_is_filled_up() -> None:
-    made = project(np.array([[1.0], [-1.0], [1.0]]), np.array([[1.0], [1.0], [-1.0]]), PCA)
-    assert made.before.shape == (3, 2)
+@pytest.mark.parametrize("config", [PCA, Layout()], ids=str)
+def test_one_dimension_is_filled_up(config: Layout) -> None:
+    line = np.stack([[1.0, angle] for angle in np.linspace(0, 1, 12)])
+    (before, _), *_ = project(line, line, config)
+    assert before.shape == (12, 2)
+    assert np.isfinite(before).all()
 
 
 def test_progress_runs_to_the_end_and_stops_where_it_raises() -> None:
@@ -100,6 +97,6 @@ def test_what_cannot_be_used_is_refused() -> None:
         project(BEFORE, AFTER[:5])
     with pytest.raises(DataError, match="infinity"):
         project(np.full((6, 2), np.inf), np.ones((6, 2)))
-    for wrong in ({"method": "tsne"}, {"dimensions": 4}, {"num_neighbors": 1}, {"min_dist": 1.0}, {"seed": -1}):
+    for wrong in ({"method": "tsne"}, {"n_neighbors": 1}, {"n_neighbors": 2.5}, {"min_dist": "x"}, {"seed": -1}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
-            ProjectionConfig(**wrong)
+            Layout(**wrong)

@@ -1,0 +1,581 @@
+"""Maps: sentences before and after conditioning in two dimensions, and what holds in the original space.
+
+Paper: McInnes et al. 2018, "UMAP", arXiv:1802.03426; umap-learn does the work. Differs from its defaults: neighbours
+are exact (products of matrices), the start is the PCA and not the spectral layout, and equal rows are placed once.
+Distances between clusters on such a map are no evidence: neighbours, values and impurity are measured before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+
+from condviz.analysis.geometry import describe_matrices, isotropy, principal_axes, silhouette, unit_rows
+from condviz.analysis.impurity import kmeans_impurity
+from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
+from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
+from condviz.analysis.topics import Topic, name_clusters
+from condviz.errors import CondvizError, ConfigError, DataError, require
+from condviz.types import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from condviz.methods.base import ConditionalEncoder, ConditionalScorer
+
+Method = Literal["umap", "pca"]
+Progress = Callable[[int, int], None]
+
+NEIGHBORS = 10
+"""Of the neighbours panel and of the change of neighbours."""
+MAX_GROUPS = 50
+"""Conditions whose impurity is measured; K-means with more clusters takes minutes."""
+MANY = 2000
+"""Points above which K-means runs with 3 seeds of one start each, instead of 10 of ten."""
+FEW_POINTS = 5
+"""Below this UMAP has no neighbourhoods to keep, and the PCA is shown."""
+LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 500
+"""Rounds of optimization up to and above so many points; umap-learn changes at 10,000. Above 500 points waiting costs
+more than the last rounds improve: see the trustworthiness in benchmarks/projection.py."""
+DIGITS = 4
+"""Of coordinates and cosines in JSON."""
+BUILT_IN_COLOURS = ("condition", "cluster", "change")
+
+# Functions that umap-learn compiles for several threads must not run at once in some of numba's threading layers, and
+# two layouts at once would take longer for both visitors.
+_one_layout = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a map is made; kept with it.
+
+    Attributes:
+        method: "umap" or "pca".
+        n_neighbors: Neighbours that UMAP keeps together, the point itself among them; from 2 to 200.
+        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
+        seed: Of UMAP's optimization; the PCA needs none.
+    """
+
+    method: Method = "umap"
+    n_neighbors: int = 15
+    min_dist: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise ConfigError(f"method must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
+        if not _is_number(self.n_neighbors, int) or not 2 <= self.n_neighbors <= 200:
+            raise ConfigError(f"n_neighbors must be a whole number from 2 to 200, got {self.n_neighbors!r}.")
+        if not _is_number(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
+            raise ConfigError(f"min_dist must be a number of at least 0 and below 1, got {self.min_dist!r}.")
+        if not _is_number(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise ConfigError(f"seed must be a whole number from 0 to 4294967295, got {self.seed!r}.")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """How the vectors of one side lie in their own space; plain JSON, None where a measure does not apply.
+
+    Attributes:
+        clusters: (n,) K-means cluster of each point.
+        impurity: Fields of `KMeansImpurity`.
+        isotropy: Fields of `Isotropy`.
+        silhouette: Mean silhouette of the conditions by cosine, in [-1, 1].
+        values: Per condition with values: "condition", and impurity of K-means clusters against values ("impurity",
+            "chance", "p_value"; nats).
+        problems: Name of a measure -> why it is missing.
+    """
+
+    clusters: np.ndarray | None
+    impurity: Mapping[str, Any] | None
+    isotropy: Mapping[str, Any] | None
+    silhouette: float | None
+    values: tuple[Mapping[str, Any], ...]
+    problems: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, without single points."""
+        return {
+            "impurity": self.impurity,
+            "isotropy": self.isotropy,
+            "silhouette": self.silhouette,
+            "values": [dict(row) for row in self.values],
+            "problems": dict(self.problems),
+        }
+
+
+@dataclass(frozen=True)
+class Side:
+    """All points before or after conditioning.
+
+    Attributes:
+        layout: (n, 2) float32, centred on 0, root of the mean squared distance to the centre 1 (0 if all coincide).
+        neighbors: The nearest others of each point in the original space.
+        values: Whether sentences with the same value are neighbours; a row per condition, empty without values.
+        topics: Clusters on the map, each with its distinctive words.
+        measures: Impurity, isotropy and the like, or None where they were not asked for.
+    """
+
+    layout: np.ndarray
+    neighbors: Neighbors
+    values: tuple[ValueAgreement, ...] = ()
+    topics: tuple[Topic, ...] = ()
+    measures: Measures | None = None
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of the nearest neighbours with the same value, over all conditions, or None without values."""
+        return _pooled(self.values, "agreement")
+
+    @property
+    def chance(self) -> float | None:
+        """What `agreement` would be with random neighbours."""
+        return _pooled(self.values, "chance")
+
+
+@dataclass(frozen=True)
+class EmbeddingMap(Result):
+    """One set of points under one model.
+
+    Attributes:
+        model: Name, title, revision, method, and whether it is trained.
+        points: The sentences and conditions.
+        made: How it was really made: a method that could not be used is replaced, and `notes` say why.
+        before, after: Without and with the condition; row i is point i in both. `after.layout` is turned, and mirrored
+            if need be, to lie as close to `before.layout` as it can.
+        change: (n,) float32 in [0, 1]: share of the neighbours that are others after conditioning.
+        colour: What pictures are coloured by: "condition", "cluster", "change" or a column.
+        matrices: What is known of W_c (`geometry.describe_matrices`), or None.
+        random_matrices: Impurity ("mean", "std"; nats) with a random matrix per condition in place of the model.
+        notes: What the reader should know.
+    """
+
+    model: Mapping[str, Any]
+    points: MapPoints
+    made: Layout
+    before: Side
+    after: Side
+    change: np.ndarray
+    colour: str = "condition"
+    matrices: Mapping[str, Any] | None = None
+    random_matrices: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON that `from_dict` reads; coordinates and cosines with four digits."""
+        sides = {"before": self.before, "after": self.after}
+        return {
+            "model": dict(self.model),
+            "texts": list(self.points.texts),
+            "conditions": list(self.points.conditions),
+            "columns": {name: list(cells) for name, cells in self.points.columns.items()},
+            "value": self.points.value,
+            "crossed": self.points.crossed,
+            "projection": asdict(self.made) | {name: _rounded(side.layout) for name, side in sides.items()},
+            **{name: _pack(side) for name, side in sides.items()},
+            "change": _rounded(self.change),
+            "colour": self.colour,
+            "matrices": self.matrices,
+            "random_matrices": self.random_matrices,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> EmbeddingMap:
+        """Read what `to_dict` wrote."""
+        columns = {name: tuple(cells) for name, cells in record["columns"].items()}
+        texts, conditions = tuple(record["texts"]), tuple(record["conditions"])
+        made = dict(record["projection"])
+        layouts = {name: np.array(made.pop(name), dtype=np.float32) for name in ("before", "after")}
+        return cls(
+            model=record["model"],
+            points=MapPoints(texts, conditions, columns, record["value"], record["crossed"]),
+            made=Layout(**made),
+            **{name: _unpack(record[name], layout) for name, layout in layouts.items()},
+            change=np.array(record["change"], dtype=np.float32),
+            colour=record["colour"],
+            matrices=record["matrices"],
+            random_matrices=record["random_matrices"],
+            notes=tuple(record["notes"]),
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per point: text, condition, columns, coordinates and clusters before and after, change."""
+        import pandas as pd
+
+        frame = pd.DataFrame({"text": self.points.texts, "condition": self.points.conditions})
+        for name, cells in self.points.columns.items():
+            frame[name if name not in frame else f"{name} (column)"] = cells
+        for name, side in (("before", self.before), ("after", self.after)):
+            frame[f"x_{name}"], frame[f"y_{name}"] = side.layout.T
+            if side.measures is not None and side.measures.clusters is not None:
+                frame[f"cluster_{name}"] = side.measures.clusters
+        return frame.assign(neighbours_changed=self.change)
+
+
+def build_map(
+    model: ConditionalScorer | str,
+    sentences: Sequence[str] | pd.DataFrame | MapPoints,
+    conditions: Sequence[str] | None = None,
+    *,
+    method: Method = "umap",
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    seed: int = 0,
+    clusters: int | None = None,
+    colour: str | None = None,
+    measures: bool = True,
+    progress: Progress | None = None,
+) -> EmbeddingMap:
+    """Lay sentences out before and after conditioning, and measure both spaces.
+
+    Args:
+        model: A model that gives vectors, or its name.
+        sentences: At least three different ones; or a table with a column of texts, and optionally of conditions
+            ("condition") and of values ("value"); or points that were read from one.
+        conditions: Every sentence is put under each of these. None takes the conditions of the table.
+        method: "umap" or "pca".
+        n_neighbors: Neighbours that UMAP keeps together, from 2 to 200.
+        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
+        seed: Of UMAP. The same input and seed give the same map.
+        clusters: K of the K-means behind the impurity; None takes the number of conditions.
+        colour: "condition", "cluster", "change" or a column; None takes the values where there are some.
+        measures: Whether impurity, isotropy and W_c are measured; neighbours and values always are.
+        progress: Called with (done, total), several times a second; may raise to stop.
+
+    Raises:
+        ConfigError: If the model gives no vectors that depend on a condition, or a setting is not allowed.
+        DataError: If a text cannot be used, there are too few or too many, or a vector is not finite.
+        MissingExtraError: If scikit-learn or umap-learn is not installed.
+    """
+    made = Layout(method, n_neighbors, min_dist, seed)
+    points = _as_points(sentences, conditions)
+    shown = colour or points.value or "condition"
+    if shown not in (*BUILT_IN_COLOURS, *points.columns):
+        raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
+    encoder = check_encoder(model)
+    before, after = _embed(encoder, points, _part(progress, 0, 0.6))
+    layouts, made, notes = project(before, after, made, progress=_part(progress, 0.6, 0.8))
+    sides = []
+    for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
+        step = _part(progress, 0.8 + 0.08 * turn, 0.88 + 0.08 * turn)
+        groups = points.conditions if points.crossed else None
+        near = nearest(vectors, NEIGHBORS, groups=groups, progress=_part(step, 0, 0.2))
+        values = value_agreement(vectors, points.conditions, points.values) if points.values else ()
+        topics = name_clusters(layout, points.texts)
+        found = measure_space(vectors, points, clusters=clusters, progress=_part(step, 0.2, 1)) if measures else None
+        sides.append(Side(layout, near, values, topics, found))
+    info = encoder.info
+    rest = _part(progress, 0.96, 1)
+    if measures and len(points.texts) > MANY:
+        notes = (*notes, f"Above {MANY:,} points, K-means runs with 3 seeds instead of 10.")
+    return EmbeddingMap(
+        model={name: getattr(info, name) for name in ("name", "title", "revision", "trained", "method")},
+        points=points,
+        made=made,
+        before=sides[0],
+        after=sides[1],
+        change=knn_change(sides[0].neighbors, sides[1].neighbors),
+        colour=shown,
+        matrices=describe_matrices(encoder, points.groups, progress=_part(rest, 0, 0.5)) if measures else None,
+        random_matrices=_random_matrices(before, points, clusters, _part(rest, 0.5, 1)) if measures else None,
+        notes=(*points.notes, *notes),
+    )
+
+
+def check_encoder(model: ConditionalScorer | str) -> ConditionalEncoder:
+    """Return a model, loaded if it is a name, with which a map can be made.
+
+    Raises:
+        ConfigError: If it gives no vectors, or none that depend on the condition.
+    """
+    if isinstance(model, str):
+        from condviz.models.registry import load
+
+        model = load(model)
+    if not hasattr(model, "encode_sentences"):
+        raise ConfigError(
+            f"{model.info.name} gives a score for three texts and no vector for a sentence, so it has no map. "
+            "Choose a bi- or tri-encoder, CSR, Hyper-CL or CASE."
+        )
+    if model.name == "unconditional":
+        raise ConfigError(
+            f"{model.info.name} does not read the condition: before and after are the same. Choose another."
+        )
+    return model
+
+
+def project(
+    before: np.ndarray, after: np.ndarray, made: Layout | None = None, *, progress: Progress | None = None
+) -> tuple[tuple[np.ndarray, np.ndarray], Layout, tuple[str, ...]]:
+    """Lay out embeddings before and after conditioning, the second turned onto the first.
+
+    Args:
+        before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
+        made: How; the default is UMAP.
+        progress: Called with (done, total) rounds; may raise to stop.
+
+    Returns:
+        Both layouts, (n, 2) float32 each; how they were really made; notes.
+
+    Raises:
+        DataError: If the rows do not match, there is none, or one is not finite.
+        MissingExtraError: If scikit-learn or umap-learn is not installed.
+    """
+    made = made or Layout()
+    distinct = [_distinct(unit_rows(side)) for side in (before, after)]
+    if len(before) != len(after):
+        raise DataError(f"Both maps need the same points; got {len(before)} before and {len(after)} after.")
+    fewest = min(len(rows) for rows, _ in distinct)
+    notes = []
+    if made.method == "umap" and fewest < FEW_POINTS:
+        made = replace(made, method="pca")
+        notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
+    elif made.method == "umap" and fewest <= made.n_neighbors:
+        notes.append(f"There are {fewest} different points, so {fewest - 1} neighbours were used.")
+    layouts = []
+    for turn, (rows, places) in enumerate(distinct):
+        layout = principal_axes(rows)
+        if made.method == "umap":
+            layout = _umap(rows, layout, made, _part(progress, turn / 2, (turn + 1) / 2))
+        layouts.append(_standard(layout[places]))
+    rotation, _ = orthogonal_procrustes(layouts[1], layouts[0])
+    return (layouts[0].astype(np.float32), (layouts[1] @ rotation).astype(np.float32)), made, tuple(notes)
+
+
+def warm_up() -> None:
+    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start.
+
+    Raises:
+        MissingExtraError: If umap-learn is not installed.
+    """
+    points = np.random.default_rng(0).standard_normal((40, 8))
+    project(points, points[::-1])
+
+
+def measure_space(
+    vectors: np.ndarray, points: MapPoints, *, clusters: int | None = None, progress: Progress | None = None
+) -> Measures:
+    """Measure one space; what cannot be measured is explained and takes nothing else down.
+
+    K-means and silhouette go by direction (rows scaled to length 1), as the score of all these models is a cosine.
+
+    Args:
+        vectors: Shape (n, d).
+        points: The points behind them.
+        clusters: K; None takes the number of conditions.
+        progress: Called with (done, total); may raise to stop.
+    """
+    unit, problems = unit_rows(vectors), {}
+
+    def attempt(name: str, measure: Callable[[], Any]) -> Any:  # noqa: ANN401
+        try:
+            return measure()
+        except CondvizError as error:
+            problems[name] = str(error)
+            return None
+
+    clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, _part(progress, 0, 0.7)))
+    spread = attempt("isotropy", lambda: isotropy(vectors))
+    return Measures(
+        clusters=clustered.labels.astype(np.int32) if clustered else None,
+        impurity=clustered.to_dict() if clustered else None,
+        isotropy=asdict(spread) if spread else None,
+        silhouette=attempt("silhouette", lambda: silhouette(unit, points.conditions)),
+        values=_value_impurity(unit, points, _part(progress, 0.7, 1)) if points.values else (),
+        problems=problems,
+    )
+
+
+def _as_points(
+    sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: Sequence[str] | None
+) -> MapPoints:  # fmt: skip
+    if isinstance(sentences, MapPoints):
+        return sentences
+    if hasattr(sentences, "columns"):
+        return points_from_table(sentences, conditions=conditions, max_points=MAX_POINTS)
+    return points_from_texts(sentences, conditions or ())
+
+
+def _embed(encoder: ConditionalEncoder, points: MapPoints, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of every sentence without and under its condition, (n, d) float32 each."""
+    distinct = {text: index for index, text in enumerate(dict.fromkeys(points.texts))}
+    plain = encoder.encode_sentences(list(distinct), progress=_part(progress, 0, 0.4))
+    before = plain[[distinct[text] for text in points.texts]]
+    after = encoder.encode(list(points.texts), list(points.conditions), progress=_part(progress, 0.4, 1))
+    for name, vectors in (("without the condition", before), ("under its condition", after)):
+        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(bad):
+            raise DataError(
+                f"{encoder.info.name} gives a vector that is not finite for {points.texts[bad[0]][:60]!r} {name}. "
+                "Leave the sentence out, or load the model in float32."
+            )
+    return before, after
+
+
+def _impurity(unit: np.ndarray, points: MapPoints, clusters: int | None, progress: Progress | None) -> Any:  # noqa: ANN401
+    groups = len(points.groups)
+    if groups < 2:
+        raise DataError("Impurity compares conditions, and there is only one. Add a second condition.")
+    if groups > MAX_GROUPS:
+        raise DataError(f"There are {groups:,} conditions; impurity is measured for at most {MAX_GROUPS}.")
+    effort = {"seeds": range(3), "num_starts": 1} if len(unit) > MANY else {}
+    return kmeans_impurity(unit, points.conditions, num_clusters=clusters, progress=progress, **effort)
+
+
+def _value_impurity(
+    unit: np.ndarray, points: MapPoints, progress: Progress | None
+) -> tuple[Mapping[str, Any], ...]:  # fmt: skip
+    parts = by_condition(unit, points.conditions, points.values)
+    rows = []
+    for number, (condition, own, labels) in enumerate(parts):
+        if len(set(labels)) > MAX_GROUPS:
+            continue
+        effort = {"seeds": range(3), "num_starts": 1} if len(own) > MANY else {"seeds": range(5)}
+        share = _part(progress, number / len(parts), (number + 1) / len(parts))
+        found = kmeans_impurity(own, labels, progress=share, **effort)
+        rows.append(
+            {"condition": condition, "impurity": found.mean, "chance": found.chance, "p_value": found.p_value}
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _random_matrices(
+    before: np.ndarray, points: MapPoints, clusters: int | None, progress: Progress | None
+) -> dict[str, float] | None:
+    """Measure what a random matrix per condition gives: different matrices alone set conditions apart."""
+    if len(points.texts) > MANY or not 2 <= len(points.groups) <= MAX_GROUPS:
+        return None
+    generator = np.random.default_rng(0)
+    turned = np.array(before, dtype=np.float64)
+    conditions = np.asarray(points.conditions)
+    for group in points.groups:
+        own = conditions == group
+        turned[own] = turned[own] @ generator.standard_normal((turned.shape[1], turned.shape[1]))
+    try:
+        found = _impurity(unit_rows(turned), points, clusters, progress)
+    except CondvizError:
+        return None
+    return {"mean": found.mean, "std": found.std}
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that differ, in order of appearance, and the place of each row among them."""
+    first: dict[bytes, int] = {}
+    places = [first.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), len(first)) for row in rows]
+    _, kept = np.unique(places, return_index=True)
+    return rows[kept], np.array(places)
+
+
+def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress | None) -> np.ndarray:
+    umap = require("umap", "app")
+    neighbors = min(made.n_neighbors, len(rows) - 1)
+    near = nearest(rows, neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1))
+    # umap-learn counts a point as its own first neighbour, at distance 0.
+    indices = np.column_stack([np.arange(len(rows), dtype=np.int32), near.indices])
+    distances = np.column_stack([np.zeros(len(rows), dtype=np.float32), 1 - near.cosines])
+    # A little noise sets points apart that the PCA puts into one place, and gives width to an axis that has none.
+    noise = np.random.default_rng(made.seed).normal(scale=1e-4, size=start.shape)
+    reducer = umap.UMAP(
+        n_neighbors=neighbors,
+        min_dist=made.min_dist,
+        metric="cosine",
+        n_epochs=LONG_EPOCHS if len(rows) <= LONG_POINTS else SHORT_EPOCHS,
+        init=10 * start / max(np.abs(start).max(), 1e-12) + noise,
+        random_state=made.seed,
+        n_jobs=1,
+        precomputed_knn=(indices, distances, None),
+        force_approximation_algorithm=True,  # below 4,096 points it would compare all of them once more
+        tqdm_kwds=_watched(progress),
+    )
+    warnings.filterwarnings("ignore", r"precomputed_knn\[2\]")  # new points are never added to a map
+    while not _one_layout.acquire(timeout=0.25):
+        if progress is not None:
+            progress(0, 1)  # whoever waits may leave
+    try:
+        return reducer.fit_transform(rows)
+    finally:
+        _one_layout.release()
+
+
+class _Line:
+    """Where umap-learn's progress bar is written to: every line goes to a callback, whose error ends the layout."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def write(self, text: str) -> None:
+        done, _, total = text.strip().partition("/")
+        if done.isdigit() and total.isdigit():
+            self.progress(int(done), int(total))
+
+    def flush(self) -> None:
+        pass
+
+
+def _watched(progress: Progress | None) -> dict[str, Any]:
+    if progress is None:
+        return {"disable": True}
+    return {"disable": False, "file": _Line(progress), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+
+
+def _standard(layout: np.ndarray) -> np.ndarray:
+    centred = layout.astype(np.float64) - layout.mean(axis=0)
+    spread = np.sqrt(np.square(centred).sum(axis=1).mean())
+    return centred / spread if spread > 1e-12 else np.zeros_like(centred)
+
+
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Return a callback for one stretch, from one share to another, of the whole work."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(round(1000 * (start + (end - start) * done / max(total, 1))), 1000)
+
+
+def _pooled(rows: Sequence[ValueAgreement], name: str) -> float | None:
+    if not rows:
+        return None
+    return float(np.average([getattr(row, name) for row in rows], weights=[row.num_points for row in rows]))
+
+
+def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or a union of types
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _rounded(values: np.ndarray) -> list:
+    return np.asarray(values, dtype=np.float64).round(DIGITS).tolist()
+
+
+def _pack(side: Side) -> dict[str, Any]:
+    cosines = [[None if value != value else value for value in row] for row in _rounded(side.neighbors.cosines)]
+    found = side.measures
+    return {
+        "neighbors": side.neighbors.indices.tolist(),
+        "cosines": cosines,
+        "agreement": [asdict(row) for row in side.values],
+        "topics": [asdict(topic) | {"words": list(topic.words)} for topic in side.topics],
+        "clusters": None if found is None or found.clusters is None else found.clusters.tolist(),
+        **(found.to_dict() if found else {}),
+    }
+
+
+def _unpack(record: Mapping[str, Any], layout: np.ndarray) -> Side:
+    cosines = np.array(record["cosines"], dtype=np.float32)  # None becomes NaN
+    clusters = None if record["clusters"] is None else np.array(record["clusters"], dtype=np.int32)
+    names = ("impurity", "isotropy", "silhouette", "values", "problems")
+    found = Measures(clusters, **{name: record[name] for name in names}) if "impurity" in record else None
+    return Side(
+        layout,
+        Neighbors(np.array(record["neighbors"], dtype=np.int32), cosines),
+        tuple(ValueAgreement(**row) for row in record["agreement"]),
+        tuple(Topic(**{**topic, "words": tuple(topic["words"])}) for topic in record["topics"]),
+        found if found is None else replace(found, values=tuple(found.values)),
+    )

@@ -1,0 +1,299 @@
+"""The points of a map: sentences, each under a condition, with whatever else a table says about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from condviz.data.scenes import Family, load_aspects, load_families
+from condviz.data.splits import group_of
+from condviz.data.tables import TextTable
+from condviz.data.texts import check_condition, check_conditions, check_sentence
+from condviz.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_POINTS = 20_000
+"""Points of one map: some minutes of encoding on two cores."""
+FEWEST = 3
+DEFAULT_ASPECTS = ("number_of_people", "time_of_day", "weather")
+PER_GROUP = 20
+NUM_VALUES = 5
+"""Values per condition of the scenes: four sentences each."""
+_MISSING = {"", "nan", "none", "null", "<na>", "n/a"}
+_SHOWN_ROWS = 5
+
+
+@dataclass(frozen=True)
+class MapPoints:
+    """Checked sentences; point i is sentence i under condition i.
+
+    Attributes:
+        texts: n sentences.
+        conditions: n conditions, one each.
+        columns: Other columns of the table: name -> n cells as text, "" where missing.
+        value: The column that holds the value of each sentence under its condition, or "".
+        crossed: True if every text stands under every condition; then a point's own text is no neighbour of it.
+        notes: What the reader should know, for instance which rows were left out.
+    """
+
+    texts: tuple[str, ...]
+    conditions: tuple[str, ...]
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    value: str = ""
+    crossed: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        number = len(self.texts)
+        if len(self.conditions) != number or any(len(cells) != number for cells in self.columns.values()):
+            raise DataError("Every point needs one text, one condition and one cell per column.")
+        different = len(set(self.texts))
+        if different < FEWEST:
+            found = "one sentence" if different == 1 else f"{different} different sentences"
+            raise DataError(f"A map needs at least {FEWEST} different sentences, got {found}. Add some.")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The conditions, each once, in order of appearance."""
+        return tuple(dict.fromkeys(self.conditions))
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The value of each point, "" where unknown; empty if the table has none."""
+        return self.columns.get(self.value, ())
+
+
+@dataclass(frozen=True)
+class ColumnGuess:
+    """Which columns of a table probably hold what; None where nothing fits."""
+
+    text: str
+    condition: str | None
+    value: str | None
+
+
+def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:
+    """Cross every text with every condition.
+
+    Args:
+        texts: Sentences; blank ones and repetitions are left out, with a note.
+        conditions: One or more.
+        max_points: The most that are allowed.
+
+    Raises:
+        DataError: If a text or condition cannot be used, or there are too few or too many.
+    """
+    asked = check_conditions(conditions)
+    filled = [(f"sentence {number}", text) for number, text in enumerate(texts, start=1) if str(text).strip()]
+    checked = [check_sentence(text, place) for place, text in filled]
+    distinct = list(dict.fromkeys(checked))
+    _check_number(len(distinct), max_points, conditions=len(asked))
+    repeated = len(checked) - len(distinct)
+    notes = (f"{repeated:,} repeated {'sentence was' if repeated == 1 else 'sentences were'} left out.",)
+    return MapPoints(*_cross(distinct, asked), crossed=True, notes=notes if repeated else ())
+
+
+def points_from_table(
+    table: pd.DataFrame | TextTable,
+    *,
+    text_column: str | None = None,
+    condition_column: str | None = None,
+    value_column: str | None = None,
+    conditions: Sequence[str] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    max_points: int = MAX_POINTS,
+) -> MapPoints:
+    """Take points from a table: texts with a column of conditions, or crossed with conditions given here.
+
+    Args:
+        table: As read.
+        text_column, condition_column, value_column: Columns; None guesses as `guess_columns`, "" takes no column.
+        conditions: Cross every text with these in place of a condition column.
+        sample: Draw this many rows at random from a larger table; the notes say so. None uses all rows.
+        seed: Of that draw.
+        max_points: The most that are allowed.
+
+    Raises:
+        DataError: If a column does not exist or holds numbers, nothing usable is left, or there are too many points.
+    """
+    frame, notes = _as_frame(table)
+    guess = guess_columns(table)
+    text = guess.text if text_column is None else text_column
+    condition = guess.condition if condition_column is None else condition_column
+    value = guess.value if value_column is None else value_column
+    asked = [] if conditions is None and condition else check_conditions(list(conditions or ()))
+    needed = [text] if asked else [text, condition]
+    for name in (*needed, *([value] if value else [])):
+        _check_column(frame, name)
+    cells = frame.map(lambda cell: "" if str(cell).strip().casefold() in _MISSING else str(cell).strip())
+    _refuse_numbers(cells, text)
+    kept, left_out = _complete_rows(cells, needed)
+    notes = [*notes, *left_out]
+    if sample is not None and 0 < sample < len(kept):
+        drawn = np.random.default_rng(seed).choice(len(kept), sample, replace=False)
+        notes.append(f"A random sample of {sample:,} of {len(kept):,} rows (seed {seed}).")
+        kept = [kept[index] for index in sorted(drawn)]
+    times = max(1, len(asked))
+    _check_number(len(kept), max_points, conditions=times)
+    texts = [check_sentence(str(frame[text].iloc[row]), f"row {row + 1}, column {text}") for row in kept]
+    columns = {
+        str(name): tuple(cells[name].iloc[kept]) * times for name in frame.columns if name not in needed and str(name)
+    }
+    rest = {"columns": columns, "value": value or "", "notes": tuple(notes)}
+    if asked:
+        return MapPoints(*_cross(texts, asked), crossed=True, **rest)
+    place = "row {}, column {}".format
+    named = tuple(check_condition(str(frame[condition].iloc[row]), place(row + 1, condition)) for row in kept)
+    return MapPoints(tuple(texts), named, **rest)
+
+
+def guess_columns(table: pd.DataFrame | TextTable) -> ColumnGuess:
+    """Guess by name which columns hold texts, conditions and values; the longest cells on average are the texts."""
+    frame, _ = _as_frame(table)
+    named = {str(name).casefold(): name for name in frame.columns}
+
+    def find(*wanted: str) -> str | None:
+        return next((named[name] for name in wanted if name in named), None)
+
+    condition = find("condition", "conditions", "aspect")
+    others = [name for name in frame.columns if name != condition]
+    lengths = {name: frame[name].head(200).astype(str).str.len().sum() for name in others}
+    text = find("text", "sentence", "sentence1")
+    guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
+    return ColumnGuess(guessed, condition, find("value", "label", "category", "class"))
+
+
+def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER_GROUP, seed: int = 0) -> MapPoints:
+    """Draw sentences of our scenes for conditions, the same number for each of the commonest values where possible.
+
+    After Hyper-CL (Yoo et al. 2024), figure 4 and section 5.2: three conditions, 20 sentences each, every sentence
+    under one condition. Their sentences are from C-STS; ours are from families of scenes that no training has seen.
+
+    Args:
+        names: Aspects, each of which becomes one condition in its first wording.
+        per_group: Sentences per condition.
+        seed: Of the draw.
+
+    Returns:
+        Points with the columns "value" (the tag), "aspect" and "domain"; no family is used twice.
+
+    Raises:
+        DataError: If an aspect does not exist, or too few families tell it.
+    """
+    families, aspects = load_families(), load_aspects()
+    unknown = [name for name in names if name not in aspects]
+    if unknown:
+        raise DataError(f"There is no aspect {unknown[0]!r} in the scenes. Aspects: {', '.join(sorted(aspects))}.")
+    generator = np.random.default_rng(seed)
+    shuffled = [families[i] for i in generator.permutation(len(families)) if group_of(families[i]) == "test"]
+    told = {name: _by_value(shuffled, name) for name in names}
+    used: set[str] = set()
+    rows: dict[str, list[tuple[str, str, str]]] = {}
+    # The rarest aspect chooses first, so that common ones leave it enough.
+    for name in sorted(names, key=lambda name: sum(map(len, told[name].values()))):
+        rows[name] = _draw(told[name], used, per_group)
+        if len(rows[name]) < per_group:
+            raise DataError(
+                f"Only {len(rows[name])} test families tell {name} beside {', '.join(set(names) - {name})}; "
+                f"{per_group} are needed. Choose other aspects, or fewer sentences."
+            )
+    flat = [(aspects[name].phrasings[0], name, *row) for name in names for row in rows[name]]
+    condition, aspect, value, text, domain = zip(*flat, strict=True)
+    return MapPoints(text, condition, {"value": value, "aspect": aspect, "domain": domain}, value="value")
+
+
+def _cross(texts: Sequence[str], conditions: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(texts) * len(conditions), tuple(condition for condition in conditions for _ in texts)
+
+
+def _as_frame(table: pd.DataFrame | TextTable) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table as a frame of cells, and the notes of whoever read it."""
+    import pandas as pd
+
+    if isinstance(table, TextTable):
+        return pd.DataFrame(list(table.rows), columns=list(table.columns), dtype=str), list(table.notes)
+    return table.fillna(""), []
+
+
+def _check_column(frame: pd.DataFrame, name: str) -> None:
+    if name in frame.columns:
+        return
+    names = [str(column) for column in frame.columns]
+    near = get_close_matches(name, names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise DataError(f"There is no column {name!r}.{hint} Columns: {', '.join(names[:20])}.")
+
+
+def _refuse_numbers(cells: pd.DataFrame, name: str) -> None:
+    import pandas as pd
+
+    filled = cells[name].head(500)
+    filled = filled[filled != ""]
+    numbers = pd.to_numeric(filled.str.replace(",", ".").str.rstrip("%"), errors="coerce").notna()
+    if len(filled) and numbers.mean() > 0.8:
+        others = ", ".join(str(column) for column in cells.columns if column != name) or "none"
+        raise DataError(
+            f"The column {name!r} holds numbers, for instance {filled.iloc[0][:20]!r}, and a map needs sentences. "
+            f"Choose another column: {others}."
+        )
+
+
+def _complete_rows(cells: pd.DataFrame, needed: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Return the positions of the rows that have all that is needed, and notes on the others."""
+    empty = {name: np.flatnonzero(cells[name] == "") for name in needed}
+    kept = np.setdiff1d(np.arange(len(cells)), np.concatenate(list(empty.values())))
+    if not len(kept):
+        wanted = f"both {' and '.join(needed)}" if len(needed) > 1 else f"anything in {needed[0]}"
+        raise DataError(f"No row has {wanted}. Choose other columns, or fill them.")
+    notes = []
+    for name, rows in empty.items():
+        if len(rows):
+            shown = ", ".join(str(row + 1) for row in rows[:_SHOWN_ROWS])
+            more = " and more" if len(rows) > _SHOWN_ROWS else ""
+            word = "row was" if len(rows) == 1 else "rows were"
+            notes.append(f"{len(rows):,} {word} left out, with nothing in {name}: {shown}{more}.")
+    return kept.tolist(), notes
+
+
+def _check_number(rows: int, most: int, *, conditions: int) -> None:
+    if rows * conditions > most:
+        under = f" under {conditions} conditions" if conditions > 1 else ""
+        raise DataError(
+            f"{rows:,} rows{under} make {rows * conditions:,} points, and a map takes at most {most:,}. "
+            f"Draw a sample of at most {most // conditions:,} rows, or leave out conditions."
+        )
+
+
+def _by_value(families: Sequence[Family], name: str) -> dict[str, list[tuple[str, str, str]]]:
+    """Return value -> (family, text, domain) of one sentence per family and value, commonest value first."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for family in families:
+        for value, scene in {scene.aspects[name]: scene for scene in family.scenes if name in scene.aspects}.items():
+            found.setdefault(value.replace("_", " "), []).append((family.id, scene.text, family.domain))
+    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def _draw(told: Mapping[str, list[tuple[str, str, str]]], used: set[str], number: int) -> list[tuple[str, str, str]]:
+    """Take sentences value by value in turn: the commonest values first, the others where those run out."""
+    rows: list[tuple[str, str, str]] = []
+    names = list(told)
+    for values in (names[:NUM_VALUES], names[NUM_VALUES:]):
+        queues = {value: list(told[value]) for value in values}
+        while len(rows) < number and any(queues.values()):
+            for value, queue in queues.items():
+                while queue:
+                    family, text, domain = queue.pop(0)
+                    if family not in used:
+                        used.add(family)
+                        rows.append((value, text, domain))
+                        break
+                if len(rows) == number:
+                    break
+    return sorted(rows, key=lambda row: names.index(row[0]))

@@ -1,0 +1,159 @@
+"""Maps with tiny models: what is encoded, what is measured, and what happens where something cannot be."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from condviz.analysis.geometry import describe_matrices, frobenius_variance
+from condviz.analysis.maps import EmbeddingMap, build_map, check_encoder, measure_space
+from condviz.analysis.neighbors import value_agreement
+from condviz.analysis.points import MapPoints
+from condviz.errors import ConfigError, DataError
+from condviz.methods import METHODS
+from condviz.methods.base import ConditionalScorer
+from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
+
+GROUPED = MapPoints(
+    tuple(f"{text} {end}" for end in ("", "a man", "the park") for text in SENTENCES),
+    tuple(np.repeat(CONDITIONS[:3], 4).tolist()),
+    {"value": ("x", "y") * 6},
+    value="value",
+)
+
+
+def tiny(name: str) -> ConditionalScorer:
+    method = METHODS[name]
+    config = method.config_cls(rank=4) if name == "hyper-cl" else method.config_cls()
+    return method(tiny_backbone(), config).eval()
+
+
+@pytest.fixture(scope="module")
+def hyper_cl() -> ConditionalScorer:
+    return tiny("hyper-cl")
+
+
+@pytest.fixture(scope="module")
+def made(hyper_cl: ConditionalScorer) -> EmbeddingMap:
+    return build_map(hyper_cl, GROUPED, method="pca")
+
+
+def test_a_map_survives_json(made: EmbeddingMap) -> None:
+    record = json.dumps(made.to_dict(), allow_nan=False)
+    again = EmbeddingMap.from_dict(json.loads(record))
+    assert json.dumps(again.to_dict()) == record
+    np.testing.assert_allclose(again.after.layout, made.after.layout, atol=1e-4)
+    np.testing.assert_array_equal(again.before.neighbors.indices, made.before.neighbors.indices)
+
+
+def test_a_map_is_a_table(made: EmbeddingMap) -> None:
+    frame = made.to_frame()
+    assert len(frame) == 12
+    assert frame["value"].tolist() == list(GROUPED.values)
+    assert {"x_before", "y_after", "cluster_after"} <= set(frame.columns)
+
+
+def test_a_map_is_measured_in_the_original_space(made: EmbeddingMap) -> None:
+    for side in (made.before, made.after):
+        assert side.measures.problems == {}
+        assert side.measures.impurity["clusters"] == 3
+        assert np.array(side.measures.impurity["table"]["counts"]).sum() == 12
+        assert -1 <= side.measures.silhouette <= 1
+        assert [row.condition for row in side.values] == list(GROUPED.groups)
+        assert 0 <= side.agreement <= 1
+        assert side.chance == pytest.approx(1 / 3)
+    found = made.after.measures
+    counts = np.array(found.impurity["table"]["counts"])
+    for row, group in enumerate(found.impurity["table"]["groups"]):
+        own = found.clusters[[condition == group for condition in GROUPED.conditions]]
+        assert np.bincount(own, minlength=3)[: counts.shape[1]].tolist() == counts[row].tolist()
+    assert made.change.shape == (12,)
+
+
+def test_sentences_are_crossed_with_conditions_and_tables_have_their_own(hyper_cl: ConditionalScorer) -> None:
+    crossed = build_map(hyper_cl, SENTENCES, CONDITIONS[:2], method="pca", measures=False)
+    np.testing.assert_array_equal(crossed.before.layout[:4], crossed.before.layout[4:])
+    assert crossed.after.measures is None
+    frame = pd.DataFrame({"text": SENTENCES, "condition": CONDITIONS[:4], "kind": list("abab")})
+    made = build_map(hyper_cl, frame, method="pca", measures=False, colour="kind")
+    assert made.points.conditions == tuple(CONDITIONS[:4])
+    assert made.colour == "kind"
+    with pytest.raises(ConfigError, match="colour must be one of"):
+        build_map(hyper_cl, frame, colour="sort")
+
+
+def test_progress_never_falls_and_stops_where_it_raises(hyper_cl: ConditionalScorer) -> None:
+    seen = []
+    build_map(hyper_cl, GROUPED, progress=lambda done, total: seen.append(done / total))
+    assert seen == sorted(seen)
+    assert seen[-1] > 0.9
+    for stop in (0.05, 0.7, 0.9):
+
+        def leave(done: int, total: int, stop: float = stop) -> None:
+            if done / total >= stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            build_map(hyper_cl, GROUPED, progress=leave)
+
+
+def test_one_condition_has_no_impurity_and_everything_else(hyper_cl: ConditionalScorer) -> None:
+    found = build_map(hyper_cl, SENTENCES, CONDITIONS[:1], method="pca").after.measures
+    assert "only one" in found.problems["impurity"]
+    assert found.isotropy is not None
+    assert found.clusters is None
+
+
+def test_a_measure_that_fails_takes_no_other_down() -> None:
+    many = measure_space(np.random.default_rng(0).standard_normal((12, 4)), GROUPED, clusters=13)
+    assert "number of embeddings, 12" in many.problems["impurity"]
+    assert many.silhouette is not None
+    half = np.random.default_rng(0).standard_normal((6, 4))
+    assert set(measure_space(np.vstack([half, -half]), GROUPED).problems) == {"isotropy"}
+
+
+@pytest.mark.parametrize("name", ["cross-encoder", "unconditional"])
+def test_models_without_a_map_say_so(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"no map|are the same"):
+        check_encoder(tiny(name))
+
+
+def test_vectors_that_are_not_finite_name_the_sentence(hyper_cl: ConditionalScorer) -> None:
+    class Broken(type(hyper_cl)):
+        def encode(self, sentences: list[str], conditions: list[str], **rest: object) -> np.ndarray:
+            vectors = np.ones((len(sentences), 4), dtype=np.float32)
+            vectors[1] = np.nan
+            return vectors
+
+    model = Broken(hyper_cl.backbone, hyper_cl.method_config)
+    with pytest.raises(DataError, match=r"not finite for 'two dogs run.*under its condition"):
+        build_map(model, GROUPED)
+
+
+def test_matrices_are_described(hyper_cl: ConditionalScorer) -> None:
+    found = describe_matrices(hyper_cl, CONDITIONS[:3])
+    matrices = np.stack([hyper_cl.condition_matrix(condition) for condition in CONDITIONS[:3]])
+    assert found["variance"] == pytest.approx(frobenius_variance(matrices), rel=1e-4)
+    assert np.count_nonzero(np.array(found["spectra"]) > 1e-4) <= 3 * 4
+    assert max(found["rank"]) <= 4
+    assert np.diag(found["distances"]).tolist() == [0, 0, 0]
+    assert np.shape(found["places"]) == (3, 2)
+    assert describe_matrices(tiny("tri-encoder"), CONDITIONS[:3]) is None
+
+
+def test_value_agreement_knows_values_that_lie_together() -> None:
+    generator = np.random.default_rng(0)
+    centres = 8 * generator.standard_normal((2, 6))
+    values = ["x", "y"] * 10 + ["x"] * 10
+    together = np.stack([centres["xy".index(value)] for value in values]) + generator.standard_normal((30, 6))
+    conditions = ["a"] * 20 + ["b"] * 10
+    (only,) = value_agreement(together, conditions, values)
+    assert (only.condition, only.num_points, only.num_values) == ("a", 20, 2)
+    assert only.agreement == 1
+    assert only.chance == pytest.approx(9 / 19)
+    (mixed,) = value_agreement(generator.standard_normal((30, 6)), conditions, values)
+    assert mixed.agreement < 0.8
+    assert value_agreement(together, conditions, [""] * 30) == ()

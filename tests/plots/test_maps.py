@@ -1,0 +1,92 @@
+"""Pictures of maps: marks, legends, and texts of users that stay texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from condviz.analysis.maps import EmbeddingMap, Layout, Side
+from condviz.analysis.neighbors import knn_change, nearest, value_agreement
+from condviz.analysis.points import MapPoints
+from condviz.analysis.topics import Topic
+from condviz.plots.maps import SYMBOLS, colouring, headline, legend, light_colours, map_page, plot_side
+
+
+def make_map(conditions: list[str], values: list[str], texts: list[str] | None = None, **rest: object) -> EmbeddingMap:
+    """Make a map of random vectors; points of one value lie together after conditioning."""
+    generator = np.random.default_rng(0)
+    number = len(conditions)
+    before = generator.standard_normal((number, 6))
+    centres = {value: 9 * generator.standard_normal(6) for value in sorted(set(values))}
+    after = before + np.stack([centres[value] for value in values])
+    points = MapPoints(
+        tuple(texts or [f"Sentence {i}." for i in range(number)]), tuple(conditions), {"value": tuple(values)}, "value"
+    )
+    sides = [
+        Side(v[:, :2].astype(np.float32), nearest(v, 5), value_agreement(v, conditions, values),
+             (Topic(("<b>two", "dogs"), 0.0, 0.0, 5),))
+        for v in (before, after)
+    ]  # fmt: skip
+    model = {"name": "toy", "title": "Toy", "revision": "0", "trained": True, "method": "toy"}
+    change = knn_change(sides[0].neighbors, sides[1].neighbors)
+    return EmbeddingMap(model, points, Layout("pca"), *sides, change, colour="value", **rest)
+
+
+FEW = make_map(["a"] * 10 + ["b"] * 10, [*"xy" * 10])
+MANY = make_map(["a"] * 12 + ["b"] * 12, [f"{of}{i % 6}" for of in "ab" for i in range(12)])
+
+
+def members(figure: object) -> list[str]:
+    return sorted((i for trace in figure.data for i in trace.ids), key=int)
+
+
+@pytest.mark.parametrize("name", ["", "condition", "value", "change", "nonsense"])
+def test_every_point_is_drawn_once(name: str) -> None:
+    for made in (FEW, MANY):
+        figure = plot_side(made, "after", colouring(made, name))
+        assert members(figure) == [str(i) for i in range(len(made.points.texts))]
+
+
+def test_the_headline_is_about_values() -> None:
+    assert "more often" in headline(FEW)
+    assert f"{100 * FEW.after.agreement:.0f} % after" in headline(FEW)
+
+
+def test_more_values_than_colours_are_told_apart_by_shape() -> None:
+    colours = colouring(MANY)
+    assert not colours.searched
+    assert len(colours.categories) == 12
+    assert len({(category.colour, category.mark) for category in colours.categories}) == 12
+    assert [group for group, _ in legend(colours)] == ["a", "b"]
+    drawn = {symbol for trace in plot_side(MANY, "after", colours).data for symbol in trace.marker.symbol}
+    assert {SYMBOLS[symbol] for symbol in drawn} == {category.mark for category in colours.categories}
+
+
+def test_far_more_values_than_colours_are_searched() -> None:
+    made = make_map(["a"] * 40, [f"v{i % 20}" for i in range(40)])
+    colours = colouring(made)
+    assert colours.searched
+    assert len(colours.categories) == 20
+    assert len({category.colour for category in colours.categories}) == 1
+
+
+def test_points_at_one_place_are_set_apart() -> None:
+    made = make_map(["a"] * 6, [*"xyxyxy"])
+    made.before.layout[:] = 0
+    figure = plot_side(made, "before", colouring(made, "condition"))
+    places = {(float(x), float(y)) for trace in figure.data for x, y in zip(trace.x, trace.y, strict=True)}
+    assert len(places) == 6
+
+
+def test_texts_of_users_are_escaped() -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    made = make_map(["a", hostile] * 5, [hostile, "y"] * 5, [f"{hostile} {i}" for i in range(10)], notes=(hostile,))
+    page = map_page(made)
+    body = page[: page.index("<script")] + page[page.rindex("</script>") :]
+    assert hostile not in body
+    assert page.count("<!doctype html>") == 1
+    assert "<b>two" not in str(plot_side(made, "after", colouring(made)).layout.annotations)
+
+
+def test_colours_of_the_light_page_are_found() -> None:
+    assert light_colours()["--cv-cat-1"].startswith("#")
