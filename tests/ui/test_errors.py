@@ -23,9 +23,9 @@ from condviz.ui.errors_rows import order_rows, render_table
 from condviz.ui.errors_service import ErrorsService, Recent
 from condviz.ui.errors_state import PAGE, ErrorsState, from_query
 from condviz.ui.errors_view import render_conditions, render_figures, render_finder
+from condviz.ui.form_state import from_query as compare_query
 from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
-from condviz.ui.form_state import from_query as compare_query
 from tests.analysis.errors.toy import toy_study
 from tests.ui import fakes
 from tests.ui.errors_fakes import make_errors_engine

@@ -11,6 +11,7 @@ import pytest
 
 from condviz.errors import DataError
 from condviz.types import WordReading
+from condviz.ui.form_state import FormState
 from condviz.ui.html import notice
 from condviz.ui.pool import ModelPool
 from condviz.ui.router_handlers import RouterHandlers
@@ -19,7 +20,6 @@ from condviz.ui.router_record import from_link, pack_reading, to_json, to_link, 
 from condviz.ui.router_service import RouterService
 from condviz.ui.router_view import MAX_CHIPS, RouterView
 from condviz.ui.service import Service
-from condviz.ui.form_state import FormState
 from condviz.ui.strips import MIN_LIMIT, Scale, fit_scale
 from tests.ui import fakes, router_fakes
 from tests.ui.test_html import read

@@ -9,8 +9,8 @@ import pytest
 
 from condviz.evaluation.scoreboard import write_board
 from condviz.ui import scores_view
-from condviz.ui.pool import ModelPool
 from condviz.ui.models_tab import render_models
+from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service
 from tests.evaluation.boards import make_board, model_scores
 from tests.ui import fakes

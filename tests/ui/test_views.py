@@ -15,12 +15,12 @@ from condviz.types import Comparison
 from condviz.ui.attribution_view import render_attribution
 from condviz.ui.exports import to_csv, to_json, to_python
 from condviz.ui.finder_view import render_ranking
+from condviz.ui.form_state import FormState
 from condviz.ui.gallery import render_gallery
 from condviz.ui.matrix import MatrixView, render_matrix
 from condviz.ui.record import pack_attribution, pack_comparison, stack, unpack_attribution, unpack_comparison
 from condviz.ui.result_view import make_shown, render_shown
 from condviz.ui.service import Progress
-from condviz.ui.form_state import FormState
 from tests.ui import fakes
 from tests.ui.test_html import read
 
