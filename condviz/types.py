@@ -7,7 +7,7 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -172,6 +172,99 @@ class Comparison(Result):
                     start | {"condition": condition, "score": score, "change": score - base, "percentile": place}
                 )
         return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class LinkAnswer:
+    """An entity as an answer to a question.
+
+    Attributes:
+        id, label, name, description: As in `condviz.data.kg.Entity`.
+        score: Cosine with the question in [-1, 1], and the bonus where there is re-ranking.
+        unconditional: Cosine with the entity asked about, without the relation.
+        rank: Place among all entities of the graph, from 1; ties get the mean of their ranks.
+        split: "train", "valid" or "test" if the graph knows this answer, else "".
+        filtered_rank: The rank without the other known answers; None where the graph does not know this answer.
+    """
+
+    id: str
+    label: str
+    name: str
+    description: str
+    score: float
+    unconditional: float
+    rank: float
+    split: str = ""
+    filtered_rank: float | None = None
+
+
+@dataclass(frozen=True)
+class LinkAnswers(Result):
+    """The entities of a knowledge graph, ranked as answers to one question.
+
+    Attributes:
+        graph: Name of the graph.
+        model: What answered.
+        entity: The entity asked about: its label in the graph, or the text as it was typed.
+        entity_id: Its id in the graph; "" for a text that is not in it.
+        relation: Id of the relation.
+        direction: "tail" for (entity, relation, ?), "head" for (?, relation, entity).
+        question: The same in words.
+        answers: The k best, best first, without the entity itself.
+        known: All answers that the graph holds, best first.
+        fit: Share in [0, 1] of the entities most like this one for which the graph holds an answer to this question.
+        nearest: Label of the entity most like this one.
+        familiar: False for a text that is less like any entity of the graph than its own entities are.
+        median: Median score of all entities: what an unrelated one gets.
+        num_entities: E.
+        reranked: Whether entities close by in the train graph got a bonus.
+    """
+
+    graph: str
+    model: ModelInfo
+    entity: str
+    entity_id: str
+    relation: str
+    direction: Literal["tail", "head"]
+    question: str
+    answers: tuple[LinkAnswer, ...]
+    known: tuple[LinkAnswer, ...]
+    fit: float
+    nearest: str
+    familiar: bool
+    median: float
+    num_entities: int
+    reranked: bool = False
+
+    @property
+    def leading(self) -> tuple[LinkAnswer, ...]:
+        """The best answer, and those that the model can hardly tell from it: at most `CLOSE` below."""
+        best = max((item.score for item in self.answers), default=0.0)
+        return tuple(item for item in self.answers if item.score > best - CLOSE)
+
+    @property
+    def sensible(self) -> bool:
+        """Whether the question can be asked of such an entity at all."""
+        return bool(self.known) or self.fit >= FITS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON; the model by name and revision."""
+        content = asdict(self) | {"model": self.model.name, "revision": self.model.revision}
+        return content | {"sensible": self.sensible}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers as a table, best first, and behind them the known answers that are not among them."""
+        import pandas as pd
+
+        shown = {item.id for item in self.answers}
+        rows = [*self.answers, *(item for item in self.known if item.id not in shown)]
+        return pd.DataFrame([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
+
+
+CLOSE = 0.05
+"""Answers whose scores differ by less are shown as equally likely."""
+FITS = 0.35
+"""A question that fewer of the most similar entities have an answer to is marked as one that may not apply."""
 
 
 @dataclass(frozen=True)

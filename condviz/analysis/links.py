@@ -1,93 +1,144 @@
-"""Predict links: which entities stand in a relation to an entity, ranked by any encoder, trained for it or not.
+"""Predict links of a knowledge graph: which entities stand in a relation to an entity, ranked by any encoder.
 
-The head entity is the sentence and the relation the condition (Hyper-CL and CSR, section on knowledge graphs): the
-answer is the entity whose own vector is nearest to that of head under relation.
+The entity is the sentence and the relation the condition (Hyper-CL and CSR, sections on knowledge graphs): the answer
+is the entity whose own vector is nearest to that of the entity under the relation.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import torch
+from cachetools import LRUCache
 from torch import Tensor
 from torch.nn import functional
 
+from condviz.analysis.link_questions import phrase
 from condviz.data.kg import SPLITS, Graph
+from condviz.data.kg_formats import load_graph
+from condviz.data.texts import check_condition
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors, query_vectors
+from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
+from condviz.models.registry import load
+from condviz.paths import ASSETS
+from condviz.types import CLOSE, FITS, LinkAnswer, LinkAnswers
 
+Direction = Literal["tail", "head"]
+EVERYDAY = "everyday"
+ARTICLE = re.compile(r"^(an?|the)\s+", re.IGNORECASE)
 BONUS = 0.05
 """What re-ranking adds to entities close by in the train graph (SimKGC)."""
+ALIKE = 8
+"""Entities that decide whether a question fits."""
+SAMPLE = 500
+"""Entities that tell how similar the nearest one usually is."""
+MAX_ANSWERS = 1000
+_KEPT = 4
+"""Predictors kept in memory; one of WN18RR takes 130 MB."""
+_predictors: LRUCache[tuple[str, int], LinkPredictor] = LRUCache(_KEPT)
+_lock = RLock()
+
+
+def predict_links(
+    model: ConditionalScorer | str,
+    head: str,
+    relation: str,
+    *,
+    direction: Direction = "tail",
+    graph: Graph | str | None = None,
+    k: int = 10,
+    rerank: bool = False,
+    progress: Progress | None = None,
+) -> LinkAnswers:
+    """Rank the entities of a graph as answers to a question, for instance "What does a bee produce?".
+
+    The first question encodes all entities of the graph: a second for the small graph, minutes for the 40,943 of
+    WN18RR. Their vectors are kept on disk and in memory for each encoder and graph.
+
+    Args:
+        model: Any encoder, or its name.
+        head: Id, label or name of an entity of the graph, or any other text, which is encoded as it is.
+        relation: Id or text of a relation; "inverse produces" is "produces" in the other direction.
+        direction: "tail" asks for (head, relation, ?), "head" for (?, relation, head).
+        graph: The graph, a folder with its tables, "wn18rr" or "fb15k237"; by default the small graph that ships here.
+        k: Number of answers, from 1 to 1000.
+        rerank: Add SimKGC's bonus to entities close by in the train graph.
+        progress: Called with (done, total) entities while they are encoded; may raise to stop.
+
+    Raises:
+        DataError: If `head` is blank or names several entities, or the graph has no such relation.
+        ConfigError: If the model has no vectors, or `k` or `direction` is not allowed.
+
+    Example:
+        >>> condviz.predict_links("everyday-concat", "bee", "produces").answers[0].name
+        'honey'
+    """
+    if direction not in ("tail", "head"):
+        raise ConfigError(f'direction is {direction!r}, allowed is "tail" or "head".')
+    predictor = get_predictor(model, graph).prepare(progress)
+    return predictor.ask(head, relation, direction=direction, k=k, reranked=rerank)
+
+
+def open_graph(graph: Graph | str | None = None) -> Graph:
+    """Return a graph; None and "everyday" mean the small one that ships here. Raises DataError if it is missing."""
+    if isinstance(graph, Graph):
+        return graph
+    return load_graph(str(ASSETS / "graph" / EVERYDAY) if graph in (None, "", EVERYDAY) else graph)
+
+
+def get_predictor(
+    model: ConditionalScorer | str, graph: Graph | str | None = None, *, folder: Path | None = None
+) -> LinkPredictor:
+    """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
+    found = open_graph(graph)
+    encoder = load(model) if isinstance(model, str) else model
+    key = (encoder.fingerprint, id(found))
+    with _lock:
+        if key not in _predictors:
+            _predictors[key] = LinkPredictor(found, encoder, folder=folder)
+        return _predictors[key]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """An entity as an answer.
+class Reliability:
+    """How often a model is right about entities that it was not trained on: forward questions of the test part.
 
     Attributes:
-        entity: Its number in the graph.
-        id, label, name, description: As in `condviz.data.kg.Entity`.
-        score: Cosine with the query in [-1, 1], and the bonus where there is re-ranking.
-        unconditional: Cosine with the head alone, without the relation.
-        rank: Place among all entities, from 1; ties get the middle of theirs.
-        split: "train", "valid" or "test" if the graph knows this answer, else "".
-        filtered_rank: The rank without the other known answers; None where the graph does not know this answer.
+        questions: Number of questions.
+        first: Questions whose first answer is right.
+        three: Questions with a right one among the first three.
+        clear: Questions where one answer stands out by `condviz.types.CLOSE`.
+        clear_first: Of those, how many are right.
     """
 
-    entity: int
-    id: str
-    label: str
-    name: str
-    description: str
-    score: float
-    unconditional: float
-    rank: float
-    split: str = ""
-    filtered_rank: float | None = None
+    questions: int
+    first: int
+    three: int
+    clear: int
+    clear_first: int
 
 
 @dataclass(frozen=True)
-class LinkPrediction:
-    """Answers to one question.
+class _Asked:
+    """The entity of a question: its number or None, its text for the model, and its unit vector, (d,)."""
 
-    Attributes:
-        graph, model: Names.
-        head: The entity that is asked about, with its own rank and score as an answer.
-        relation: What the model read, "inverse " in front where heads are asked for.
-        inverse: Whether it asks for heads.
-        candidates: The k best, best first.
-        answers: All answers that the graph knows, best first.
-        median: Median score of all entities: what an unrelated entity gets.
-        reranked: Whether entities close by in the train graph got a bonus.
-        num_entities: E.
-    """
-
-    graph: str
-    model: str
-    head: Candidate
-    relation: str
-    inverse: bool
-    candidates: tuple[Candidate, ...]
-    answers: tuple[Candidate, ...]
-    median: float
-    reranked: bool
-    num_entities: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give plain JSON."""
-        return asdict(self)
+    number: int | None
+    text: str
+    vector: Tensor
 
 
 class LinkPredictor:
-    """Answers questions about one graph by one model; safe to use from several threads.
+    """Answers questions about one graph with one model; safe to use from several threads.
 
     Args:
         graph: The graph.
@@ -95,196 +146,244 @@ class LinkPredictor:
         folder: Where vectors of entities are kept; see `condviz.evaluation.kgc_vectors.entity_vectors`.
 
     Raises:
-        ConfigError: If the model gives no vectors.
+        ConfigError: If the model has no vectors.
     """
 
     def __init__(self, graph: Graph, model: ConditionalScorer, *, folder: Path | None = None) -> None:
         self.graph, self.model, self.folder = graph, check_encoder(model), folder
         self._lock = RLock()
         self._texts: list[str] = []
-        self._vectors: Tensor | None = None
-        self._unit = torch.empty(0)
-        self._neighbourhoods: Neighbourhoods | None = None
+        self._unit: Tensor | None = None
         options = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
         self._of_split = {split: TrueAnswers(graph.splits[split], **options) for split in SPLITS}
 
     @property
     def ready(self) -> bool:
         """Whether the entities are encoded and in memory."""
-        return self._vectors is not None
+        return self._unit is not None
 
     def prepare(self, progress: Progress | None = None) -> LinkPredictor:
-        """Read the vectors of all entities from disk, or encode them: minutes for 40,943 entities, once.
+        """Load the vectors of all entities from disk, or encode them.
 
         Args:
-            progress: Told (done, total) entities; may raise to stop, what is done stays.
+            progress: Called with (done, total) entities; may raise to stop, what is done stays.
         """
         with self._lock:
-            if self._vectors is None:
-                self._texts = entity_texts(self.graph, self.model)
-                vectors = entity_vectors(self.model, self._texts, folder=self.folder, progress=progress)
-                self._unit = functional.normalize(vectors, dim=1)
-                self._vectors = vectors
+            if self._unit is None:
+                texts = entity_texts(self.graph, self.model)
+                vectors = entity_vectors(self.model, texts, folder=self.folder, progress=progress)
+                self._texts, self._unit = texts, functional.normalize(vectors, dim=1)
         return self
 
-    def predict(
-        self, head: int | str, relation: int | str, *, inverse: bool = False, k: int = 10, reranked: bool = False
-    ) -> LinkPrediction:
-        """Rank all entities as answers.
-
-        Args:
-            head: Number, id, label or name of the entity that is asked about.
-            relation: Number in [0, 2N), id or text; "inverse hypernym" is the same as "hypernym" and `inverse`.
-            inverse: Ask backwards: which entities have this relation to the entity.
-            k: How many answers, 1 or more.
-            reranked: Add SimKGC's bonus to entities that are close by in the train graph.
-
-        Raises:
-            DataError: If there is no such entity (similar ones are named) or relation.
-            ConfigError: If k is below 1.
-        """
-        if k < 1:
-            raise ConfigError(f"The number of answers, k, must be at least 1, got {k}.")
-        entity, number = self.entity(head), self.relation(relation, inverse=inverse)
-        scores = self._scores(self.query(entity, number), entity, reranked)
-        plain = self._unit @ self._unit[entity]
-        known = self._answers(entity, number)
-        places = _Places(scores, list(known))
-        best = scores.topk(min(k, len(scores))).indices.tolist()
-        found = {i: self._describe(i, scores, plain, places, known.get(i, "")) for i in {entity, *best, *known}}
-        return LinkPrediction(
+    def ask(
+        self, head: str, relation: int | str, *, direction: Direction = "tail", k: int = 10, reranked: bool = False
+    ) -> LinkAnswers:
+        """Rank all entities as answers; arguments as in `predict_links`, `relation` also as a number in [0, 2N)."""
+        if not 1 <= k <= MAX_ANSWERS:
+            raise ConfigError(f"k is {k}, allowed is 1 to {MAX_ANSWERS:,}.")
+        number = self.find_relation(relation, direction)
+        asked = self._find(head)
+        scores = self._scores(asked, number, reranked)
+        known = {} if asked.number is None else self._known(asked.number, number)
+        order = scores.argsort(descending=True, stable=True).tolist()
+        describe = _Describer(self.graph, scores, self._unit @ asked.vector, known)
+        forward = number < self.graph.num_relations
+        return LinkAnswers(
             graph=self.graph.name,
-            model=self.model.info.name,
-            head=found[entity],
-            relation=self.graph.relation_text(number),
-            inverse=number >= self.graph.num_relations,
-            candidates=tuple(found[i] for i in best),
-            answers=tuple(sorted((found[i] for i in known), key=lambda answer: answer.rank)),
+            model=self.model.info,
+            entity=asked.text if asked.number is None else self.graph.entities[asked.number].label,
+            entity_id="" if asked.number is None else self.graph.entities[asked.number].id,
+            relation=self.graph.relations[number % self.graph.num_relations].id,
+            direction="tail" if forward else "head",
+            question=self.question(head, number),
+            answers=tuple(describe(entity) for entity in [i for i in order if i != asked.number][:k]),
+            known=tuple(sorted(map(describe, known), key=lambda answer: answer.rank)),
+            fit=float(self._fits(asked)[number]),
+            nearest=self.nearest(head, 1)[0],
+            familiar=asked.number is not None or float((self._unit @ asked.vector).max()) >= self._usual,
             median=float(scores.median()),
-            reranked=reranked,
             num_entities=self.graph.num_entities,
+            reranked=reranked,
         )
 
-    def compare(
-        self, head: int | str, relations: Sequence[int | str] | None = None, *, k: int = 5
-    ) -> list[LinkPrediction]:
-        """Ask about one entity under several relations; by default those that it has in the graph, both directions."""
-        entity = self.entity(head)
-        chosen = self.relations_of(entity) if relations is None else relations
-        return [self.predict(entity, relation, k=k) for relation in chosen]
+    def relations_for(self, head: str, count: int = 5) -> list[int]:
+        """Return the relations in [0, 2N) worth asking about an entity, best first.
 
-    def relations_of(self, head: int | str) -> list[int]:
-        """Give the relations in [0, 2N) under which the graph knows an answer for an entity, ascending."""
-        entity, triples = self.entity(head), self.graph.triples
-        forward = triples[triples[:, 0] == entity, 1]
-        backward = triples[triples[:, 2] == entity, 1] + self.graph.num_relations
+        Those that the graph knows an answer to come first, then those that fit entities like it; one at least.
+        """
+        asked = self._find(head)
+        fits = self._fits(asked)
+        known = [] if asked.number is None else self.relations_of(asked.number)
+        fits[known] += 1
+        order = np.lexsort((np.arange(len(fits)), -fits.round(3)))
+        return [int(number) for number in order[:count] if fits[number] >= FITS] or [int(order[0])]
+
+    def relations_of(self, entity: int) -> list[int]:
+        """Return the relations in [0, 2N) under which the graph knows an answer for an entity, ascending."""
+        triples, size = self.graph.triples, self.graph.num_relations
+        forward, backward = triples[triples[:, 0] == entity, 1], triples[triples[:, 2] == entity, 1] + size
         return np.unique(np.concatenate([forward, backward])).tolist()
 
-    def nearest(self, head: int | str, *, k: int = 10) -> tuple[Candidate, ...]:
-        """Give the k entities nearest to an entity without any relation, itself left out, nearest first."""
-        entity = self.entity(head)
-        scores = self.prepare()._unit @ self._unit[entity]
-        best = [i for i in scores.topk(min(k + 1, len(scores))).indices.tolist() if i != entity][:k]
-        places = _Places(scores, [])
-        return tuple(self._describe(i, scores, scores, places) for i in best)
+    def nearest(self, head: str, k: int = 5) -> list[str]:
+        """Return the labels of the k entities most like an entity without any relation, itself left out."""
+        asked = self._find(head)
+        order = (self._unit @ asked.vector).argsort(descending=True).tolist()
+        return [self.graph.entities[i].label for i in order if i != asked.number][:k]
 
-    def query(self, head: int | str, relation: int | str) -> np.ndarray:
-        """Give the vector of head under relation, of length 1: (d,) float32."""
-        entity, number = self.entity(head), self.relation(relation)
-        self.prepare()
-        with self._lock:
-            vectors = query_vectors(
-                self.model,
-                self.graph,
-                entities=self._vectors,
-                texts=self._texts,
-                heads=torch.tensor([entity]),
-                relations=torch.tensor([number]),
-            )
-        return vectors[0].numpy()
+    def find_relation(self, relation: int | str, direction: Direction = "tail") -> int:
+        """Return the number of a relation in [0, 2N), turned round for direction "head".
 
-    def vectors(self, entities: Sequence[int]) -> np.ndarray:
-        """Give the vectors of some entities without a relation, of length 1: (n, d) float32."""
-        return self.prepare()._unit[torch.tensor(list(entities), dtype=torch.int64)].numpy()
-
-    def text(self, entity: int) -> str:
-        """Give what the model reads for an entity."""
-        self.prepare()
-        return self._texts[entity]
-
-    def entity(self, head: int | str) -> int:
-        """Give the number of an entity; raises DataError if there is none."""
-        if isinstance(head, str):
-            return self.graph.find_entity(head)
-        if not 0 <= head < self.graph.num_entities:
-            raise DataError(f"There is no entity {head}; they are numbered 0 to {self.graph.num_entities - 1}.")
-        return int(head)
-
-    def relation(self, relation: int | str, *, inverse: bool = False) -> int:
-        """Give the number of a relation in [0, 2N); `inverse` turns it round. Raises DataError if there is none."""
-        number, size = relation, self.graph.num_relations
-        if isinstance(relation, str):
-            number = self.graph.find_relation(relation)
+        Raises:
+            DataError: If there is none.
+        """
+        size = self.graph.num_relations
+        number = self.graph.find_relation(relation) if isinstance(relation, str) else relation
         if not 0 <= number < 2 * size:
-            raise DataError(f"There is no relation {number}; they are numbered 0 to {2 * size - 1}.")
-        return (number + size) % (2 * size) if inverse else int(number)
+            raise DataError(f"There is no relation {number}; relations are numbered 0 to {2 * size - 1}.")
+        return (number + size) % (2 * size) if direction == "head" else int(number)
 
-    def _scores(self, query: np.ndarray, entity: int, reranked: bool) -> Tensor:
-        scores = self._unit @ torch.from_numpy(query)
-        if not reranked:
-            return scores
+    def question(self, head: str, relation: int) -> str:
+        """Return a question in words; `relation` in [0, 2N)."""
+        inverse, number = divmod(relation, self.graph.num_relations)
+        found = self._number(head)
+        name = plain_name(head).partition(":")[0] if found is None else self.graph.entities[found].name
+        item = self.graph.relations[number]
+        return phrase(name, item.id, item.text, inverse=bool(inverse))
+
+    @cached_property
+    def reliability(self) -> Reliability | None:
+        """How often this model is right on the test part; None where the graph has none, or it is too large to rank."""
+        triples = self.graph.splits["test"]
+        pairs = np.unique(triples[:, :2], axis=0).tolist()
+        if not pairs or self.graph.num_entities > MAX_RELIABILITY:
+            return None
+        texts = [self.prepare()._texts[head] for head, _ in pairs]
+        names = [self.graph.relation_text(relation) for _, relation in pairs]
+        scores = functional.normalize(torch.from_numpy(self.model.encode(texts, names)), dim=1) @ self._unit.T
+        rows, heads = torch.arange(len(pairs)), torch.tensor([head for head, _ in pairs])
+        scores[rows, heads] = -np.inf
+        best, order = scores.topk(min(3, scores.shape[1]))
+        right = np.array([
+            [answer in known for answer in answers]
+            for answers, known in zip(order.tolist(), (self._known(*pair) for pair in pairs), strict=True)
+        ])  # fmt: skip
+        clear = (best[:, 0] - best[:, 1] >= CLOSE).numpy()
+        counts = (right[:, 0], right.any(axis=1), clear, right[clear, 0])
+        return Reliability(len(pairs), *(int(part.sum()) for part in counts))
+
+    def _number(self, head: str) -> int | None:
+        """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
+        text = plain_name(head)
+        try:
+            return self.graph.find_entity(text)
+        except DataError:
+            shared = [item.label for item in self.graph.entities if item.name.casefold() == text.casefold()]
+            if len(shared) > 1:
+                raise
+        return None
+
+    def _find(self, head: str) -> _Asked:
+        self.prepare()
+        number = self._number(head)
+        if number is not None:
+            return _Asked(number, self._texts[number], self._unit[number])
+        text = plain_name(head)
+        vector = torch.from_numpy(self.model.encode_sentences([text]))
+        return _Asked(None, text, functional.normalize(vector, dim=1)[0])
+
+    def _scores(self, asked: _Asked, relation: int, reranked: bool) -> Tensor:
         with self._lock:
-            if self._neighbourhoods is None:
-                self._neighbourhoods = Neighbourhoods(
-                    self.graph.splits["train"], num_entities=self.graph.num_entities, hops=self.graph.hops
-                )
-        return rerank(scores[None], [self._neighbourhoods.of(entity)], bonus=BONUS)[0]
+            query = torch.from_numpy(self.model.encode([asked.text], [self.graph.relation_text(relation)]))
+        scores = (functional.normalize(query, dim=1) @ self._unit.T)[0]
+        if not reranked or asked.number is None:
+            return scores
+        return rerank(scores[None], [self._neighbourhoods.of(asked.number)], bonus=BONUS)[0]
 
-    def _answers(self, entity: int, relation: int) -> dict[int, str]:
-        """Give the answers that the graph knows, and the split of each; of several the first."""
+    @cached_property
+    def _neighbourhoods(self) -> Neighbourhoods:
+        graph = self.graph
+        return Neighbourhoods(graph.splits["train"], num_entities=graph.num_entities, hops=graph.hops)
+
+    @cached_property
+    def _usual(self) -> float:
+        """The similarity to their nearest entity that 95 % of all entities reach; a text below it is unlike them."""
+        sample = torch.linspace(0, len(self._unit) - 1, min(len(self._unit), SAMPLE)).long()
+        return float((self._unit[sample] @ self._unit.T).topk(min(2, len(self._unit))).values[:, -1].quantile(0.05))
+
+    @cached_property
+    def _answerable(self) -> np.ndarray:
+        """(E, 2N) bool: whether the train graph knows an answer."""
+        train, size = self.graph.splits["train"], self.graph.num_relations
+        table = np.zeros((self.graph.num_entities, 2 * size), dtype=bool)
+        table[train[:, 0], train[:, 1]] = True
+        table[train[:, 2], train[:, 1] + size] = True
+        return table
+
+    def _fits(self, asked: _Asked) -> np.ndarray:
+        """Return for each relation in [0, 2N) the share of the most similar entities that have an answer, (2N,)."""
+        near = self._unit @ asked.vector
+        if asked.number is not None:
+            near = near.clone()
+            near[asked.number] = -np.inf
+        return self._answerable[near.topk(min(ALIKE, len(near))).indices.numpy()].mean(axis=0)
+
+    def _known(self, entity: int, relation: int) -> dict[int, str]:
+        """Return the answers that the graph knows, each with its split; of several splits the first."""
         asked = torch.tensor([entity]), torch.tensor([relation])
         return {int(answer): split for split in reversed(SPLITS) for answer in self._of_split[split].answers(*asked)[0]}
 
-    def _describe(self, entity: int, scores: Tensor, plain: Tensor, places: _Places, split: str = "") -> Candidate:
-        item, score = self.graph.entities[entity], float(scores[entity])
-        return Candidate(
-            entity=entity,
+
+MAX_RELIABILITY = 5_000
+"""Largest graph whose test part is ranked on the spot; the figures of larger ones are stored in assets/kgc.json."""
+
+
+class _Describer:
+    """Builds answers with their ranks among all scores of one question.
+
+    Args:
+        graph: The graph.
+        scores: Of all entities, (E,).
+        plain: Scores without the relation, (E,).
+        known: Entities that are right -> split.
+    """
+
+    def __init__(self, graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str]) -> None:
+        self.graph, self.known, self.plain = graph, known, plain
+        self.scores = scores.numpy()
+        self._all, self._right = np.sort(self.scores), np.sort(self.scores[list(known)])
+
+    def __call__(self, entity: int) -> LinkAnswer:
+        item, score = self.graph.entities[entity], self.scores[entity]
+        rank, split = _rank(self._all, score), self.known.get(entity, "")
+        others = _rank(self._right, score) - 1 if split else 0
+        return LinkAnswer(
             id=item.id,
             label=item.label,
             name=item.name,
             description=item.description,
-            score=score,
-            unconditional=float(plain[entity]),
-            rank=places.rank(score),
+            score=float(score),
+            unconditional=float(self.plain[entity]),
+            rank=rank,
             split=split,
-            filtered_rank=places.filtered_rank(score) if split else None,
+            filtered_rank=rank - others if split else None,
         )
 
 
-class _Places:
-    """Ranks among all scores of one question, each by a binary search; ties get the middle of their ranks.
-
-    Args:
-        scores: Of all entities, (E,).
-        known: Entities that are right.
-    """
-
-    def __init__(self, scores: Tensor, known: list[int]) -> None:
-        self._all = np.sort(scores.numpy())
-        self._known = np.sort(scores.numpy()[known])
-
-    def rank(self, score: float) -> float:
-        """Give the rank of a score that is one of all."""
-        greater, equal = _count(self._all, score)
-        return 1 + greater + (equal - 1) / 2
-
-    def filtered_rank(self, score: float) -> float:
-        """Give the rank of a right answer without the other right ones."""
-        greater, equal = _count(self._known, score)
-        return self.rank(score) - greater - (equal - 1) / 2
+def _rank(ascending: np.ndarray, score: np.float32) -> float:
+    """Return the rank from 1 of a score among sorted scores that hold it; ties get the mean of their ranks."""
+    low, high = (int(np.searchsorted(ascending, score, side=side)) for side in ("left", "right"))
+    return 1 + len(ascending) - high + (high - low - 1) / 2
 
 
-def _count(ascending: np.ndarray, score: float) -> tuple[int, int]:
-    """Count the numbers greater than a score and those equal to it."""
-    low, high = (int(np.searchsorted(ascending, np.float32(score), side=side)) for side in ("left", "right"))
-    return len(ascending) - high, high - low
+def plain_name(text: str) -> str:
+    """Return the text of an entity as it is looked up and encoded, without an article; raises DataError if blank."""
+    checked = check_condition(text, "the entity")
+    return ARTICLE.sub("", checked) or checked
+
+
+def known_graphs() -> Sequence[str]:
+    """Return the names of the graphs on this machine, the one that ships here first."""
+    from condviz.data.corpora import data_folder
+
+    large = [name for name in ("wn18rr", "fb15k237") if (data_folder() / name / "train.txt").is_file()]
+    return (EVERYDAY, *large)

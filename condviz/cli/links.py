@@ -7,76 +7,103 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from condviz.cli.terminal import progress_bar
-from condviz.errors import ConfigError
+from condviz.cli.options import device, json_flag, models
+from condviz.cli.terminal import format_table, progress_bar
+from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from condviz.analysis.links import Candidate, LinkPrediction
+    from condviz.data.kg import Graph
+    from condviz.types import LinkAnswer, LinkAnswers
+
+FURTHER = 10
+"""Known answers below the best ones that are printed."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
+    default = "the first one trained on the graph, else minilm"
     parser = commands.add_parser(
         "links",
         help="predict links of a knowledge graph",
-        description='Rank all entities of a graph as answers, for instance to: condviz links "land reform" hypernym. '
-        "The first time, all entities are encoded, which takes minutes; the vectors are kept in CONDVIZ_CACHE "
-        "(default: ~/.cache/condviz).",
+        parents=[models(default, several=False), device(precision=None), json_flag()],
+        description="Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text "
+        "may stand for the entity. The first time, all entities are encoded, which takes minutes for a large graph; "
+        "the vectors are kept in CONDVIZ_CACHE (default: ~/.cache/condviz).",
     )
-    parser.add_argument("entity", metavar="ENTITY", help="name, label or id of the entity that is asked about")
+    parser.add_argument("entity", metavar="ENTITY", help="name, label or id of an entity, or any other text")
     parser.add_argument(
-        "relation", nargs="*", metavar="RELATION", help='text or id, or "inverse RELATION"; none: all that it has'
+        "relation", nargs="*", metavar="RELATION", help='text or id, or "inverse RELATION"; default: those that fit'
     )
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
-    parser.add_argument("--model", help="name or folder (default: the first one trained on the graph, else minilm)")
-    parser.add_argument("--graph", default="wn18rr", help="wn18rr, fb15k237 or a folder of tables (default: wn18rr)")
-    parser.add_argument("-k", type=int, default=10, help="how many answers (default: 10)")
+    parser.add_argument(
+        "--graph",
+        help="everyday, wn18rr, fb15k237 or a folder of tables (default: that of the model, else the first one on this "
+        "machine with such a relation)",
+    )
+    parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Answer; JSON or a table on standard output, progress on standard error."""
+    """Print the answers to each question, as text or JSON."""
     if options.k < 1:
         raise ConfigError(f"-k is {options.k}, allowed is 1 or more.")
-    from condviz.data.kg_formats import load_graph
-
-    graph = load_graph(options.graph)
-    entity = graph.find_entity(options.entity)  # a wrong name is told before the model loads
-    relations = [graph.find_relation(text) for text in options.relation]
-
-    from condviz.analysis.links import LinkPredictor
+    from condviz.analysis.links import get_predictor
     from condviz.models.registry import link_models, load
 
+    graph = _choose_graph(options)
+    relations = [graph.find_relation(text) for text in options.relation]  # before the model loads
     name = options.model or next(iter(link_models(graph.name)), "minilm")
-    predictor = LinkPredictor(graph, load(name, device=options.device))
+    predictor = get_predictor(load(name, device=options.device), graph)
     with progress_bar("entities", "text") as update:
         predictor.prepare(update)
+    chosen = relations or predictor.relations_for(options.entity)
+    direction = "head" if options.inverse else "tail"
     found = [
-        predictor.predict(entity, relation, inverse=options.inverse, k=options.k, reranked=options.rerank)
-        for relation in relations or predictor.relations_of(entity)
+        predictor.ask(options.entity, one, direction=direction, k=options.k, reranked=options.rerank) for one in chosen
     ]
     if options.json:
         sys.stdout.write(json.dumps([item.to_dict() for item in found], indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write("\n\n".join(format_prediction(item) for item in found) + "\n")
+        sys.stdout.write("\n\n".join(map(format_answers, found)) + "\n")
 
 
-def format_prediction(found: LinkPrediction) -> str:
-    """Write the answers to one question as text, and where those are that the graph knows."""
-    lines = [f"{found.head.label}, {found.relation} ({found.model}; median score {found.median:.3f})"]
-    lines += [_line(item) for item in found.candidates]
-    shown = {item.entity for item in found.candidates}
-    below = [item for item in found.answers if item.entity not in shown]
+def _choose_graph(options: argparse.Namespace) -> Graph:
+    """Open the graph asked for, or that of the model, or the first one that has the relation."""
+    from condviz.analysis.links import known_graphs, open_graph
+    from condviz.models.registry import describe
+
+    trained_on = describe(options.model).graph if options.model and not options.graph else ""
+    if options.graph or trained_on:
+        return open_graph(options.graph or trained_on)
+    for name in known_graphs():
+        graph = open_graph(name)
+        try:
+            [graph.find_relation(text) for text in options.relation]
+        except DataError:
+            continue
+        return graph
+    return open_graph()
+
+
+def format_answers(found: LinkAnswers) -> str:
+    """Format the answers to one question as text, and where those are that the graph knows."""
+    head = ("rank", "score", "answer", "in the graph")
+    shown = {item.id for item in found.answers}
+    below = [item for item in found.known if item.id not in shown]
+    lines = [found.question, format_table(head, [_row(item) for item in found.answers], right=(0, 1))]
     if below:
-        lines += [f"further down: {len(below)} known"] + [_line(item) for item in below[:10]]
-    if not found.answers:
-        lines.append("the graph knows no answer")
+        lines += [f"further down, {len(below)} known:", format_table(head, [_row(item) for item in below[:FURTHER]])]
+    if not found.known:
+        lines.append("The graph knows no answer.")
+    if not found.familiar:
+        lines.append(f"Nothing in the graph is much like {found.entity!r} (nearest: {found.nearest}): a guess.")
+    elif not found.sensible:
+        lines.append("The graph answers this of few similar entities: the question may make no sense.")
     return "\n".join(lines)
 
 
-def _line(item: Candidate) -> str:
-    known = f"  [{item.split}, filtered rank {item.filtered_rank:g}]" if item.split else ""
-    return f"{item.rank:>8g}  {item.score:6.3f}  {item.label}{known}: {item.description[:60]}"
+def _row(item: LinkAnswer) -> tuple[str, ...]:
+    known = f"{item.split}, filtered rank {item.filtered_rank:g}" if item.split else ""
+    return f"{item.rank:g}", f"{item.score:.3f}", item.label, known

@@ -15,6 +15,7 @@ PICTURES = {
     "HeadMap": "condviz.plots.words",
     "RouterPictures": "condviz.plots.words",
     "WordReading": "condviz.plots.words",
+    "LinkAnswers": "condviz.plots.links",
 }
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""
 

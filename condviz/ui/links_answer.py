@@ -10,7 +10,7 @@ from condviz.ui.links_state import LinksState
 from condviz.ui.record import pack_info
 
 if TYPE_CHECKING:
-    from condviz.analysis.links import Candidate, LinkPrediction, LinkPredictor
+    from condviz.ui.links_predictor import Candidate, LinkPrediction, LinkPredictor
 
 MAX_COLUMNS = 6
 """Relations side by side."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from condviz.paths import ASSETS
 
 if TYPE_CHECKING:
-    from condviz.analysis.links import LinkPredictor
     from condviz.data.kg import Graph
     from condviz.types import ModelInfo
+    from condviz.ui.links_predictor import LinkPredictor
 
 EVERYDAY = "everyday"
 TITLES = {EVERYDAY: "Everyday world (small, ships here)", "wn18rr": "WN18RR", "fb15k237": "FB15k-237"}
@@ -40,7 +40,7 @@ def _read(folder: Path) -> Graph:
 
 
 def _predictor(graph: Graph, model: Any, keep: bool) -> LinkPredictor:  # noqa: ANN401 - its module imports torch
-    from condviz.analysis.links import LinkPredictor
+    from condviz.ui.links_predictor import LinkPredictor
 
     return LinkPredictor(graph, model, folder=None if keep else NOWHERE)
 

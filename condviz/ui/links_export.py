@@ -54,7 +54,7 @@ def to_python(record: Record) -> str:
         f"# Model behind the numbers of the page: {ascii(describe_revision(unpack_info(record['model'])))[1:-1]}",
         "",
         "import condviz",
-        "from condviz.analysis.links import LinkPredictor",
+        "from condviz.ui.links_predictor import LinkPredictor",
         "from condviz.data.kg_formats import load_graph",
         *([paths] if paths else []),
         "",

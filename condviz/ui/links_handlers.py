@@ -165,7 +165,7 @@ class LinksHandlers:
 
     def _map(self, record: Record) -> Step:
         try:
-            from condviz.plots.links import legend, plot_neighbourhood
+            from condviz.plots.neighbourhood import legend, plot_neighbourhood
 
             points = record["points"]
             figure = plot_neighbourhood(points, str(record["state"]))

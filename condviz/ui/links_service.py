@@ -22,8 +22,8 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.service import Service, on_gpu
 
 if TYPE_CHECKING:
-    from condviz.analysis.links import LinkPredictor
     from condviz.data.kg import Graph
+    from condviz.ui.links_predictor import LinkPredictor
 
 TABLES = ("entities.tsv", "relations.tsv", "triples.tsv")
 MAX_TABLE_BYTES = 5 * 2**20

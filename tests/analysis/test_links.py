@@ -1,4 +1,4 @@
-"""Predicted links: order, ranks, known answers, both directions, nearest entities."""
+"""Answers about a knowledge graph: order, ranks, known answers, both directions, entities that are typed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.analysis.links import BONUS, LinkPredictor
+import condviz
+from condviz.analysis.link_questions import phrase, with_article
+from condviz.analysis.links import BONUS, LinkPredictor, get_predictor, open_graph
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS
+from condviz.types import LinkAnswers
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone
 
@@ -21,33 +24,28 @@ CONFIGS = {"hyper-cl": {"rank": 4, "pooling": "mean"}, "csr": {}, "bi-encoder": 
 def predictor(request: pytest.FixtureRequest, tmp_path: Path) -> LinkPredictor:
     method = METHODS[request.param]
     model = method(tiny_backbone(), method.config_cls(**CONFIGS[request.param])).eval()
-    return LinkPredictor(toy_graph(tmp_path / "graph"), model, folder=tmp_path / "cache")
+    return LinkPredictor(toy_graph(tmp_path / "graph"), model, folder=tmp_path / "cache").prepare()
 
 
-def test_candidates_are_ordered_by_the_cosine(predictor: LinkPredictor) -> None:
-    found = predictor.predict(0, "the park", k=ENTITIES)
-    scores = [item.score for item in found.candidates]
+def test_answers_are_ordered_by_the_cosine(predictor: LinkPredictor) -> None:
+    found = predictor.ask("e00", "the park", k=ENTITIES)
+    scores = [item.score for item in found.answers]
     assert scores == sorted(scores, reverse=True)
-    assert sorted(item.entity for item in found.candidates) == list(range(ENTITIES))
-    assert [item.rank for item in found.candidates] == [1 + sum(s > item.score for s in scores) + (
-        scores.count(item.score) - 1) / 2 for item in found.candidates]  # fmt: skip
-    text, alone = predictor.text(0), predictor.vectors(range(ENTITIES))
-    query = predictor.model.encode([text], ["the park"])[0]
-    np.testing.assert_allclose(alone[found.candidates[0].entity] @ query / np.linalg.norm(query), scores[0], atol=1e-5)
-    assert found.median == pytest.approx(np.sort(scores)[(ENTITIES - 1) // 2], abs=1e-6)
-    assert found.head.unconditional == pytest.approx(1, abs=1e-5)
+    assert {item.id for item in found.answers} == {f"e{i:02}" for i in range(1, ENTITIES)}
+    texts = [predictor.graph.text(i, neighbours=False) for i in range(ENTITIES)]
+    query = predictor.model.encode(texts[:1], ["the park"])[0]
+    own = predictor.model.encode_sentences(texts)[int(found.answers[0].id[1:])]
+    assert own @ query / np.linalg.norm(query) / np.linalg.norm(own) == pytest.approx(scores[0], abs=1e-5)
 
 
-def test_known_answers_are_marked(predictor: LinkPredictor) -> None:
-    found = predictor.predict(7, "_in", k=3)
-    assert [(answer.entity, answer.split) for answer in found.answers] == [(8, "test")]
-    assert found.answers[0].filtered_rank == found.answers[0].rank
-    back = predictor.predict(8, "_in", inverse=True)
-    assert back.relation == "inverse the park"
-    assert back.inverse
-    assert [(answer.entity, answer.split) for answer in back.answers] == [(7, "test")]
-    assert predictor.predict(8, "inverse the park") == back
-    assert json.loads(json.dumps(back.to_dict()))["answers"][0]["split"] == "test"
+def test_known_answers_are_marked_in_both_directions(predictor: LinkPredictor) -> None:
+    found = predictor.ask("e07", "_in", k=3)
+    assert [(answer.id, answer.split) for answer in found.known] == [("e08", "test")]
+    assert found.known[0].filtered_rank == found.known[0].rank
+    back = predictor.ask("e08", "_in", direction="head")
+    assert back.direction == "head"
+    assert [(answer.id, answer.split) for answer in back.known] == [("e07", "test")]
+    assert predictor.ask("e08", "inverse the park") == back
 
 
 def test_filtered_rank_leaves_other_answers_out(tmp_path: Path) -> None:
@@ -55,61 +53,99 @@ def test_filtered_rank_leaves_other_answers_out(tmp_path: Path) -> None:
     triples = np.array([[0, 0, tail] for tail in range(2, 8)])
     many = type(graph)("many", graph.entities, graph.relations, {**graph.splits, "train": triples})
     model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
-    found = LinkPredictor(many, model, folder=tmp_path / "cache").predict(0, 0)
-    assert len(found.answers) == 6
-    for place, answer in enumerate(found.answers):
+    found = LinkPredictor(many, model, folder=tmp_path / "cache").ask("e00", 0)
+    assert len(found.known) == 6
+    for place, answer in enumerate(found.known):
         assert answer.filtered_rank == answer.rank - place
 
 
 def test_bonus_for_entities_close_by(predictor: LinkPredictor) -> None:
-    plain, near = (predictor.predict(0, 0, k=ENTITIES, reranked=flag) for flag in (False, True))
-    moved = {item.entity: item.score for item in near.candidates}
-    assert {round(moved[item.entity] - item.score, 4) for item in plain.candidates} <= {0.0, BONUS}
-    assert moved[0] == pytest.approx(plain.head.score + BONUS, abs=1e-5)
-    assert (plain.reranked, near.reranked) == (False, True)
+    plain, near = (predictor.ask("e00", 0, k=ENTITIES, reranked=flag) for flag in (False, True))
+    moved = {item.id: item.score for item in near.answers}
+    assert {round(moved[item.id] - item.score, 4) for item in plain.answers} <= {0.0, BONUS}
+    assert max(moved.values()) > plain.answers[0].score
+
+
+def test_any_text_can_be_asked_about(predictor: LinkPredictor) -> None:
+    found = predictor.ask("a man over the grass", 0, k=ENTITIES)
+    assert (found.entity, found.entity_id, found.known) == ("man over the grass", "", ())
+    assert len(found.answers) == ENTITIES
+    same = predictor.ask(f"The {predictor.graph.entities[3].name.upper()}", 0)
+    assert same.entity_id == "e03"
+    for blank in ("", "  ", "\x07"):
+        with pytest.raises(DataError, match="The entity"):
+            predictor.ask(blank, 0)
 
 
 def test_entities_are_encoded_once(predictor: LinkPredictor) -> None:
-    assert not predictor.ready
-    told: list[tuple[int, int]] = []
-    predictor.prepare(lambda *now: told.append(now))
-    assert predictor.ready
-    assert told[-1] == (ENTITIES, ENTITIES)
-    predictor.predict(0, 0)
+    predictor.ask("e00", 0)
     with encoded_rows(predictor.model.backbone) as rows:
-        predictor.predict(0, 0)
-        predictor.nearest(3)
+        predictor.ask("e00", 0)
+        predictor.nearest("e03")
     assert not rows
+    again = get_predictor(predictor.model, predictor.graph)
+    assert get_predictor(predictor.model, predictor.graph) is again
 
 
-def test_nearest_leaves_the_entity_out(predictor: LinkPredictor) -> None:
-    found = predictor.nearest(2, k=4)
-    assert len(found) == 4
-    assert 2 not in {item.entity for item in found}
-    unit = predictor.vectors(range(ENTITIES))
-    best = max((float(unit[i] @ unit[2]), i) for i in range(ENTITIES) if i != 2)
-    assert found[0].entity == best[1]
+def test_a_result_is_plain_json_a_table_and_a_picture(predictor: LinkPredictor) -> None:
+    found = predictor.ask("<b>dogs</b>", 0, k=3)
+    assert json.loads(json.dumps(found.to_dict()))["answers"][0]["id"] == found.answers[0].id
+    assert list(found.to_frame()["score"]) == [item.score for item in found.answers]
+    assert "<b>dogs" not in found._repr_html_()
+    assert found.leading[0] == found.answers[0]
 
 
-def test_one_entity_under_all_its_relations(predictor: LinkPredictor) -> None:
-    assert predictor.relations_of(0) == [0, 1, 2, 3]
-    found = predictor.compare(0, k=2)
-    assert [item.relation for item in found] == ["the park", "the mood", "inverse the park", "inverse the mood"]
-    assert all(len(item.candidates) == 2 for item in found)
-    assert predictor.query(0, 1).shape == (32,)
-
-
-def test_wrong_questions(predictor: LinkPredictor, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no entity 'nobody'"):
-        predictor.predict("nobody", 0)
+def test_wrong_questions(predictor: LinkPredictor) -> None:
     with pytest.raises(DataError, match="no relation 'beside'"):
-        predictor.predict(0, "beside")
-    with pytest.raises(DataError, match="no entity 99"):
-        predictor.predict(99, 0)
+        predictor.ask("e00", "beside")
     with pytest.raises(DataError, match="no relation 4"):
-        predictor.predict(0, 4)
-    with pytest.raises(ConfigError, match="at least 1, got 0"):
-        predictor.predict(0, 0, k=0)
+        predictor.ask("e00", 4)
+    with pytest.raises(ConfigError, match="k is 0"):
+        predictor.ask("e00", 0, k=0)
+    with pytest.raises(ConfigError, match="direction"):
+        condviz.predict_links(predictor.model, "e00", "_in", graph=predictor.graph, direction="up")
     cross = METHODS["cross-encoder"](tiny_backbone(), METHODS["cross-encoder"].config_cls())
     with pytest.raises(ConfigError, match="vectors"):
         LinkPredictor(predictor.graph, cross)
+
+
+@pytest.mark.parametrize(
+    ("name", "phrased"),
+    [("owl", "an owl"), ("bee", "a bee"), ("honey", "honey"), ("leaves", "leaves"), ("octopus", "an octopus"),
+     ("unicorn", "a unicorn"), ("Berlin", "Berlin")],
+)  # fmt: skip
+def test_articles(name: str, phrased: str) -> None:
+    assert with_article(name) == phrased
+
+
+def test_questions_in_words() -> None:
+    assert phrase("bee", "produces", "produces") == "What does a bee produce?"
+    assert phrase("honey", "produces", "produces", inverse=True) == "What produces honey?"
+    assert phrase("{a} b", "_x", "is {near}") == "“{a} b”: is {near} what?"
+    for relation in open_graph().relations:
+        for inverse in (False, True):
+            assert relation.text not in ("", phrase("bee", relation.id, relation.text, inverse=inverse))
+            assert phrase("bee", relation.id, relation.text, inverse=inverse).endswith("?")
+
+
+@pytest.fixture(scope="module")
+def everyday(tmp_path_factory: pytest.TempPathFactory) -> LinkPredictor:
+    model = condviz.load("everyday-concat", device="cpu")
+    return LinkPredictor(open_graph(), model, folder=tmp_path_factory.mktemp("cache")).prepare()
+
+
+def test_the_shipped_model_answers_sensibly(everyday: LinkPredictor) -> None:
+    def best(head: str, relation: str, **options: str) -> LinkAnswers:
+        return everyday.ask(head, relation, **options)
+
+    assert best("bee", "produces").answers[0].name == "honey"
+    assert best("honey", "produces", direction="head").answers[0].split == "train"
+    kangaroo = best("kangaroo", "eats")
+    assert (kangaroo.answers[0].name, kangaroo.sensible, kangaroo.familiar) == ("grass", True, True)
+    assert best("brown bear cub", "kind of").answers[0].name == "mammal"
+    assert not best("hammer", "eats").sensible
+    assert not best("asdf qwer", "eats").familiar
+    found = everyday.reliability
+    assert found.questions > 100
+    assert found.first / found.questions > 0.4
+    assert found.clear_first / found.clear > 0.65

@@ -16,7 +16,7 @@ from condviz.ui.links_engine import LinksEngine
 from tests.ui import fakes
 
 if TYPE_CHECKING:
-    from condviz.analysis.links import Candidate, LinkPrediction
+    from condviz.ui.links_predictor import Candidate, LinkPrediction
 
 SIZE = 12
 NAMES = ("bee", "honey", "forest", "bear", "tree", "wing", "<b>moss</b>", "river", "fish", "carpenter", "saw", "fox")
@@ -57,7 +57,7 @@ class FakePredictor:
 
     def predict(self, head: int | str, relation: int | str, *, inverse: bool = False, k: int = 10) -> LinkPrediction:
         """Rank all entities."""
-        from condviz.analysis.links import LinkPrediction
+        from condviz.ui.links_predictor import LinkPrediction
 
         graph, entity = self.graph, self._entity(head)
         number = graph.find_relation(relation) if isinstance(relation, str) else relation
@@ -106,7 +106,7 @@ class FakePredictor:
         return self.graph.find_entity(head) if isinstance(head, str) else head
 
     def _candidate(self, index: int, scores: np.ndarray, entity: int, rank: int, known: dict[int, str]) -> Candidate:
-        from condviz.analysis.links import Candidate
+        from condviz.ui.links_predictor import Candidate
 
         item, split = self.graph.entities[index], known.get(index, "")
         filtered = float(rank - sum(scores[i] > scores[index] for i in known)) if split else None

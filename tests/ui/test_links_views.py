@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from condviz.data.kg_formats import read_tables
 from condviz.errors import DataError
-from condviz.paths import ASSETS
-from condviz.plots.links import legend, plot_neighbourhood
-from condviz.ui.links_engine import LinksEngine
-from condviz.ui.links_examples import CHOSEN, find_examples
+from condviz.plots.neighbourhood import legend, plot_neighbourhood
+from condviz.ui.links_examples import find_examples
 from condviz.ui.links_export import to_csv, to_json, to_python
 from condviz.ui.links_handlers import LinksHandlers
 from condviz.ui.links_help import HOW, render_others
@@ -224,16 +221,6 @@ def test_absent_graphs_are_explained() -> None:
     shown = render_others(make_links_engine().missing())
     assert all(address in shown for _, address, _ in HOW.values())
     assert render_others([]) == ""
-
-
-def test_the_small_graph_is_whole() -> None:
-    graph = read_tables(ASSETS / "graph" / "everyday")
-    assert (graph.num_entities, graph.num_relations) == (130, 8)
-    assert {name: len(rows) for name, rows in graph.splits.items()} == {"train": 262, "valid": 24, "test": 36}
-    assert all(entity.description for entity in graph.entities)
-    examples = find_examples("everyday", graph)
-    assert len(examples) == len(CHOSEN["everyday"])
-    assert set(LinksEngine().missing()) <= {"wn18rr", "fb15k237"}
 
 
 def test_questions_of_other_graphs_are_drawn_from_their_triples() -> None:
