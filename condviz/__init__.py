@@ -12,16 +12,30 @@ from typing import TYPE_CHECKING, Any
 from condviz.version import __version__
 
 if TYPE_CHECKING:
+    from condviz.analysis.errors.findings import find_errors
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
     from condviz.analysis.words import read_words
+    from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
     from condviz.models.registry import list_models, load
 
-__all__ = ["METHODS", "__version__", "build_map", "list_models", "load", "predict_links", "read_words"]
+__all__ = [
+    "METHODS",
+    "__version__",
+    "build_map",
+    "evaluate",
+    "find_errors",
+    "list_models",
+    "load",
+    "predict_links",
+    "read_words",
+]
 _PLACES = {
     "METHODS": "condviz.methods",
     "build_map": "condviz.analysis.maps",
+    "evaluate": "condviz.evaluation.csts",
+    "find_errors": "condviz.analysis.errors.findings",
     "list_models": "condviz.models.registry",
     "load": "condviz.models.registry",
     "read_words": "condviz.analysis.words",

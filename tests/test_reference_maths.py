@@ -11,7 +11,7 @@ import torch
 
 from condviz.analysis.geometry import cosines_to_mean, log_partition, partition_isotropy
 from condviz.analysis.impurity import impurity
-from condviz.evaluation.csts import pair_accuracy, pearson, spearman
+from condviz.evaluation.metrics import pair_accuracy, pearson, spearman
 from condviz.evaluation.ranking import Neighbourhoods, RankingReport, TrueAnswers, filtered_ranks, rerank
 from condviz.training import losses
 from tests.golden import (

@@ -4,103 +4,84 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from condviz.cli import options as shared
 from condviz.cli.terminal import format_table, progress_bar, tell
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from condviz.analysis.errors.dataset import Dataset
-    from condviz.analysis.errors.findings import Findings
-    from condviz.analysis.errors.metrics import Report
-    from condviz.evaluation.csts import Metric
+    from condviz.analysis.errors.findings import ErrorStudy
+    from condviz.analysis.errors.measures import Report
+    from condviz.evaluation.metrics import Metric
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
         "errors",
+        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), shared.json_file()],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
         "score_MODEL, as `evaluate --out` writes them, are taken as they are.",
     )
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
-    parser.add_argument("--model", action="append", default=[], help="name, folder or hub id; once or twice")
     parser.add_argument("--filter", default="", help='a slice, for instance: gold >= 4 and "dog" in shared')
     parser.add_argument("--html", metavar="FILE", help="write a report that can be passed on: one file")
-    parser.add_argument("--json", metavar="FILE", help="write what was found")
     parser.add_argument("--out", metavar="FILE", help="write the rows of the slice as CSV, with errors and features")
-    parser.add_argument("--train-data", metavar="FILE", help="table whose conditions count as seen (default: scenes)")
-    parser.add_argument("--resamples", type=int, default=10_000, help="bootstrap resamples (default: 10000; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
-    parser.add_argument("--precision", default="auto", help="auto, float32, bfloat16 or float16 (default: auto)")
+    parser.add_argument(
+        "--train-data", metavar="FILE", help="table whose conditions count as seen (default: the model's training data)"
+    )
+    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Analyse; tables go to standard output, progress and notes to standard error."""
-    from condviz.analysis.errors.export import format_csv
-    from condviz.analysis.errors.findings import find
+    from condviz.analysis.errors.findings import find_errors, format_csv
     from condviz.analysis.errors.report import render_report
-    from condviz.analysis.errors.study import judge, make_study
     from condviz.data.files import check_target, write_text
+    from condviz.data.tables import read_pairs
+    from condviz.evaluation.dataset import open_data
+    from condviz.models.registry import load
 
     for path in filter(None, (options.html, options.json, options.out)):
         check_target(path)
-    dataset = _read(options)
+    dataset = open_data(options.data)
     names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
     tell(*dataset.notes)
-    revisions, judged = {}, []
-    for name in names:
-        scores, revisions[name] = _score(name, dataset, options)
-        judged.append(judge(dataset, name, scores))
-    findings = find(make_study(dataset, *judged), filter=options.filter, resamples=options.resamples, seed=options.seed)
-    if options.html:
-        write_text(options.html, render_report(findings, revisions=revisions))
-    if options.json:
-        write_text(options.json, json.dumps(findings.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
-    if options.out:
-        write_text(options.out, format_csv(findings.study, [int(row) for row in findings.mask.nonzero()[0]]))
-    sys.stdout.write(_summary(findings))
-
-
-def _read(options: argparse.Namespace) -> Dataset:
-    from condviz.analysis.errors.dataset import corpus_dataset, read_dataset, scene_conditions
-    from condviz.data.corpora import CORPORA
-    from condviz.data.tables import read_pairs
-
-    corpus = re.fullmatch(r"([\w-]+):(\w+)", options.data)
-    if corpus and corpus.group(1) in CORPORA and not Path(options.data).exists():
-        return corpus_dataset(*corpus.groups())
-    training = scene_conditions()
+    training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
-    return read_dataset(options.data, training_conditions=training)
+    settings = {"device": options.device, "precision": options.precision}
+    models = [name if name in dataset.stored else load(name, **settings) for name in names]
+    with progress_bar(" and ".join(names), "rows") as update:
+        found = find_errors(
+            models,
+            dataset,
+            filter=options.filter,
+            training_conditions=training,
+            resamples=options.resamples,
+            seed=options.seed,
+            progress=update,
+        )
+    if options.html:
+        write_text(options.html, render_report(found))
+    if options.json:
+        write_text(options.json, json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    if options.out:
+        write_text(options.out, format_csv(found.study, found.mask.nonzero()[0]))
+    sys.stdout.write(_summary(found))
 
 
-def _score(name: str, dataset: Dataset, options: argparse.Namespace) -> tuple[np.ndarray, str]:
-    """Give scores and revision: those that the table brought along, else those of the loaded model."""
-    if name in dataset.stored:
-        return dataset.stored[name], "from the file"
-    from condviz.models.registry import load
-
-    model = load(name, device=options.device, precision=options.precision)
-    with progress_bar(name, "row") as update:
-        return model.score(*dataset.texts(), progress=update), model.info.revision
-
-
-def _summary(findings: Findings) -> str:
-    from condviz.analysis.errors.names import TARGETS
+def _summary(findings: ErrorStudy) -> str:
+    from condviz.analysis.errors.columns import TARGETS
     from condviz.analysis.errors.slices import SIGNIFICANT
 
     study = findings.study
@@ -138,13 +119,13 @@ def _summary(findings: Findings) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _parts(findings: Findings) -> list[tuple[str, Report]]:
+def _parts(findings: ErrorStudy) -> list[tuple[str, Report]]:
     named = (("all", findings.every), ("slice", findings.part), ("rest", findings.rest))
     return [(label, report) for label, report in named if report is not None]
 
 
 def _figures(label: str, report: Report) -> str:
-    from condviz.analysis.errors.report import HEADS, show_figure, show_p
+    from condviz.analysis.errors.measures import HEADS, show_figure, show_p
 
     def cell(name: str, figure: Metric, *, sign: bool = False) -> str:
         value, interval = show_figure(name, figure, sign=sign)
@@ -161,5 +142,5 @@ def _figures(label: str, report: Report) -> str:
         rows.append(("p, paired bootstrap", "", "", *chances))
         if difference.mcnemar is not None:
             apart = f"{difference.only_first} to {difference.only_second} items"
-            rows.append((f"p, McNemar ({apart})", "", "", "", "", show_p(difference.mcnemar), "", "", ""))
+            rows.append((f"p, McNemar ({apart})", "", "", "", "", "", show_p(difference.mcnemar), "", ""))
     return format_table((label, "n", "items", *HEADS.values()), rows)

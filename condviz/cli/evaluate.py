@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
@@ -12,7 +11,9 @@ from condviz.cli.asked_models import load_asked
 from condviz.cli.terminal import format_table, progress_bar, tell
 
 if TYPE_CHECKING:
-    from condviz.evaluation.csts import EvaluationReport, Metric, Subset
+    from condviz.evaluation.agreement import Agreement
+    from condviz.evaluation.csts import Evaluation
+    from condviz.evaluation.metrics import Metric
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,8 +28,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--data", required=True, metavar="FILE", help="the table, or - for standard input")
     parser.add_argument("--train-data", metavar="FILE", help="table whose conditions count as seen in training")
     parser.add_argument("--out", metavar="FILE", help="write the table with a column score_MODEL per model")
-    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: 1000; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
     parser.set_defaults(command=run)
 
 
@@ -41,59 +42,52 @@ def run(options: argparse.Namespace) -> None:
     for path in filter(None, (options.out, options.json)):
         check_target(path)
     table = read_pairs(options.data)
-    tell(*table.notes)
     training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
-    reports = []
-    for _, model in load_asked(options.model, device=options.device, precision=options.precision):
-        with progress_bar(model.info.name, "rows") as update:
-            reports.append(
-                evaluate(
-                    model,
-                    table.pairs,
-                    training_conditions=training,
-                    resamples=options.resamples,
-                    seed=options.seed,
-                    progress=update,
-                )
-            )
+    models = [model for _, model in load_asked(options.model, device=options.device, precision=options.precision)]
+    with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
+        settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
+        found = evaluate(models, table, training_conditions=training, **settings)
+    tell(*found.notes)
     if options.out:
-        write_predictions(options.out, table, {report.model: report.predictions for report in reports})
+        write_predictions(options.out, table, {report.model: report.predictions for report in found.reports})
     if options.json:
-        content = {"data": options.data, "models": [report.to_dict() for report in reports]}
+        content = {**found.to_dict(), "data": options.data}
         write_text(options.json, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-    print(_report(reports))
+    print(_format(found))
 
 
-def _report(reports: Sequence[EvaluationReport]) -> str:
+def _format(found: Evaluation) -> str:
+    reports = found.reports
     if not reports[0].rated:
         return f"Rows scored: {reports[0].rows:,}. None has a label, so there is nothing to compare with."
     head = ("model", "rows", "n", "Spearman", "Pearson", "pair accuracy", "ties left out", "pairs")
-    rows, reasons = [], []
+    rows, notes = [], []
     for report in reports:
-        name = report.model + ("" if report.trained else " *")
-        for label, subset in (("", report.overall), ("seen", report.seen), ("unseen", report.unseen)):
-            if subset is None:
-                continue
-            title, total = (f"  {label}", "") if label else (name, f"{report.rows:,}")
-            rows.append((title, total, f"{subset.n:,}", *_figures(subset), f"{subset.accuracy.pairs:,}"))
-            if subset.spearman.value is None:
-                where = report.model + (label and f", {label}")
-                reasons.append(f"{where}: no correlation, because {subset.spearman.reason}.")
-    has_interval = any(report.overall.spearman.low is not None for report in reports)
-    bracket = "; in brackets the 95 % bootstrap interval over sentence pairs" if has_interval else ""
-    legend = [
-        f"All figures times 100{bracket}.",
+        for part, figures in report.parts():
+            whole = part == "overall"
+            title = report.model + ("" if report.trained else " *") if whole else f"  {part}"
+            total = f"{report.rows:,}" if whole else ""
+            rows.append((title, total, f"{figures.n:,}", *_figures(figures), f"{figures.items:,}"))
+            if figures.spearman.value is None:
+                where = report.model + ("" if whole else f", {part}")
+                notes.append(f"{where}: no correlation, because {figures.spearman.reason}.")
+    has_interval = any(report.overall.ties_wrong.low is not None for report in reports)
+    legend = ["All figures times 100" + ("; in brackets the 95 % interval." if has_interval else ".")]
+    if found.ceiling is not None and found.ceiling < 95:
+        legend.append(f"Ratings repeat so much that Spearman cannot exceed {found.ceiling:.1f}.")
+    legend += [
         "Pair accuracy: does the condition with the higher label score higher? Equal labels count as wrong;",
         'they are not counted in "ties left out".',
     ]
     star = [] if all(report.trained for report in reports) else ["* not trained"]
-    return "\n".join([format_table(head, rows), "", *legend, *star, *reasons])
+    return "\n".join([format_table(head, rows), "", *legend, *star, *notes])
 
 
-def _figures(subset: Subset) -> list[str]:
-    return [_figure(metric) for metric in (subset.spearman, subset.pearson, subset.ties_wrong, subset.ties_excluded)]
+def _figures(figures: Agreement) -> list[str]:
+    metrics = (figures.spearman, figures.pearson, figures.ties_wrong, figures.ties_excluded)
+    return [_figure(metric) for metric in metrics]
 
 
 def _figure(metric: Metric) -> str:

@@ -21,10 +21,11 @@ from condviz.data import corpora
 from condviz.data.rows import RatedPair, keep_pairs
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
-from condviz.evaluation.csts import Metric, agreement
-from condviz.evaluation.scoreboard import PARTS, PLAIN, Figure, Group, ModelScores, Part, PartScores, Sample
+from condviz.evaluation.agreement import Agreement, Rows
+from condviz.evaluation.agreement import measure as agree
+from condviz.evaluation.metrics import Metric
+from condviz.evaluation.scoreboard import PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
 from condviz.methods.base import ConditionalScorer
-from condviz.types import Pair
 from condviz.version import __version__
 
 PAIRS = 500
@@ -67,7 +68,7 @@ def choose(name: str, *, pairs: int = PAIRS, seed: int = 0, folder: Path | None 
 
 
 def digest(rows: Sequence[RatedPair]) -> str:
-    """Give the identity of rows, 16 hex digits: texts, conditions and ratings in their order."""
+    """Return the identity of rows, 16 hex digits: texts, conditions and ratings in their order."""
     told = [(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
@@ -96,10 +97,10 @@ def measure(
         raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. 1000 is usual.")
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else _scores(model, chosen.rows, progress)
-    found = agreement(_numbered(chosen.rows), scores, resamples=resamples, seed=chosen.sample.seed)
+    found = _agree(chosen.rows, scores, resamples=resamples, seed=chosen.sample.seed)
     reference = None
     if is_plain and baseline is not None:
-        compared = agreement(_numbered(chosen.rows), _plain_scores(baseline, chosen.rows), resamples=0, seed=0)
+        compared = _agree(chosen.rows, _plain_scores(baseline, chosen.rows))
         reference = _rounded(compared.spearman.value)
     return PartScores(
         digest=chosen.sample.digest,
@@ -136,10 +137,15 @@ def _plain_scores(model: ConditionalScorer, rows: Sequence[RatedPair]) -> np.nda
     return model.score_unconditional([row.sentence1 for row in rows], [row.sentence2 for row in rows])
 
 
-def _numbered(rows: Sequence[RatedPair]) -> list[Pair]:
-    """Let the number stand for the sentences: what belongs together is known, also where the second ones differ."""
-    # Without a condition it is the second sentence that tells the two rows apart.
-    return [Pair(str(row.pair), "", row.condition or row.sentence2, float(row.label)) for row in rows]
+def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0, seed: int = 0) -> Agreement:
+    """Measure rows that stand side by side two by two; without a condition it is the second sentence that differs."""
+    numbers = np.unique([row.pair for row in rows], return_inverse=True)[1]
+    order = np.argsort(numbers, kind="stable")
+    firsts = np.flatnonzero(np.diff(numbers[order]) == 0)
+    items = np.stack([order[firsts], order[firsts + 1]], axis=1)
+    aspects = np.unique([row.aspect for row in rows], return_inverse=True)[1]
+    ties = Rows(np.array([row.label for row in rows], dtype=np.float64), numbers, items, aspects)
+    return agree(ties, [np.asarray(scores)], resamples=resamples, seed=seed)[0][0]
 
 
 def _all_groups(rows: Sequence[RatedPair], scores: np.ndarray) -> dict[str, dict[str, Group]]:
@@ -148,12 +154,12 @@ def _all_groups(rows: Sequence[RatedPair], scores: np.ndarray) -> dict[str, dict
 
 
 def _aspects(row: RatedPair) -> set[str]:
-    """Give the shared aspect of a row; those of single families are too many."""
+    """Return the shared aspect of a row; those of single families are too many."""
     return set() if ":" in row.aspect else {row.aspect}
 
 
 def _domains(row: RatedPair) -> set[str]:
-    """Give the collections that the sentences are from, "sport" for sport-001.
+    """Return the collections that the sentences are from, "sport" for sport-001.
 
     The domains that families name themselves are several hundred, with a handful of rows each.
     """
@@ -161,7 +167,7 @@ def _domains(row: RatedPair) -> set[str]:
 
 
 def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Callable[[RatedPair], set[str]]) -> dict[str, Group]:
-    """Give the figures of every group that is large enough, in alphabetical order; none where there is only one."""
+    """Return the figures of every group that is large enough, in alphabetical order; none where there is only one."""
     members: dict[str, list[int]] = defaultdict(list)
     partners: dict[int, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
@@ -179,10 +185,7 @@ def _group(rows: Sequence[RatedPair], scores: np.ndarray, own: Sequence[int], pa
     """Take the correlation over a group's own rows, and the order of conditions over the pairs that these are in."""
     numbers = dict.fromkeys(rows[index].pair for index in own)
     both = [index for number in numbers for index in partners[number]]
-    among, within = (
-        agreement(_numbered([rows[index] for index in indices]), scores[indices], resamples=0, seed=0)
-        for indices in (own, both)
-    )
+    among, within = (_agree([rows[index] for index in indices], scores[indices]) for indices in (own, both))
     return Group(
         rows=len(own),
         pairs=len(numbers),
@@ -191,8 +194,8 @@ def _group(rows: Sequence[RatedPair], scores: np.ndarray, own: Sequence[int], pa
     )
 
 
-def _figure(metric: Metric) -> Figure:
-    return Figure(*map(_rounded, (metric.value, metric.low, metric.high)))
+def _figure(metric: Metric) -> Metric:
+    return Metric(*map(_rounded, (metric.value, metric.low, metric.high)))
 
 
 def _rounded(value: float | None) -> float | None:

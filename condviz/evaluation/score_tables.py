@@ -8,7 +8,8 @@ from pathlib import Path
 
 from condviz.data.files import write_text
 from condviz.errors import ConfigError
-from condviz.evaluation.scoreboard import PARTS, PLAIN, Board, Figure, PartScores
+from condviz.evaluation.metrics import Metric
+from condviz.evaluation.scoreboard import PARTS, PLAIN, Board, PartScores
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 START, END = "<!-- scores:start -->", "<!-- scores:end -->"
@@ -101,7 +102,7 @@ def _between(marks: tuple[str, str]) -> re.Pattern[str]:
     return re.compile(f"({marks[0]}\n).*({marks[1]})", re.DOTALL)
 
 
-def format_figure(figure: Figure) -> str:
+def format_figure(figure: Metric) -> str:
     """Write "73.2 [70.1, 76.0]", without brackets where there is no interval, and a dash where there is no figure."""
     if figure.value is None or figure.low is None or figure.high is None:
         return _number(figure.value)

@@ -14,12 +14,14 @@ from typing import Any
 
 from condviz.data.files import write_text
 from condviz.errors import DataError
+from condviz.evaluation.metrics import Metric
 from condviz.paths import ASSETS
 
 BENCHMARK = ASSETS / "benchmark.json"
 FORMAT = 1
 """Version of the file; raised when older code could not read it."""
 PLAIN = "plain"
+FIGURES = ("spearman", "pearson", "pair_accuracy")
 _ADVICE = "Remove it, and run: python -m condviz benchmark models"
 
 
@@ -63,11 +65,12 @@ PARTS: Mapping[str, Part] = MappingProxyType(
                 "scenes; stage, farms, railways, museums, job advertisements: left out of training",
                 "scenes", "unseen_domains",
             ),
-            Part("cebab", "CEBaB", "restaurant reviews, rated by what people labelled", "cebab", "test"),
+            Part("cebab", "CEBaB", "restaurant reviews, ratings derived from labels of people", "cebab", "test"),
             Part("mams", "MAMS", "sentences of restaurant reviews", "mams", "test"),
             Part("e2e", "E2E", "descriptions of invented restaurants", "e2e", "test"),
             Part(
-                PLAIN, "plain similarity", "scenes; no condition: a paraphrase against a sentence about something else",
+                PLAIN, "plain similarity", "scenes; no condition: a paraphrase against a sentence on something else; "
+                "two ratings only, so Spearman cannot exceed 86.6",
                 "scenes-plain", "test",
             ),
         )
@@ -95,17 +98,8 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure times 100 with its 95 % bootstrap interval; None where it is not defined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
 class Group:
-    """Figures, times 100, of the rows that ask for one aspect, or whose sentences come from one domain.
+    """Metrics, times 100, of the rows that ask for one aspect, or whose sentences come from one domain.
 
     Attributes:
         rows: How many there are.
@@ -127,7 +121,7 @@ class PartScores:
     Attributes:
         digest: The rows, as in `Sample`.
         rows, pairs: As in `Sample`.
-        resamples: Of the bootstrap, which draws whole sentence pairs.
+        resamples: Of the intervals.
         spearman, pearson: Agreement of scores and ratings.
         pair_accuracy: Share of the pairs whose higher rating has the strictly higher score. The two ratings of a pair
             always differ, so CASE's two rules for equal ratings give the same.
@@ -140,9 +134,9 @@ class PartScores:
     rows: int
     pairs: int
     resamples: int
-    spearman: Figure
-    pearson: Figure
-    pair_accuracy: Figure
+    spearman: Metric
+    pearson: Metric
+    pair_accuracy: Metric
     equal_scores: int
     baseline: float | None = None
     groups: Mapping[str, Mapping[str, Group]] = field(default_factory=dict)
@@ -185,13 +179,13 @@ class Board:
     models: Mapping[str, ModelScores] = field(default_factory=dict)
 
     def find(self, model: str, part: str) -> PartScores | None:
-        """Give the figures of a model on the rows of a part that count now, or None."""
+        """Return the figures of a model on the rows of a part that count now, or None."""
         scores = self.models[model].parts.get(part) if model in self.models else None
         sample = self.samples.get(part)
         return scores if scores is not None and sample is not None and scores.digest == sample.digest else None
 
     def outdated(self, model: str) -> list[str]:
-        """Give the parts that a model was measured on with other rows."""
+        """Return the parts that a model was measured on with other rows."""
         return [part for part in self.models[model].parts if self.find(model, part) is None]
 
     def with_scores(self, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
@@ -235,11 +229,17 @@ def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
     models = []
     for name, scores in board.models.items():
         facts = asdict(scores)
-        parts = ",\n".join(f"   {_entry(part, found)}" for part, found in facts.pop("parts").items())
+        parts = ",\n".join(f"   {_entry(part, _stored(found))}" for part, found in facts.pop("parts").items())
         head = json.dumps(facts, ensure_ascii=False)[1:-1]
         models.append(f'  {json.dumps(name)}: {{{head}, "parts": {{\n{parts}\n  }}}}')
     body = ",\n".join(models)
     write_text(path, f'{{"format": {FORMAT},\n "samples": {{\n{samples}\n }},\n "models": {{\n{body}\n }}\n}}\n')
+
+
+def _stored(part: dict[str, Any]) -> dict[str, Any]:
+    """Keep of each figure what the file holds: value and interval."""
+    kept = {name: {key: part[name][key] for key in ("value", "low", "high")} for name in FIGURES}
+    return {name: kept.get(name, value) for name, value in part.items()}
 
 
 def _entry(name: str, content: Mapping[str, Any]) -> str:
@@ -251,7 +251,7 @@ def _read_model(content: Mapping[str, Any]) -> ModelScores:
 
 
 def _read_part(content: Mapping[str, Any]) -> PartScores:
-    figures = {name: Figure(**content[name]) for name in ("spearman", "pearson", "pair_accuracy")}
+    figures = {name: Metric(**content[name]) for name in FIGURES}
     groups = {
         kind: {name: Group(**group) for name, group in members.items()} for kind, members in content["groups"].items()
     }

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.analysis.errors.calibration import CurvePoint
-from condviz.analysis.errors.study import Study
+from condviz.analysis.errors.study import CurvePoint, Study
 
 TIP_CHARACTERS = 220
 _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
@@ -72,7 +71,7 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
                 line={"color": colour}, marker={"color": colour, "size": 7},
             )
         )  # fmt: skip
-    _finish(figure, "rows with a lower score, %", "mean rating by people")
+    _finish(figure, "rows with a lower score, %", "mean rating")
     figure.update_layout(yaxis={"range": [0.9, 5.1]})
     return figure
 

@@ -19,7 +19,7 @@ from transformers.trainer_utils import rotate_checkpoints
 
 from condviz.encoder.pretrained import choose_device, choose_precision
 from condviz.errors import TrainingError
-from condviz.evaluation.csts import condition_pairs, pair_accuracy, pearson, spearman
+from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
 from condviz.training.batching import MixedOrder, Unit, Units, collate
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import TrainRecipe

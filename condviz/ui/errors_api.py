@@ -31,7 +31,7 @@ def add_errors_api(service: ErrorsService) -> None:
             filter: The slice, for instance 'gold >= 4 and "dog" in shared'; "" for all rows.
             resamples: Of the bootstrap, 0 to 10,000.
         """
-        from condviz.analysis.errors.findings import find
+        from condviz.analysis.errors.findings import analyse
 
         if not isinstance(models, list) or not 1 <= len(models) <= 2:
             raise DataError(f"One model or two can be analysed, got {models!r:.80}. Give a list of names.")
@@ -42,14 +42,13 @@ def add_errors_api(service: ErrorsService) -> None:
             for _ in service.score(service.dataset(key), name):
                 pass
         study = service.study(key, models[0], models[1] if len(models) == 2 else None)
-        return find(study, filter=filter, resamples=resamples).to_dict()
+        return analyse(study, filter=filter, resamples=resamples).to_dict()
 
     gr.api(errors, api_name="errors", concurrency_limit=2, concurrency_id="model")
 
 
 def _read(service: ErrorsService, content: str) -> str:
-    from condviz.analysis.errors.dataset import read_dataset, scene_conditions
+    from condviz.evaluation.dataset import read_dataset
 
-    limits = {"max_rows": MAX_ROWS, "max_bytes": MAX_TABLE_BYTES}
-    dataset = read_dataset(io.StringIO(content), training_conditions=scene_conditions(), **limits)
+    dataset = read_dataset(io.StringIO(content), max_rows=MAX_ROWS, max_bytes=MAX_TABLE_BYTES)
     return service.keep(dataset)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from condviz.analysis.errors.dataset import Dataset
     from condviz.analysis.errors.neighbours import Neighbour
+    from condviz.evaluation.dataset import Dataset
     from condviz.types import Pair
 
 
@@ -28,7 +28,7 @@ def _corpora() -> list[tuple[str, str]]:
 
 
 def _dataset(corpus: str, part: str) -> Dataset:
-    from condviz.analysis.errors.dataset import corpus_dataset
+    from condviz.evaluation.dataset import corpus_dataset
 
     return corpus_dataset(corpus, part)
 

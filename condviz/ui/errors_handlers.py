@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
-from condviz.analysis.errors.names import TARGETS
+from condviz.analysis.errors.columns import TARGETS
 from condviz.errors import CondvizError, DataError
 from condviz.ui.errors_detail import TAGS, render_detail, render_effect, render_neighbours
 from condviz.ui.errors_paint import Painter, resamples_for
@@ -19,9 +19,9 @@ from condviz.ui.errors_state import MAX_FILTER, SORTS, TAB, UNITS, VIEWS, Errors
 from condviz.ui.html import esc, notice, tag
 
 if TYPE_CHECKING:
-    from condviz.analysis.errors.dataset import Dataset
-    from condviz.analysis.errors.export import Remark
+    from condviz.analysis.errors.findings import Remark
     from condviz.analysis.errors.study import Study
+    from condviz.evaluation.dataset import Dataset
 
 logger = logging.getLogger(__name__)
 Step = dict[str, Any]
@@ -262,16 +262,17 @@ class ErrorsHandlers:
         study = self.paint.study(state)
         remarks = _read_remarks(data.get("remarks"), study)
         if data.get("kind") == "report":
-            from condviz.analysis.errors.findings import find
+            from condviz.analysis.errors.findings import analyse
             from condviz.analysis.errors.report import render_report
 
             yield {"notice": notice("One moment", "The report is being written.", tone="busy")}
             revisions = {judged.model: self._revision(judged.model) for judged in study.judged}
-            found = find(study, filter=state.filter, selected=state.brush, resamples=resamples_for(study))
-            content = render_report(found, remarks=remarks, revisions=revisions)
+            limits = {"selected": state.brush, "resamples": resamples_for(study)}
+            found = analyse(study, filter=state.filter, revisions=revisions, **limits)
+            content = render_report(found, remarks=remarks)
             yield {"notice": "", "out": _hand_over("condviz-errors.html", content)}
             return
-        from condviz.analysis.errors.export import format_csv
+        from condviz.analysis.errors.findings import format_csv
 
         rows = self.paint.mask(study, state).nonzero()[0].tolist()
         yield {"out": _hand_over("condviz-errors.csv", format_csv(study, rows, remarks))}
@@ -335,7 +336,7 @@ def _whole(value: Any) -> int:  # noqa: ANN401
 
 def _read_remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401
     """Read what the browser has stored: number of the row -> tags and note; anything damaged is left out."""
-    from condviz.analysis.errors.export import Remark
+    from condviz.analysis.errors.findings import Remark
 
     try:
         entries = json.loads(value or "{}")

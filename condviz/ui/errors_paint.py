@@ -25,7 +25,7 @@ from condviz.ui.html import tag
 from condviz.ui.plotly_panel import panel_update
 
 if TYPE_CHECKING:
-    from condviz.analysis.errors.metrics import Report
+    from condviz.analysis.errors.measures import Report
     from condviz.analysis.errors.slices import Search
     from condviz.analysis.errors.study import Study
 
@@ -117,7 +117,7 @@ class Painter:
 
     def worst(self, study: Study, state: ErrorsState, mask: np.ndarray | None = None) -> str:
         """List the worst conditions."""
-        from condviz.analysis.errors.conditions import worst_conditions
+        from condviz.analysis.errors.measures import worst_conditions
 
         mask = self.mask(study, state) if mask is None else mask
         columns = _text_columns(study)
@@ -128,7 +128,7 @@ class Painter:
 
     def figure(self, study: Study, state: ErrorsState) -> Step:
         """Draw the chosen figure."""
-        from condviz.analysis.errors.calibration import calibration_curve
+        from condviz.analysis.errors.study import calibration_curve
         from condviz.plots.errors import plot_against, plot_calibration, plot_residuals
 
         views = [name for name in VIEWS if name != "against" or study.second is not None]
@@ -149,8 +149,8 @@ class Painter:
         return {"views": head, "plot": panel_update(figure=drawn, message="")}
 
     def _more(self, study: Study, mask: np.ndarray) -> str:
-        from condviz.analysis.errors.calibration import confusion
-        from condviz.analysis.errors.conditions import check_blindness
+        from condviz.analysis.errors.measures import check_blindness
+        from condviz.analysis.errors.study import confusion
 
         names = [judged.model for judged in study.judged]
         counts = [confusion(study.columns["gold"][mask], judged.fitted[mask]) for judged in study.judged]
@@ -163,7 +163,7 @@ class Painter:
     def _reports(
         self, study: Study, state: ErrorsState, mask: np.ndarray, *, resamples: int
     ) -> dict[str, Report | None]:
-        from condviz.analysis.errors.metrics import measure
+        from condviz.analysis.errors.measures import measure
 
         sliced = bool(state.filter.strip() or state.brush)
         parts = {

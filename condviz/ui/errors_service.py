@@ -16,9 +16,9 @@ from condviz.ui.service import Service, menu_title, on_gpu
 if TYPE_CHECKING:
     import numpy as np
 
-    from condviz.analysis.errors.dataset import Dataset
     from condviz.analysis.errors.neighbours import Neighbour
     from condviz.analysis.errors.study import Study
+    from condviz.evaluation.dataset import Dataset
     from condviz.types import Pair
 
 MAX_ROWS = 20_000
@@ -107,10 +107,9 @@ class ErrorsService:
         Raises:
             DataError: If it cannot be read or is too large.
         """
-        from condviz.analysis.errors.dataset import read_dataset, scene_conditions
+        from condviz.evaluation.dataset import read_dataset
 
-        limits = {"max_rows": MAX_ROWS, "max_bytes": MAX_TABLE_BYTES}
-        dataset = read_dataset(path, name=name, training_conditions=scene_conditions(), **limits)
+        dataset = read_dataset(path, name=name, max_rows=MAX_ROWS, max_bytes=MAX_TABLE_BYTES)
         return self.keep(dataset), dataset
 
     def keep(self, dataset: Dataset) -> str:
@@ -175,6 +174,7 @@ class ErrorsService:
         Raises:
             ConfigError: If a model has not been scored, or the two are the same.
         """
+        from condviz.analysis.errors.findings import with_training_of
         from condviz.analysis.errors.study import judge, make_study
 
         dataset = self.dataset(key)
@@ -183,13 +183,13 @@ class ErrorsService:
             raise ConfigError("A model cannot be compared with itself. Choose another one, or none.")
 
         def make() -> Study:
-            judged = []
+            judged, rows = [], with_training_of(dataset, "" if first in dataset.stored else first)
             for name in names:
                 scores = self.known(dataset, name)
                 if scores is None:
                     raise ConfigError(f"{name} has not been scored on {dataset.name} yet. Press Score.")
-                judged.append(judge(dataset, name, scores))
-            return make_study(dataset, *judged)
+                judged.append(judge(rows, name, scores))
+            return make_study(rows, *judged)
 
         return self._studies.get((dataset.digest, *names), make)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from condviz.analysis.errors.names import TARGETS
+from condviz.analysis.errors.columns import TARGETS
 from condviz.ui.link import read_link, write_link
 
 TAB = "errors"

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.analysis.errors.names import COLUMN_HELP, RULES
+from condviz.analysis.errors.columns import COLUMN_HELP, RULES
 from condviz.ui.background import Once
 from condviz.ui.binder import PRIVATE, SCORING, Binder, stops
 from condviz.ui.components import markup

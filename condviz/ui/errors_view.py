@@ -12,16 +12,15 @@ from condviz.ui.html import MINUS, esc, number, signed, tag, text
 if TYPE_CHECKING:
     import numpy as np
 
-    from condviz.analysis.errors.conditions import Blindness, Group
-    from condviz.analysis.errors.metrics import Difference, Report
+    from condviz.analysis.errors.measures import Blindness, Difference, Group, Report
     from condviz.analysis.errors.slices import Search
 
 PARTS = (("all", "All rows"), ("slice", "Slice"), ("rest", "Rest"))
 HELP = {
     "spearman": "Rank correlation of score and rating, times 100",
     "pearson": "Linear correlation of score and rating, times 100",
-    "accuracy": "Share of sentence pairs whose two conditions are in the right order; equal ratings left out",
-    "ties_wrong": "The same, with equal ratings counted as wrong",
+    "ties_wrong": "Share of sentence pairs whose two conditions are in the right order; equal ratings count as wrong",
+    "ties_excluded": "The same, with equal ratings left out",
     "error": "Mean absolute error in steps of the rating, after the best rising fit of rating on score",
     "bias": "Mean error: positive where the model finds pairs too similar",
 }
@@ -45,7 +44,7 @@ def render_figures(reports: dict[str, Report | None], *, resamples_wait: bool = 
         reports: "all", "slice" and "rest"; None where there is no slice.
         resamples_wait: Intervals are still being computed.
     """
-    from condviz.analysis.errors.report import HEADS
+    from condviz.analysis.errors.measures import HEADS
 
     head = [tag("th", name, scope="col") for name in ("Rows", "Model")]
     head += [tag("th", name, scope="col", class_="cv-num") for name in ("n", "items")]
@@ -64,7 +63,7 @@ def render_figures(reports: dict[str, Report | None], *, resamples_wait: bool = 
 
 
 def _part(title: str, report: Report) -> str:
-    from condviz.analysis.errors.report import HEADS, show_figure
+    from condviz.analysis.errors.measures import HEADS, show_figure
 
     lines = []
     count = len(report.figures) + (report.difference is not None)
@@ -86,12 +85,12 @@ def _figure(value: str, interval: str, *, reason: str = "", p: str = "") -> str:
 
 
 def _difference(difference: Difference) -> str:
-    from condviz.analysis.errors.report import HEADS, show_figure, show_p
+    from condviz.analysis.errors.measures import HEADS, show_figure, show_p
 
     cells = []
     for name in HEADS:
-        p = difference.mcnemar if name == "accuracy" else difference.p_values[name]
-        label = "McNemar p" if name == "accuracy" else "p"
+        p = difference.mcnemar if name == "ties_excluded" else difference.p_values[name]
+        label = "McNemar p" if name == "ties_excluded" else "p"
         shown = "" if p is None else f"{label} {show_p(p)}"
         cells.append(_figure(*show_figure(name, difference.values[name], sign=True), p=shown))
     apart = f"{difference.only_first:,} : {difference.only_second:,}"
@@ -166,7 +165,7 @@ def _slices(search: Search, closer: str) -> list[str]:
 
 
 def _q(value: float) -> str:
-    from condviz.analysis.errors.report import show_p
+    from condviz.analysis.errors.measures import show_p
 
     return esc(show_p(value))
 
@@ -226,20 +225,23 @@ def render_blindness(found: Sequence[Blindness]) -> str:
     lines = []
     for one in found:
         if one.within is None:
-            lines.append(
-                text("p", f"{one.model}: no sentence pair comes under two conditions, so this cannot be told.")
-            )
+            lines.append(text("p", f"{one.model}: {one.verdict}."))
             continue
-        share = 100 * one.within
-        verdict = "ignores the condition" if share < 1 else "hardly reads it" if share < 10 else "reads it"
-        gold = "" if one.within_gold is None else f" (ratings: {100 * one.within_gold:.0f} %)"
+        share, gold = 100 * one.within, "" if one.within_gold is None else f"; of ratings {100 * one.within_gold:.0f} %"
         wording = (
             "" if one.wording is None else f" The wording of the condition alone explains {100 * one.wording:.0f} %"
         )
         if one.wording_gold is not None:
             wording += f" (ratings: {100 * one.wording_gold:.0f} %)"
+        chance = ""
+        if one.p is not None:
+            low, high = one.chance
+            chance = (
+                f" (its changes and those of ratings correlate by {one.follows:.2f}, chance {low:.2f} to {high:.2f})"
+            )
         sentence = (
-            f" {verdict}: {share:.0f} % of the variance of its scores lies between the two conditions of a pair{gold}."
+            f" {one.verdict}{chance}. {share:.0f} % of the variance of its scores lies between the two conditions of a "
+            f"pair (of random scores 50 %{gold})."
         )
         lines.append(tag("p", text("b", one.model), esc(sentence), esc(wording + "." if wording else "")))
     return tag("div", *lines, class_="cv-err-blind", data_testid="blindness")
@@ -260,7 +262,7 @@ def render_confusions(names: Sequence[str], confusions: Sequence[np.ndarray]) ->
         head += [tag("th", str(level), scope="col", class_="cv-num") for level in range(1, 6)]
         table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *rows), class_="cv-table cv-err-confusion")
         tables.append(tag("div", text("h4", name), tag("div", table, class_="cv-scroll")))
-    lead = "Rows: rating by people. Columns: the rating that the score stands for. Tint: share of the row."
+    lead = "Rows: rating. Columns: the rating that the score predicts. Tint: share of the row."
     return text("p", lead, class_="cv-muted cv-err-note") + tag("div", *tables, class_="cv-err-pair")
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from condviz.errors import DataError
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import (
     BENCHMARK,
     PARTS,
     PLAIN,
     Board,
-    Figure,
     ModelScores,
     PartScores,
     read_board,
@@ -123,7 +123,7 @@ def _accuracy(scores: PartScores) -> str:
     return "both conditions always score the same" if scores.blind else _figure(scores.pair_accuracy)
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: Metric) -> str:
     if figure.low is None or figure.high is None:
         return _number(figure.value)
     return f"{_number(figure.value)} [{_number(figure.low)}, {_number(figure.high)}]"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from condviz.evaluation.scoreboard import Board, Figure, Group, ModelScores, PartScores, Sample
+from condviz.evaluation.metrics import Metric
+from condviz.evaluation.scoreboard import Board, Group, ModelScores, PartScores, Sample
 
 SAMPLES = {
     "test": Sample("aaaa", rows=40, pairs=20, available=300, seed=0),
@@ -16,13 +17,13 @@ TEST = PartScores(
     rows=40,
     pairs=20,
     resamples=100,
-    spearman=Figure(33.14, 20.0, 44.26),
-    pearson=Figure(31.0, 18.0, 40.0),
-    pair_accuracy=Figure(73.0, 65.0, 81.0),
+    spearman=Metric(33.14, 20.0, 44.26),
+    pearson=Metric(31.0, 18.0, 40.0),
+    pair_accuracy=Metric(73.0, 65.0, 81.0),
     equal_scores=1,
     groups={"aspect": {"mood": Group(20, 15, 40.0, 80.0), "sport": Group(12, 12, None, 41.67)}},
 )
-PLAIN_SCORES = replace(TEST, digest="bbbb", spearman=Figure(84.0, 83.0, 85.0), baseline=86.5, groups={})
+PLAIN_SCORES = replace(TEST, digest="bbbb", spearman=Metric(84.0, 83.0, 85.0), baseline=86.5, groups={})
 
 
 def model_scores(weights: str = "w", **changes: Any) -> ModelScores:

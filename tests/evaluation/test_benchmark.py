@@ -13,7 +13,7 @@ from condviz.data import corpora
 from condviz.data.rows import RatedPair
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.benchmark import Chosen, choose, describe, digest, measure
-from condviz.evaluation.csts import spearman
+from condviz.evaluation.metrics import spearman
 from condviz.evaluation.scoreboard import PARTS, Sample
 from condviz.methods import METHODS
 from tests.tiny import tiny_backbone
@@ -92,8 +92,10 @@ def test_a_model_that_gives_the_ratings_is_right_everywhere() -> None:
     label = {(row.sentence1, row.sentence2, row.condition): row.label for row in item.rows}
     found = measure(Told(lambda *row: label[row]), item, resamples=20)
     assert (found.digest, found.rows, found.pairs, found.equal_scores) == (item.sample.digest, 400, 200, 0)
-    for figure in (found.spearman, found.pearson, found.pair_accuracy):
+    for figure in (found.spearman, found.pearson):
         assert (figure.value, figure.low, figure.high) == (100.0, 100.0, 100.0)
+    assert (found.pair_accuracy.value, found.pair_accuracy.high) == (100.0, 100.0)
+    assert 98 < found.pair_accuracy.low < 100
     assert set(found.groups) == {"aspect", "domain"}
     assert {group.pair_accuracy for kind in found.groups.values() for group in kind.values()} == {100.0}
 

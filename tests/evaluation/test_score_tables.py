@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from condviz.errors import ConfigError
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.score_tables import END, README, START, format_board, format_groups, put_into_readme
-from condviz.evaluation.scoreboard import PARTS, Board, Figure
+from condviz.evaluation.scoreboard import PARTS, Board
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 
 ALL = list(PARTS)
@@ -38,7 +39,7 @@ def test_parts_that_nobody_was_measured_on_have_no_column() -> None:
 
 
 def test_models_that_do_not_read_the_condition_are_not_given_an_accuracy_of_zero() -> None:
-    blind = replace(TEST, equal_scores=TEST.pairs, pair_accuracy=Figure(0.0, 0.0, 0.0))
+    blind = replace(TEST, equal_scores=TEST.pairs, pair_accuracy=Metric(0.0, 0.0, 0.0))
     board = make_board(minilm=model_scores(trained=False, parts={"test": blind}))
     markdown = format_board(board, ["minilm"], ALL)
     assert "| `minilm` \\* | all equal |" in markdown

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from condviz.analysis.errors.dataset import Dataset
 from condviz.analysis.errors.neighbours import Neighbour
 from condviz.analysis.errors.stored import Stored
 from condviz.errors import DataError
+from condviz.evaluation.dataset import Dataset
 from condviz.types import Pair
 from condviz.ui.errors_engine import ErrorsEngine
 from tests.analysis.errors.toy import toy_dataset, toy_scores

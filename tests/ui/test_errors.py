@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from condviz.analysis.errors.dataset import make_dataset
 from condviz.analysis.errors.study import judge, make_study
 from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.evaluation.dataset import make_dataset
 from condviz.types import Pair
 from condviz.ui.errors_detail import TAGS, render_detail
 from condviz.ui.errors_handlers import ErrorsHandlers
@@ -100,7 +100,7 @@ def test_the_tab_opens_full(handlers: ErrorsHandlers) -> None:
 
 def test_what_the_tab_opens_with_can_be_made_before(handlers: ErrorsHandlers, monkeypatch: pytest.MonkeyPatch) -> None:
     handlers.warm_up()
-    monkeypatch.setattr("condviz.analysis.errors.metrics.measure", None)
+    monkeypatch.setattr("condviz.analysis.errors.measures.measure", None)
     monkeypatch.setattr("condviz.analysis.errors.slices.find_slices", None)
     assert "Spearman" in opened(handlers)["figures"]
 
@@ -226,10 +226,10 @@ def test_a_table_with_scores_needs_no_model(handlers: ErrorsHandlers, tmp_path: 
 
 def test_the_chosen_models_stay_when_a_table_comes(handlers: ErrorsHandlers, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("sentence1,sentence2,condition,label\na,b,c,1\na,b,c,2\n")
+    path.write_text("sentence1,sentence2,condition,label\na,b,c,1\n")
     step = final(handlers.upload(str(path), [], "csr", "hyper-cl", None))
     assert (step["first"]["value"], step["second"]["value"]) == ("csr", "hyper-cl")
-    assert "1 row. Press Score" in read(step["notice"]).text
+    assert "1 row" in read(step["notice"]).text
     assert "repeated an earlier one" in read(step["notice"]).text
     assert step["score"]["interactive"]
     scored = final(handlers.score(step["data"]["value"], "csr", "hyper-cl", "", None))
@@ -313,8 +313,7 @@ def test_no_text_becomes_markup() -> None:
     data = make_dataset(HOSTILE, pairs, extra={HOSTILE: [HOSTILE] * 40})
     scores = data.gold
     study = make_study(data, judge(data, HOSTILE, scores), judge(data, "b", -scores))
-    from condviz.analysis.errors.conditions import worst_conditions
-    from condviz.analysis.errors.metrics import measure
+    from condviz.analysis.errors.measures import measure, worst_conditions
     from condviz.analysis.errors.slices import find_slices
 
     mask = study.columns["gold"] > 0

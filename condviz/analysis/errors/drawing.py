@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from condviz.analysis.errors.calibration import CurvePoint
-from condviz.analysis.errors.study import Judged
+from condviz.analysis.errors.study import CurvePoint, Judged
 
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 38, 10, 10, 34

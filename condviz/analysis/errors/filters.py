@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from condviz.analysis.errors.names import FLAGS
+from condviz.analysis.errors.columns import FLAGS
 from condviz.errors import DataError
 
 MAX_CHARACTERS = 2000

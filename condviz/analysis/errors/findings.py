@@ -1,29 +1,53 @@
-"""Everything that is found about one or two models on a dataset, in one result: what command, page and report show."""
+"""Everything that is found about one or two models on a dataset: the public function `condviz.find_errors`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.errors.calibration import CurvePoint, calibration_curve, confusion
-from condviz.analysis.errors.conditions import Blindness, Group, check_blindness, worst_conditions
+from condviz.analysis.errors.columns import FEATURE_HELP, FLAGS, TARGETS
 from condviz.analysis.errors.filters import select
-from condviz.analysis.errors.metrics import RESAMPLES, Report, measure
-from condviz.analysis.errors.names import TARGETS
-from condviz.analysis.errors.slices import Search, find_slices
-from condviz.analysis.errors.study import Study
-from condviz.errors import DataError
+from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
+from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
+from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
+from condviz.data.texts import plain_cell
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.agreement import RESAMPLES
+from condviz.evaluation.csts import score_all
+from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
+from condviz.types import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from condviz.data.tables import PairTable
+    from condviz.methods.base import ConditionalScorer
 
 SHOWN_CONDITIONS = 20
-ASPECT = "aspect"
+
+_SETS = ("shared", "words")
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What was found.
+class Remark:
+    """What a reader noted about a row.
+
+    Attributes:
+        tags: Short names.
+        note: Free text.
+    """
+
+    tags: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ErrorStudy(Result):
+    """What was found about one model, or about two to compare.
 
     Attributes:
         study: Rows and models.
@@ -37,6 +61,7 @@ class Findings:
         blindness: One per model.
         curves: Calibration curve per model.
         confusions: Per model (5, 5) counts: rating in rows, fitted rating in columns.
+        revisions: Model -> fingerprint of its weights, or "from the file"; for reports.
     """
 
     study: Study
@@ -52,40 +77,128 @@ class Findings:
     blindness: tuple[Blindness, ...]
     curves: tuple[tuple[CurvePoint, ...], ...]
     confusions: tuple[np.ndarray, ...]
+    revisions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the one or two models."""
+        return tuple(judged.model for judged in self.study.judged)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Positions of the rows of the slice, the largest error of the first model first."""
+        error = np.nan_to_num(np.abs(self.study.first.error), nan=-1.0)
+        return np.array([row for row in np.argsort(-error, kind="stable") if self.mask[row]], dtype=np.int64)
+
+    @property
+    def worst(self) -> tuple[str, Slice] | None:
+        """The surest slice in which the first model fails, with its target; None if none stands out."""
+        found = [
+            (one.q, target, one)
+            for target, search in self.searches.items()
+            if target not in ("first", "second")
+            for one in search.slices[:1]
+            if one.q < SIGNIFICANT
+        ]
+        return min(found, key=lambda item: item[0])[1:] if found else None
+
+    @property
+    def best(self) -> Group | None:
+        """The aspect, or else condition, that the first model surely handles best; None if there are fewer than two."""
+        groups = self.aspects or self.conditions
+        return min(groups, key=lambda one: one.error[0] + one.spread[0]) if len(groups) > 1 else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain JSON, without the rows; figures that are not defined are None."""
+        """Return plain JSON, without the rows; figures that are not defined are None."""
         reports = {name: getattr(self, name) for name in ("every", "part", "rest")}
         return {
             "dataset": {"name": self.study.dataset.name, "rows": len(self.study.dataset.pairs)}
-            | {"notes": list(self.study.dataset.notes), "digest": self.study.dataset.digest},
-            "models": [judged.model for judged in self.study.judged],
+            | {"notes": list(self.study.dataset.notes), "digest": self.study.dataset.digest}
+            | {"ratings": self.study.dataset.ratings},
+            "models": list(self.models),
             "filter": self.filter,
             "selected": self.selected,
             "figures": {name: report and asdict(report) for name, report in reports.items()},
             "conditions": [_finite(asdict(group)) for group in self.conditions],
             "aspects": [_finite(asdict(group)) for group in self.aspects],
             "slices": {name: _finite(asdict(search)) for name, search in self.searches.items()},
-            "blindness": [asdict(one) for one in self.blindness],
+            "blindness": [asdict(one) | {"verdict": one.verdict} for one in self.blindness],
             "calibration": [[asdict(point) for point in curve] for curve in self.curves],
             "confusion": [counts.tolist() for counts in self.confusions],
         }
 
+    def to_frame(self, remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
+        """Return the rows of the slice in the order of the source: texts, features, judgements of each model.
 
-def find(
-    study: Study, *, filter: str = "", selected: Sequence[int] = (), resamples: int = RESAMPLES, seed: int = 0
-) -> Findings:
-    """Measure models on all rows and on a slice, and look for slices and conditions in which they fail.
+        Args:
+            remarks: Tags and notes of a reader, by position; two more columns.
+        """
+        return rows_frame(self.study, self.mask.nonzero()[0], remarks)
+
+
+def find_errors(
+    models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
+    data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
+    *,
+    filter: str = "",
+    selected: Sequence[int] = (),
+    training_conditions: Collection[str] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> ErrorStudy:
+    """Find where and why a model is wrong, or where two models differ.
 
     Args:
-        study: Rows and models.
-        filter: The slice; blank for all rows.
+        models: One or two names, folders, hub ids, or loaded models. Where the data have a column `score_<name>`, that
+            is taken as it is.
+        data: As in `condviz.evaluate`.
+        filter: The slice, for instance `gold >= 4 and "dog" in shared`; blank for all rows.
         selected: Positions of rows that were selected by hand; the slice is then those that meet the filter.
-        resamples: Of the bootstrap; 0 for no intervals.
-        seed: Of the bootstrap.
+        training_conditions: What counts as seen; None takes what the first model's checkpoint records.
+        resamples: For the intervals; 0 for none.
+        seed: Of the resamples.
+        progress: Told (rows done, all rows), over all models.
 
     Raises:
-        DataError: If the filter cannot be read or selects no row.
+        DataError: If the data or the filter cannot be read, or the filter selects no row.
+        ConfigError: If not one or two models are given, or `resamples` is negative.
+        CondvizError: If a model cannot be loaded.
+
+    Example:
+        >>> condviz.find_errors("csr", "scenes:test", filter="gold >= 4").worst
+    """
+    asked = [models] if isinstance(models, str) or not isinstance(models, Sequence) else list(models)
+    if not 1 <= len(asked) <= 2:
+        raise ConfigError(f"One model or two can be analysed, got {len(asked)}.")
+    dataset = open_data(data, training_conditions=training_conditions)
+    found = list(score_all(asked, dataset, stored=True, progress=progress))
+    if training_conditions is None:
+        dataset = with_training_of(dataset, found[0].info.path or found[0].name if found[0].info else "")
+    study = make_study(dataset, *(judge(dataset, one.name, one.values) for one in found))
+    revisions = {one.name: one.info.revision if one.info else "from the file" for one in found}
+    return analyse(study, filter=filter, selected=selected, resamples=resamples, seed=seed, revisions=revisions)
+
+
+def with_training_of(dataset: Dataset, model: str) -> Dataset:
+    """Return the rows with "seen" as the training of a model has it, unless that is known otherwise."""
+    if dataset.seen is not None or not model:
+        return dataset
+    return dataset.with_training(training_conditions(model))
+
+
+def analyse(
+    study: Study,
+    *,
+    filter: str = "",
+    selected: Sequence[int] = (),
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    revisions: Mapping[str, str] | None = None,
+) -> ErrorStudy:
+    """Measure models that have been scored on all rows and on a slice, and look for slices and conditions.
+
+    Arguments and errors as in `find_errors`; `revisions` as in `ErrorStudy`.
     """
     mask = select(filter, study.columns) & among(selected, len(study.dataset.pairs))
     if not mask.any():
@@ -95,7 +208,7 @@ def find(
     if filter.strip() or selected:
         part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, ~mask))
     gold = study.columns["gold"][mask]
-    return Findings(
+    return ErrorStudy(
         study,
         filter.strip(),
         len(selected),
@@ -111,11 +224,51 @@ def find(
         blindness=tuple(check_blindness(study, judged) for judged in study.judged),
         curves=tuple(calibration_curve(judged.scores[mask], gold) for judged in study.judged),
         confusions=tuple(confusion(gold, judged.fitted[mask]) for judged in study.judged),
+        revisions=revisions or {},
     )
 
 
+def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
+    """Return rows as a table that `evaluate` and `find_errors` can read again.
+
+    Args:
+        study: Rows and models.
+        rows: Positions in the dataset, in the order wanted.
+        remarks: Tags and notes, by position; None leaves their columns out.
+    """
+    import pandas as pd
+
+    chosen = np.asarray(list(rows), dtype=np.int64)
+    columns = {
+        # "label" is what tables call the rating: the file can be read again.
+        "label" if name == "gold" else name: study.columns[name][chosen]
+        for name in (*FEATURE_HELP, *study.dataset.extra)
+        if name not in _SETS
+    }
+    for judged, suffix in zip(study.judged, ("", "_b"), strict=False):
+        for part in ("score", "fitted", "error", "right", "margin"):
+            columns[f"{part}_{judged.model}"] = study.columns[part + suffix][chosen]
+    frame = pd.DataFrame(columns).astype({"row": int})
+    for name in frame:
+        if name in FLAGS or str(name).startswith("right_"):
+            frame[name] = frame[name].map({1.0: "yes", 0.0: "no"})
+    if remarks is not None:
+        noted = [remarks.get(row, Remark()) for row in chosen.tolist()]
+        frame["tags"] = ["; ".join(remark.tags) for remark in noted]
+        frame["note"] = [remark.note for remark in noted]
+    return frame
+
+
+def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> str:
+    """Format rows as CSV; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    frame = rows_frame(study, rows, remarks or {})
+    texts = frame.select_dtypes(exclude="number")
+    frame[texts.columns] = texts.map(lambda value: plain_cell(value) if isinstance(value, str) else value)
+    return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
+
+
 def among(selected: Sequence[int], size: int) -> np.ndarray:
-    """Give rows selected by hand as (size,) bool; all rows if none is selected."""
+    """Return rows selected by hand as (size,) bool; all rows if none is selected."""
     mask = np.full(size, not selected)
     mask[[row for row in selected if 0 <= row < size]] = True
     return mask

@@ -1,4 +1,4 @@
-"""Findings as one HTML file that needs nothing else: no script, no address, light and dark, fit for printing."""
+"""ErrorStudy as one HTML file that needs nothing else: no script, no address, light and dark, fit for printing."""
 
 from __future__ import annotations
 
@@ -8,55 +8,52 @@ from string import Template
 
 import numpy as np
 
-from condviz.analysis.errors.conditions import Blindness, Group
+from condviz.analysis.errors.columns import TARGETS
 from condviz.analysis.errors.drawing import draw_curve, draw_residuals
-from condviz.analysis.errors.export import Remark
-from condviz.analysis.errors.findings import ASPECT, Findings
-from condviz.analysis.errors.metrics import Difference, Figures, Report
-from condviz.analysis.errors.names import TARGETS
+from condviz.analysis.errors.findings import ErrorStudy, Remark
+from condviz.analysis.errors.measures import (
+    HEADS,
+    Blindness,
+    Difference,
+    Figures,
+    Group,
+    Report,
+    show_figure,
+    show_p,
+)
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
-from condviz.evaluation.csts import Metric
+from condviz.evaluation.dataset import ASPECT
+from condviz.evaluation.metrics import Metric
 from condviz.paths import ASSETS
 from condviz.version import __version__
 
 TEMPLATE = ASSETS / "error_report.html"
 WORST = 40
-HEADS = {
-    "spearman": "Spearman",
-    "pearson": "Pearson",
-    "accuracy": "pair accuracy",
-    "ties_wrong": "ties as wrong",
-    "error": "mean error",
-    "bias": "bias",
-}
 _SLICES = (
     "<p class=small>Filters whose rows have more errors than the other rows. Inside, outside: mean of these and of the "
     "others; for too similar and too different the signed error beyond that of equally rated rows, for the order the "
     "share of wrong ones, for two models how much closer the first one is to the rating.</p>"
 )
-_IN_HUNDREDTHS = ("spearman", "pearson", "accuracy", "ties_wrong")
 
 
-def render_report(
-    findings: Findings, *, remarks: Mapping[int, Remark] | None = None, revisions: Mapping[str, str] | None = None
-) -> str:
+def render_report(findings: ErrorStudy, *, remarks: Mapping[int, Remark] | None = None) -> str:
     """Write the report.
 
     Args:
         findings: What was found.
         remarks: Tags and notes of a reader, by position of the row; those rows are listed first.
-        revisions: Model -> fingerprint of its weights.
     """
     dataset, names = findings.study.dataset, [judged.model for judged in findings.study.judged]
     title = f"Errors of {' and '.join(names)} on {dataset.name}"
-    known = "; ".join(f"{name} {(revisions or {}).get(name, '')}".strip() for name in names)
+    known = "; ".join(f"{name} {findings.revisions.get(name, '')}".strip() for name in names)
     hand = f"{findings.selected:,} rows selected by hand" if findings.selected else ""
     asked = f"<code>{escape(findings.filter)}</code>" if findings.filter else ""
     chosen = f"<p>Slice: {' and '.join(filter(None, (asked, hand)))}</p>" if asked or hand else ""
     notes = "".join(f"<li>{escape(note)}</li>" for note in dataset.notes)
     head = (
         f"<h1>{escape(title)}</h1><p class='muted'>{len(dataset.pairs):,} rows, {len(dataset.items):,} sentence pairs "
-        f"with two conditions. Models: {escape(known)}. CondViz {__version__}, data {dataset.digest[:12]}.</p>"
+        f"with two conditions; {escape(dataset.ratings)}. Models: {escape(known)}. CondViz {__version__}, data "
+        f"{dataset.digest[:12]}.</p>"
         f"{chosen}{f'<ul class=small>{notes}</ul>' if notes else ''}"
     )
     sections = [head, _figures(findings), _plots(findings), _conditions(findings), _slices(findings)]
@@ -77,29 +74,12 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int, 
     return f"<div class=scroll><table><thead>{over}{line('th', head)}</thead><tbody>{body}</tbody></table></div>"
 
 
-def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, str]:
-    """Give value and interval as text: correlations and accuracies times 100, errors in steps of the rating."""
-    if figure.value is None:
-        return "\N{EN DASH}", ""
-    scale, digits = (100, 1) if name in _IN_HUNDREDTHS else (1, 2)
-    mark = "+" if sign or name == "bias" else ""
-
-    def show(value: float) -> str:
-        # What rounds to zero has no sign.
-        rounded = round(scale * value, digits) + 0.0
-        return f"{rounded:{mark if rounded else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
-
-    if figure.low is None or figure.high is None:
-        return show(figure.value), ""
-    return show(figure.value), f"{show(figure.low)} to {show(figure.high)}"
-
-
 def _cell(name: str, figure: Metric, *, sign: bool = False) -> str:
     value, interval = show_figure(name, figure, sign=sign)
     return value + (f"<span class=interval>{interval}</span>" if interval else "")
 
 
-def _figures(findings: Findings) -> str:
+def _figures(findings: ErrorStudy) -> str:
     parts = [("all", findings.every), ("slice", findings.part), ("rest", findings.rest)]
     rows = [row for label, report in parts if report is not None for row in _report_rows(label, report)]
     resamples = max(report.resamples for _, report in parts if report is not None)
@@ -124,19 +104,14 @@ def _report_rows(label: str, report: Report) -> list[list[str]]:
 def _difference_cells(difference: Difference) -> list[str]:
     cells = []
     for name in HEADS:
-        p = difference.mcnemar if name == "accuracy" else difference.p_values[name]
-        which = "McNemar p" if name == "accuracy" else "p"
+        p = difference.mcnemar if name == "ties_excluded" else difference.p_values[name]
+        which = "McNemar p" if name == "ties_excluded" else "p"
         shown = "" if p is None else f"<span class=interval>{which} {show_p(p)}</span>"
         cells.append(_cell(name, difference.values[name], sign=True) + shown)
     return cells
 
 
-def show_p(p: float) -> str:
-    """Write a p or q value."""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _plots(findings: Findings) -> str:
+def _plots(findings: ErrorStudy) -> str:
     parts = []
     for judged, curve in zip(findings.study.judged, findings.curves, strict=True):
         if not curve:
@@ -151,7 +126,7 @@ def _plots(findings: Findings) -> str:
     return f"<h2>Errors and calibration</h2><div class=figures>{''.join(parts)}</div>" if parts else ""
 
 
-def _conditions(findings: Findings) -> str:
+def _conditions(findings: ErrorStudy) -> str:
     names = [judged.model for judged in findings.study.judged]
     kinds = ((ASPECT, findings.aspects), ("condition", findings.conditions))
     tables = [_group_table(title, groups, names) for title, groups in kinds if groups]
@@ -180,7 +155,7 @@ def _group_table(title: str, groups: Sequence[Group], names: Sequence[str]) -> s
     return _table(head, rows, numbers=len(head) - 1, over=f"<tr><td colspan=2 class=wide></td>{over}</tr>")
 
 
-def _slices(findings: Findings) -> str:
+def _slices(findings: ErrorStudy) -> str:
     parts = []
     for target, search in findings.searches.items():
         sure = [one for one in search.slices if one.q < SIGNIFICANT]
@@ -207,22 +182,37 @@ def _slice_table(search: Search, count: int) -> str:
 
 def _blindness(found: Sequence[Blindness]) -> str:
     rows = [
-        [escape(one.model), *(_share(value) for value in (one.within, one.within_gold, one.wording, one.wording_gold))]
+        [
+            escape(one.model),
+            one.verdict,
+            "\N{EN DASH}" if one.p is None else f"{one.follows:.2f}, p {show_p(one.p)}",
+            *(_share(value) for value in (one.within, one.within_gold, one.wording, one.wording_gold)),
+        ]
         for one in found
     ]
-    head = ("model", "from what is asked about a pair", "ratings", "from the wording alone", "ratings")
-    text = (
-        "<p class=small>Shares of the variance of the scores, and of the ratings beside them. A model that ignores the "
-        "condition has 0 in the first column; one that guesses from the question has much in the third.</p>"
+    head = (
+        "model",
+        "verdict",
+        "follows the ratings",
+        "between two conditions",
+        "ratings",
+        "from the wording",
+        "ratings",
     )
-    return f"<h2>Does the model read the condition?</h2>{text}{_table(head, rows, numbers=4)}"
+    text = (
+        "<p class=small>Follows: correlation of the changes of score and rating from one condition of a pair to the "
+        "other; p: how often swapping the two scores at random does as well. The other columns are shares of the "
+        "variance of the scores, and of the ratings beside them. Random scores have one half between two conditions; a "
+        "model that guesses from the question has much from the wording.</p>"
+    )
+    return f"<h2>Does the model follow the condition?</h2>{text}{_table(head, rows, numbers=5)}"
 
 
 def _share(value: float | None) -> str:
     return "\N{EN DASH}" if value is None else f"{100 * value:.1f} %"
 
 
-def _confusions(findings: Findings) -> str:
+def _confusions(findings: ErrorStudy) -> str:
     parts = []
     for judged, counts in zip(findings.study.judged, findings.confusions, strict=True):
         if counts.sum():
@@ -231,11 +221,11 @@ def _confusions(findings: Findings) -> str:
             parts.append(
                 f"<figure>{_table(head, rows, numbers=5)}<figcaption>{escape(judged.model)}</figcaption></figure>"
             )
-    text = "<p class=small>Rows: rating by people. Columns: the rating that the score stands for.</p>"
+    text = "<p class=small>Rows: rating. Columns: the rating that the score predicts.</p>"
     return f"<h2>Confusion</h2>{text}<div class=figures>{''.join(parts)}</div>" if parts else ""
 
 
-def _rows(findings: Findings, remarks: Mapping[int, Remark]) -> str:
+def _rows(findings: ErrorStudy, remarks: Mapping[int, Remark]) -> str:
     study = findings.study
     error = np.nan_to_num(np.abs(study.first.error), nan=-1.0)
     noted = [row for row in sorted(remarks) if findings.mask[row]]
@@ -250,7 +240,7 @@ def _rows(findings: Findings, remarks: Mapping[int, Remark]) -> str:
     return f"<h2>Rows</h2>{text}{_table(head, rows, numbers=1 + len(models))}"
 
 
-def _row(findings: Findings, row: int, remark: Remark | None) -> list[str]:
+def _row(findings: ErrorStudy, row: int, remark: Remark | None) -> list[str]:
     study = findings.study
     pair = study.dataset.pairs[row]
     tags = "".join(f" <span class=tag>{escape(one)}</span>" for one in remark.tags) if remark else ""

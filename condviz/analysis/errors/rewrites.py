@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from condviz.analysis.errors.names import RULES
+from condviz.analysis.errors.columns import RULES
 from condviz.analysis.errors.study import Judged, Study
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair

@@ -2,7 +2,9 @@
 
 Each candidate is a filter of `condviz.analysis.errors.filters` that anybody can read and change. Its rows are compared
 with all other rows by the difference of means; the standard error is that of sentence pairs, because the two rows of a
-pair are not independent. Thousands of candidates are tried, so p is corrected for the share of false finds.
+pair are not independent. Small slices may have next to no spread inside by luck, so there p is exact (Fisher) for right
+and wrong, and uses no smaller spread than that of all rows for errors. Thousands of candidates are tried, so p is
+corrected for the share of false finds.
 
 Sources: Errudite, Wu et al. ACL 2019 (errors as filters); SliceFinder, Chung et al. 2019; standard errors of clusters,
 Liang and Zeger 1986; false discovery rate, Benjamini and Hochberg 1995.
@@ -16,10 +18,10 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from scipy.stats import false_discovery_control, t
+from scipy.stats import false_discovery_control, hypergeom, t
 
+from condviz.analysis.errors.columns import TARGETS
 from condviz.analysis.errors.filters import quote
-from condviz.analysis.errors.names import TARGETS
 from condviz.analysis.errors.study import Study
 from condviz.errors import ConfigError, DataError
 
@@ -36,6 +38,8 @@ ALIKE = 0.8
 SIGNIFICANT = 0.05
 BATCH = 64
 """Filters compared at once; keeps memory bounded."""
+SMALL = 30
+"""With fewer sentence pairs on one side the spread inside is not trusted."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,9 @@ def contrast(values: np.ndarray, masks: np.ndarray, clusters: np.ndarray) -> tup
 
     Returns:
         Mean inside, mean outside, two-sided p: (s,) each. The standard error adds up residuals over each cluster first;
-        the degrees of freedom are those of the smaller side, as few pairs tell little about their own spread.
+        the degrees of freedom are those of the smaller side, as few pairs tell little about their own spread. With
+        fewer than `SMALL` clusters on a side p is Fisher's for values of 0 and 1, and else never smaller than with the
+        spread of all rows.
     """
     by_cluster = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[by_cluster], prepend=-1))
@@ -180,12 +186,37 @@ def _contrast(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> tupl
     groups = np.minimum(*((np.logical_or.reduceat(side, starts, axis=1)).sum(axis=1) for side in (masks, ~masks)))
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt((sums**2).sum(axis=1) * groups / (groups - 1))
+        small = groups < SMALL
+        error[small] = np.maximum(error, _pooled_error(values, masks, starts))[small]
         p = 2 * t.sf(np.abs((inside - outside) / error), df=groups - 1)
-    return inside, outside, np.where((error > 0) & (groups > 1), p, np.nan)
+    p = np.where((error > 0) & (groups > 1), p, np.nan)
+    if small.any() and np.isin(values, (0, 1)).all():
+        p[small] = _fisher(values, masks[small], starts)
+    return inside, outside, p
+
+
+def _pooled_error(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the standard error of the difference where slice and rest have the spread of all rows."""
+    n_in = masks.sum(axis=1)
+    n_out = masks.shape[1] - n_in
+    weights = np.where(masks, 1 / n_in[:, None], -1 / n_out[:, None]) * (values - values.mean())
+    return np.sqrt((np.add.reduceat(weights, starts, axis=1) ** 2).sum(axis=1))
+
+
+def _fisher(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return Fisher's exact two-sided p (twice the smaller tail) of sentence pairs that are right or wrong.
+
+    A pair counts as inside if any of its rows is, and as wrong if any of its rows is.
+    """
+    inside = np.logical_or.reduceat(masks, starts, axis=1)
+    wrong = np.maximum.reduceat(values, starts) > 0
+    drawn, hits = inside.sum(axis=1), (inside & wrong).sum(axis=1)
+    law = hypergeom(len(starts), int(wrong.sum()), drawn)
+    return np.minimum(1.0, 2 * np.minimum(law.cdf(hits), law.sf(hits - 1)))
 
 
 def _p_of_mean(values: np.ndarray, clusters: np.ndarray) -> float:
-    """Give the two-sided p of a mean of zero, with the standard error of `contrast`; 1 where it is not defined."""
+    """Return the two-sided p of a mean of zero, with the standard error of `contrast`; 1 where it is not defined."""
     _, group = np.unique(clusters, return_inverse=True)
     sums = np.bincount(group, values - values.mean())
     groups = len(sums)
@@ -217,7 +248,7 @@ def _beyond_rating(error: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 
 def _candidates(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
-    """Give single filters with enough rows inside and outside: filter -> (n,) bool."""
+    """Return single filters with enough rows inside and outside: filter -> (n,) bool."""
     made: dict[str, np.ndarray] = {}
     for name in ("seen", "negation", "numerals", "numerals_differ"):
         made |= {name: columns[name] == 1, f"not {name}": columns[name] == 0}
@@ -234,7 +265,7 @@ def _candidates(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndar
 
 
 def _values(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
-    """Give a filter for each frequent value of the columns of texts: condition, aspect, columns of the file."""
+    """Return a filter for each frequent value of the columns of texts: condition, aspect, columns of the file."""
     made: dict[str, np.ndarray] = {}
     for name, column in columns.items():
         if column.dtype != object or name in ("sentence1", "sentence2", "shared", "words"):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from condviz.analysis.errors.dataset import Dataset, corpus_dataset
 from condviz.data.files import write_text
+from condviz.evaluation.dataset import Dataset, corpus_dataset
 from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
 

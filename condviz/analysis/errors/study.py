@@ -1,15 +1,66 @@
-"""Scores of models on a dataset, row by row: rating, score, what the score stands for, error, order right."""
+"""Scores of models on a dataset, row by row: rating, score, the rating it predicts, error, order right."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
-from condviz.analysis.errors.calibration import Calibration, fit_calibration
-from condviz.analysis.errors.dataset import Dataset
-from condviz.analysis.errors.features import describe_rows
+from condviz.analysis.errors.columns import describe_rows
 from condviz.errors import DataError
+from condviz.evaluation.agreement import order_right
+from condviz.evaluation.bootstrap import draw
+from condviz.evaluation.dataset import Dataset
+
+BINS = 10
+"""Points of a calibration curve, each with as many rows as the others."""
+FOLDS = 5
+"""Of cross-fitting: a row's rating is predicted by a fit to the sentence pairs of the other folds."""
+MAX_REFITS, REFITTED_CELLS = 1000, 4_000_000
+"""Resamples in which the fit is repeated: at most so many, and so many rows times resamples (16 MB)."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The rating that a score predicts: the best fit that never falls as the score grows.
+
+    A model that follows the ratings closely gives a steep curve; one that does not gives a flat line at the mean
+    rating, because its scores say nothing.
+
+    Attributes:
+        scores: (k,) knots, ascending.
+        ratings: (k,) mean rating at each knot, ascending.
+    """
+
+    scores: np.ndarray
+    ratings: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return ratings for scores: linear between knots, constant outside; NaN for scores that are not finite."""
+        result = np.full(len(scores), np.nan)
+        finite = np.isfinite(scores)
+        if len(self.scores):
+            result[finite] = np.interp(np.asarray(scores)[finite], self.scores, self.ratings)
+        return result
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Rows whose scores lie next to each other.
+
+    Attributes:
+        score: Their mean score.
+        rating: Their mean rating, 1 to 5.
+        error: Standard error of that mean.
+        n: How many.
+    """
+
+    score: float
+    rating: float
+    error: float
+    n: int
 
 
 @dataclass(frozen=True)
@@ -19,12 +70,12 @@ class Judged:
     Attributes:
         model: Its name.
         scores: (p,) float64, higher is more similar, in the range of the model.
-        calibration: From scores to ratings, fitted on the rated rows.
-        fitted: (p,) the rating that each score stands for, 1 to 5.
+        calibration: From scores to ratings, fitted on all rated rows: what curves and rewrites use.
+        fitted: (p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own.
         error: (p,) fitted minus rating: positive where the model finds the pair too similar; NaN without rating.
-        right: (p,) 1 where the model orders the two conditions of the item as people do, 0 where not (equal scores are
-            wrong), NaN where the row has no partner or the two ratings are equal.
-        margin: (p,) fitted rating of the condition that people rate higher, minus that of the other; NaN as `right`.
+        right: (p,) 1 where the model orders the two conditions of the item as the ratings do, 0 where not (equal scores
+            are wrong), NaN where the row has no partner or the two ratings are equal.
+        margin: (p,) fitted rating of the higher rated condition, minus that of the other; NaN as `right`.
     """
 
     model: str
@@ -34,6 +85,78 @@ class Judged:
     error: np.ndarray
     right: np.ndarray
     margin: np.ndarray
+
+
+@dataclass(frozen=True)
+class Refits:
+    """Errors of the rated rows in resamples of sentence pairs, the fit repeated in each.
+
+    Attributes:
+        rows: (n,) positions of the rated rows.
+        weights: (r, n) float32: how often each row was drawn.
+        errors: (r, n) float32: its error by the fit to the other folds of that resample.
+    """
+
+    rows: np.ndarray
+    weights: np.ndarray
+    errors: np.ndarray
+
+    def means(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
+        """Compute mean absolute and mean error of some rows in each resample; NaN where none of them was drawn.
+
+        Args:
+            chosen: Positions of rows.
+        """
+        inside = np.isin(self.rows, chosen)
+        weights, errors = self.weights[:, inside], self.errors[:, inside]
+        with np.errstate(invalid="ignore"):
+            total = weights.sum(axis=1, dtype=np.float64)
+            return {
+                "error": np.einsum("rn,rn->r", weights, np.abs(errors), dtype=np.float64) / total,
+                "bias": np.einsum("rn,rn->r", weights, errors, dtype=np.float64) / total,
+            }
+
+
+@dataclass(frozen=True)
+class Study:
+    """A dataset with one model, or with two to compare.
+
+    Attributes:
+        dataset: The rows.
+        first: The model that errors are looked for in.
+        second: Another one to compare with, or None.
+        columns: Name -> (p,) values that filters, slices and tables use; `COLUMN_HELP` says what they mean.
+    """
+
+    dataset: Dataset
+    first: Judged
+    second: Judged | None
+    columns: Mapping[str, np.ndarray]
+    _refits: dict[tuple[int, int, int], Refits] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def rated(self) -> np.ndarray:
+        """Which rows have a rating, (p,) bool."""
+        return np.isfinite(self.columns["gold"])
+
+    @property
+    def judged(self) -> tuple[Judged, ...]:
+        """The one or two models."""
+        return (self.first,) if self.second is None else (self.first, self.second)
+
+    def refits(self, index: int, *, resamples: int, seed: int) -> Refits:
+        """Return the errors of one model in resamples, computed once; fewer resamples than asked for, see the limits.
+
+        Args:
+            index: 0 for the first model, 1 for the second.
+            resamples: At most so many.
+            seed: Of the draws, which are the same for both models.
+        """
+        count = int(min(resamples, MAX_REFITS, max(100, REFITTED_CELLS // max(1, int(self.rated.sum())))))
+        key = index, count, seed
+        if key not in self._refits:
+            self._refits[key] = _refit(self.dataset, self.judged[index].scores, count, seed)
+        return self._refits[key]
 
 
 def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
@@ -51,43 +174,15 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
     if scores.shape != (len(dataset.pairs),):
         raise DataError(f"{model} has {scores.size:,} scores for {len(dataset.pairs):,} rows. Score the file again.")
     gold = dataset.gold
-    calibration = fit_calibration(scores, gold)
-    fitted = calibration(scores)
-    right, margin = (np.full(len(scores), np.nan) for _ in range(2))
+    fitted = cross_fit(scores, gold, dataset.clusters)
+    right = order_right(gold, scores, dataset.items)
+    margin = np.full(len(scores), np.nan)
     first, second = dataset.items.T
     wanted = np.sign(gold[first] - gold[second])
     ordered = np.isfinite(wanted) & (wanted != 0)
     for rows in (first[ordered], second[ordered]):
-        right[rows] = np.sign(scores[first] - scores[second])[ordered] == wanted[ordered]
         margin[rows] = (wanted * (fitted[first] - fitted[second]))[ordered]
-    return Judged(model, scores, calibration, fitted, fitted - gold, right, margin)
-
-
-@dataclass(frozen=True)
-class Study:
-    """A dataset with one model, or with two to compare.
-
-    Attributes:
-        dataset: The rows.
-        first: The model that errors are looked for in.
-        second: Another one to compare with, or None.
-        columns: Name -> (p,) values that filters, slices and tables use; `COLUMN_HELP` says what they mean.
-    """
-
-    dataset: Dataset
-    first: Judged
-    second: Judged | None
-    columns: dict[str, np.ndarray]
-
-    @property
-    def rated(self) -> np.ndarray:
-        """Which rows have a rating, (p,) bool."""
-        return np.isfinite(self.columns["gold"])
-
-    @property
-    def judged(self) -> tuple[Judged, ...]:
-        """The one or two models."""
-        return (self.first,) if self.second is None else (self.first, self.second)
+    return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, right, margin)
 
 
 def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) -> Study:
@@ -99,3 +194,107 @@ def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) ->
             named |= {"right": judged.right, "margin": judged.margin}
             columns |= {name + suffix: values for name, values in named.items()}
     return Study(dataset, first, second, columns)
+
+
+def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
+    """Fit the isotonic regression of rating on score.
+
+    Args:
+        scores: (p,), in any range; rows that are not finite are left out.
+        gold: (p,) ratings, NaN where there is none.
+
+    Source:
+        Pool adjacent violators: Barlow et al. 1972; scipy.optimize.isotonic_regression.
+    """
+    used = np.isfinite(scores) & np.isfinite(gold)
+    if not used.any():
+        return Calibration(np.zeros(0), np.zeros(0))
+    # Equal scores must get one rating, whatever the order of the rows.
+    knots, place = np.unique(scores[used], return_inverse=True)
+    counts = np.bincount(place)
+    means = np.bincount(place, weights=gold[used]) / counts
+    return Calibration(knots, isotonic_regression(means, weights=counts).x)
+
+
+def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Predict each row's rating by the isotonic fit to the sentence pairs of the other folds.
+
+    A fit to the row itself would flatter the model: the scores of pure noise would seem to beat a constant.
+
+    Args:
+        scores: (p,); rows that are not finite get NaN.
+        gold: (p,) ratings, NaN where there is none.
+        clusters: (p,) int, a number for each sentence pair; all rows of one are in one fold.
+
+    Returns:
+        (p,) float64; from a single rated sentence pair, its own mean.
+    """
+    fold = _folds(clusters, np.isfinite(gold) & np.isfinite(scores))
+    fitted = fit_calibration(scores, gold)(scores)
+    if len(np.unique(clusters[np.isfinite(gold)])) < 2:
+        return fitted
+    for number in range(FOLDS):
+        inside = fold == number
+        if inside.any():
+            fitted[inside] = fit_calibration(scores, np.where(inside, np.nan, gold))(scores[inside])
+    return fitted
+
+
+def calibration_curve(scores: np.ndarray, gold: np.ndarray, *, bins: int = BINS) -> tuple[CurvePoint, ...]:
+    """Compute the mean rating of rows with neighbouring scores, `bins` groups of equal size.
+
+    Args:
+        scores: (p,).
+        gold: (p,), NaN where there is none.
+        bins: Number of groups; fewer if there are fewer rows.
+    """
+    used = np.flatnonzero(np.isfinite(scores) & np.isfinite(gold))
+    order = used[np.argsort(scores[used], kind="stable")]
+    points = []
+    for rows in np.array_split(order, min(bins, len(order)) or 1):
+        if len(rows):
+            spread = float(gold[rows].std(ddof=1) / np.sqrt(len(rows))) if len(rows) > 1 else 0.0
+            points.append(CurvePoint(float(scores[rows].mean()), float(gold[rows].mean()), spread, len(rows)))
+    return tuple(points)
+
+
+def confusion(gold: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    """Count rows by rating and by what the score predicts, both rounded: (5, 5) int64, ratings in rows."""
+    used = np.isfinite(gold) & np.isfinite(fitted)
+    # Halves go up, as people round; numpy would send 2.5 and 3.5 to even levels.
+    levels = [np.clip(np.floor(values[used] + 0.5), 1, 5).astype(np.int64) - 1 for values in (gold, fitted)]
+    return np.bincount(levels[0] * 5 + levels[1], minlength=25).reshape(5, 5)
+
+
+def _folds(clusters: np.ndarray, rated: np.ndarray) -> np.ndarray:
+    """Deal the rated sentence pairs out to the folds, always in the same way; other rows go along."""
+    _, place = np.unique(clusters, return_inverse=True)
+    known = np.unique(place[rated])
+    dealt = np.zeros(place.max(initial=0) + 1, dtype=np.int64)
+    dealt[np.random.default_rng(0).permutation(known)] = np.arange(len(known)) % FOLDS
+    return dealt[place]
+
+
+def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> Refits:
+    """Draw sentence pairs, fit to each fold's other pairs among them, predict the fold. Copies stay in their fold."""
+    rows = np.flatnonzero(np.isfinite(dataset.gold) & np.isfinite(scores))
+    gold, own = dataset.gold[rows], scores[rows]
+    _, clusters = np.unique(dataset.clusters[rows], return_inverse=True)
+    fold = _folds(dataset.clusters, np.isfinite(dataset.gold) & np.isfinite(scores))[rows]
+    members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
+    knots, place = np.unique(own, return_inverse=True)
+    weights = np.concatenate(list(draw(clusters.max() + 1, len(rows), resamples=resamples, seed=seed)))[:, clusters]
+    errors = np.empty((resamples, len(rows)), dtype=np.float32)
+    for number, weight in enumerate(weights):
+        drawn = np.bincount(place, weight, minlength=len(knots))
+        total = np.bincount(place, weight * gold, minlength=len(knots))
+        for inside in members:
+            left = drawn - np.bincount(place[inside], weight[inside], minlength=len(knots))
+            sums = total - np.bincount(place[inside], (weight * gold)[inside], minlength=len(knots))
+            used = left > 0.5
+            if not used.any():
+                errors[number, inside] = 0
+                continue
+            fit = isotonic_regression(sums[used] / left[used], weights=left[used]).x
+            errors[number, inside] = np.interp(own[inside], knots[used], fit) - gold[inside]
+    return Refits(rows, weights, errors)

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from condviz.analysis.errors.conditions import check_blindness, worst_conditions
-from condviz.analysis.errors.dataset import make_dataset, read_dataset
-from condviz.analysis.errors.export import Remark, format_csv
-from condviz.analysis.errors.findings import find
+from condviz.analysis.errors.findings import Remark, analyse, find_errors, format_csv
+from condviz.analysis.errors.measures import check_blindness, worst_conditions
 from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
 from condviz.analysis.errors.report import render_report, show_figure
 from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
@@ -24,7 +22,9 @@ from condviz.analysis.errors.study import judge, make_study
 from condviz.cli import main as cli
 from condviz.data.tables import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.csts import Metric
+from condviz.evaluation.csts import METRICS, evaluate
+from condviz.evaluation.dataset import make_dataset, read_dataset
+from condviz.evaluation.metrics import Metric
 from condviz.types import Pair
 from tests.analysis.errors.toy import WORDINGS, toy_dataset, toy_scores, toy_study
 from tests.stand_ins import LengthModel
@@ -63,9 +63,20 @@ def test_a_blind_model_has_no_variance_between_conditions() -> None:
     blind = judge(data, "blind", data.clusters.astype(float))
     found = check_blindness(make_study(data, blind), blind)
     assert found.within == 0
+    assert found.verdict == "ignores the condition"
     assert found.within_gold > 0.5
     study = toy_study()
     assert check_blindness(study, study.first).within > 0.4
+    assert check_blindness(study, study.first).verdict == "follows the condition"
+
+
+def test_random_scores_do_not_follow_the_condition_though_half_their_variance_lies_there() -> None:
+    data = toy_dataset()
+    noise = judge(data, "noise", np.random.default_rng(2).normal(size=len(data.pairs)))
+    found = check_blindness(make_study(data, noise), noise)
+    assert 0.35 < found.within < 0.65
+    assert found.chance[0] < found.follows < found.chance[1]
+    assert "not follow" in found.verdict
 
 
 def test_a_model_that_guesses_from_the_wording_is_seen_through() -> None:
@@ -195,7 +206,7 @@ def test_the_report_needs_nothing_else_and_escapes_texts() -> None:
     pairs = [Pair(f"{HOSTILE} {i}", "b", condition, label) for i in range(20) for condition, label in asked]
     data = make_dataset(HOSTILE, pairs)
     study = make_study(data, judge(data, HOSTILE, np.arange(40.0)))
-    report = render_report(find(study, filter="gold >= 1", resamples=20), remarks={3: Remark(("number",), HOSTILE)})
+    report = render_report(analyse(study, filter="gold >= 1", resamples=20), remarks={3: Remark(("number",), HOSTILE)})
     seen = Tags()
     seen.feed(report)
     assert not {"img", "script", "link", "iframe"} & set(seen.found)
@@ -206,20 +217,44 @@ def test_the_report_needs_nothing_else_and_escapes_texts() -> None:
 
 
 def test_findings_are_json_without_what_json_cannot_hold() -> None:
-    found = find(toy_study(), filter='aspect == "mood"', resamples=20).to_dict()
+    found = analyse(toy_study(), filter='aspect == "mood"', resamples=20).to_dict()
     content = json.loads(json.dumps(found, allow_nan=False))
     assert set(content["figures"]) == {"every", "part", "rest"}
     assert content["figures"]["part"]["n"] + content["figures"]["rest"]["n"] == 240
     assert set(content["slices"]) == {"over", "under", "large", "order", "first", "second"}
     with pytest.raises(DataError, match="No row meets the filter"):
-        find(toy_study(), filter="gold > 9")
+        analyse(toy_study(), filter="gold > 9")
 
 
 def test_rows_selected_by_hand_are_the_slice_of_the_report() -> None:
-    found = find(toy_study(), filter="gold >= 2", selected=list(range(100)), resamples=20)
+    found = analyse(toy_study(), filter="gold >= 2", selected=list(range(100)), resamples=20)
     assert found.part.n + found.rest.n == 240
     assert found.mask[:100].sum() == found.mask.sum() == found.part.n < 100
     assert "<code>gold &gt;= 2</code> and 100 rows selected by hand" in render_report(found)
+
+
+def test_evaluate_and_find_errors_print_the_same_figures_and_intervals() -> None:
+    data = toy_dataset()
+    model = LengthModel()
+    one = evaluate(model, data, resamples=100).reports[0].overall
+    two = find_errors(model, data, resamples=100).every.figures[0]
+    for name in METRICS:
+        assert getattr(one, name) == getattr(two, name)
+        assert getattr(one, name).low is not None
+
+
+def test_the_frame_has_the_rows_of_the_slice() -> None:
+    frame = analyse(toy_study(), filter="gold >= 4", resamples=0).to_frame()
+    assert (frame["label"] >= 4).all()
+    assert {"row", "sentence1", "score_csr", "right_hyper-cl", "aspect"} <= set(frame.columns)
+
+
+def test_the_headline_names_the_surest_slice_and_the_best_aspect() -> None:
+    found = analyse(toy_study(), resamples=0)
+    target, worst = found.worst
+    assert target in ("over", "large")
+    assert worst.q < 0.05
+    assert found.best.value in WORDINGS
 
 
 def test_figures_that_round_to_zero_have_no_sign() -> None:
@@ -230,7 +265,7 @@ def test_figures_that_round_to_zero_have_no_sign() -> None:
 
 def test_unlabelled_rows_give_findings_without_figures() -> None:
     data = make_dataset("t", [Pair(f"a{i}", "b", "x") for i in range(3)])
-    found = find(make_study(data, judge(data, "m", np.arange(3.0))))
+    found = analyse(make_study(data, judge(data, "m", np.arange(3.0))))
     assert found.every.figures[0].n == 0
     assert (found.searches, found.conditions) == ({}, ())
     assert "<html" in render_report(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import fisher_exact, ttest_ind
 
 from condviz.analysis.errors.filters import select
 from condviz.analysis.errors.slices import SIGNIFICANT, contrast, find_slices
@@ -93,6 +93,20 @@ def test_contrast_is_welch_where_every_row_is_its_own_pair() -> None:
     assert inside[0] == pytest.approx(values[:30].mean())
     assert outside[0] == pytest.approx(values[30:].mean())
     assert p[0] == pytest.approx(ttest_ind(values[:30], values[30:], equal_var=False).pvalue, abs=0.02)
+
+
+def test_a_small_slice_that_is_all_wrong_has_fishers_p() -> None:
+    values = np.r_[np.ones(8), np.tile([0.0, 0.0, 0.0, 1.0], 50)]
+    mask = np.arange(208) < 8
+    p = contrast(values, mask[None], np.arange(208))[2][0]
+    assert p == pytest.approx(2 * fisher_exact([[8, 0], [50, 150]], alternative="greater").pvalue, rel=1e-6)
+
+
+def test_equal_errors_in_a_small_slice_are_not_taken_for_certainty() -> None:
+    rng = np.random.default_rng(0)
+    values = np.r_[np.full(8, 1.0), rng.normal(size=200)]
+    p = contrast(values, (np.arange(208) < 8)[None], np.arange(208))[2][0]
+    assert p > 1e-3
 
 
 def test_rows_of_one_pair_do_not_count_twice() -> None:

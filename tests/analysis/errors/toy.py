@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from condviz.analysis.errors.dataset import Dataset, make_dataset
 from condviz.analysis.errors.study import Study, judge, make_study
+from condviz.evaluation.dataset import Dataset, make_dataset
 from condviz.types import Pair
 
 ITEMS = 120

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.analysis.errors.calibration import calibration_curve, confusion, fit_calibration
+from condviz.analysis.errors.study import calibration_curve, confusion, cross_fit, fit_calibration
+from tests.analysis.errors.toy import toy_study
 
 ROWS = st.lists(st.tuples(st.floats(-5, 5, width=32), st.integers(1, 5)), min_size=1, max_size=40)
 
@@ -54,3 +55,23 @@ def test_confusion_counts_ratings_in_rows() -> None:
     counts = confusion(np.array([1.0, 5.0, 2.5, np.nan]), np.array([1.4, 3.5, 9.0, 2.0]))
     assert counts.sum() == 3
     assert (counts[0, 0], counts[4, 3], counts[2, 4]) == (1, 1, 1)
+
+
+def test_noise_does_not_beat_a_constant_out_of_its_own_fold() -> None:
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(40):
+        gold = rng.integers(1, 6, size=100).astype(float)
+        fitted = cross_fit(rng.normal(size=100), gold, np.repeat(np.arange(50), 2))
+        gains.append(((gold - gold.mean()) ** 2).mean() - ((gold - fitted) ** 2).mean())
+    assert np.mean(gains) < 0
+
+
+def test_rows_of_one_pair_share_a_fold_and_resampled_errors_surround_the_mean() -> None:
+    study = toy_study()
+    fitted = cross_fit(np.where(np.arange(20) < 10, 0.0, 1.0), np.repeat([1.0, 5.0], 10), np.repeat(np.arange(10), 2))
+    assert fitted.tolist() == [1.0] * 10 + [5.0] * 10
+    means = study.refits(0, resamples=100, seed=0).means(np.arange(240))
+    low, high = np.quantile(means["error"], [0.01, 0.99])
+    assert low < np.abs(study.first.error).mean() < high
+    assert study.refits(0, resamples=100, seed=0) is study.refits(0, resamples=100, seed=0)

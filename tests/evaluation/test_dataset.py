@@ -8,8 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.analysis.errors.dataset import identifier, make_dataset, read_dataset
+from condviz.analysis.errors.columns import COLUMN_HELP
 from condviz.errors import DataError
+from condviz.evaluation.dataset import (
+    RESERVED,
+    identifier,
+    make_dataset,
+    open_data,
+    read_dataset,
+    scene_conditions,
+    training_conditions,
+)
 from condviz.types import Pair
 
 HEAD = "sentence1,sentence2,condition,label"
@@ -28,17 +37,10 @@ def test_items_are_two_rows_with_the_same_sentences() -> None:
     assert data.notes == ()
 
 
-def test_repeats_are_left_out_with_a_note_and_numbers_stay_those_of_the_file() -> None:
-    data = read("a,b,x,1", "a,b,x,1", "a,b,y,2", "a,b,x,4")
-    assert data.numbers.tolist() == [1, 3]
-    assert data.items.tolist() == [[0, 1]]
-    assert any("2 rows repeated an earlier one" in note for note in data.notes)
-    assert any("1 of them had another label" in note for note in data.notes)
-
-
-def test_of_repeats_the_first_with_a_label_stays() -> None:
-    data = read("a,b,x,", "a,b,x,3")
-    assert (data.numbers.tolist(), data.gold.tolist()) == ([2], [3.0])
+def test_repeats_count_and_are_noted() -> None:
+    data = read("a,b,x,1", "a,b,x,1", "a,b,y,2", "c,d,x,4", "c,d,x,5")
+    assert len(data.pairs) == 5
+    assert any("2 rows repeat an earlier one" in note and "1 of them with another label" in note for note in data.notes)
 
 
 def test_a_missing_second_condition_is_said() -> None:
@@ -94,6 +96,28 @@ def test_seen_does_not_depend_on_case_and_blanks() -> None:
 )
 def test_names_of_columns_are_valid_in_filters(column: str, name: str) -> None:
     assert identifier(column) == name
+
+
+def test_no_computed_column_can_be_taken_by_a_file() -> None:
+    assert set(COLUMN_HELP) <= RESERVED
+
+
+def test_aspects_are_those_of_the_column_or_else_the_conditions() -> None:
+    named = read("a,b,x,1,m", "a,b,y,2,m", head=f"{HEAD},aspect")
+    assert named.rows.aspects.tolist() == [0, 0]
+    assert read("a,b,x,1", "a,b,X ,2", "a,b,y,2").rows.aspects.tolist() == [0, 0, 1]
+
+
+def test_a_part_of_a_corpus_is_data_too() -> None:
+    assert "language model" in open_data("scenes:test").ratings
+    with pytest.raises(DataError, match="There is no part 'odd'"):
+        open_data("scenes:odd")
+
+
+def test_the_conditions_of_a_training_are_those_of_its_checkpoint() -> None:
+    assert training_conditions("tri-hadamard") == scene_conditions()
+    assert training_conditions("minilm") is None
+    assert training_conditions("no such model") is None
 
 
 def test_the_digest_depends_on_rows_and_columns() -> None:

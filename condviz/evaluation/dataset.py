@@ -1,4 +1,4 @@
-"""The rated rows that errors are looked for in: from a table that somebody brings, or from a corpus.
+"""Rated rows: from a table that somebody brings, or from a corpus. What `evaluate` and `find_errors` work on.
 
 The unit is the item of C-STS: one sentence pair under two conditions. Rows without a partner count in every figure but
 those about the order of two conditions.
@@ -7,29 +7,46 @@ those about the order of two conditions.
 from __future__ import annotations
 
 import hashlib
+import io
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from keyword import iskeyword
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from condviz.analysis.errors.names import COLUMN_HELP
 from condviz.data import corpora, scenes, splits
 from condviz.data.rows import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, MAX_TABLE_BYTES, TEXT_COLUMNS, PairTable, read_pairs
-from condviz.errors import DataError
-from condviz.evaluation.csts import condition_pairs
+from condviz.errors import CondvizError, DataError
+from condviz.evaluation.agreement import Rows
+from condviz.evaluation.metrics import condition_pairs, fold, is_seen
 from condviz.types import Pair
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 SCORE_PREFIX = "score_"
+ASPECT = "aspect"
+"""The column that names what a row asks about, where there is one."""
 MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
 MAX_SCENE_PAIRS = 2_000
+RATINGS = {
+    "scenes": "ratings made by rule, for sentences that a language model wrote",
+    "scenes-plain": "ratings made by rule, for sentences that a language model wrote",
+    "csts": "ratings by people",
+}
+"""Where the ratings of a corpus come from; the other corpora derive them from labels."""
+DERIVED = "ratings derived from the labels of the corpus"
+_COMPUTED = """row sentence1 sentence2 condition gold seen length length_gap overlap negation numerals
+numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
+RESERVED = frozenset(_COMPUTED.split())
+"""Names of columns that the analysis of errors computes; a column of a file cannot take them."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +55,7 @@ class Dataset:
 
     Attributes:
         name: For people: the file, or corpus and part.
-        pairs: p rows, exact repeats removed.
+        pairs: p rows, in the order of the source.
         numbers: (p,) int64, the row's number in the source, from 1.
         items: (q, 2) int64, the two rows of each sentence pair that is rated under two different conditions.
         clusters: (p,) int64, a number for each sentence pair; rows of one pair are not independent.
@@ -47,6 +64,7 @@ class Dataset:
         stored: Scores that the source brought along in columns `score_<model>`: (p,) float64 each.
         notes: What the reader should know.
         digest: SHA-256 of rows and further columns.
+        ratings: Where the ratings come from.
     """
 
     name: str
@@ -59,16 +77,57 @@ class Dataset:
     stored: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     digest: str = ""
+    ratings: str = "ratings of the table"
 
     @property
     def gold(self) -> np.ndarray:
         """Ratings, (p,) float64; NaN where there is none."""
         return np.array([math.nan if pair.label is None else pair.label for pair in self.pairs])
 
+    @cached_property
+    def rows(self) -> Rows:
+        """What `condviz.evaluation.agreement.measure` needs: aspects are those of a column, else the conditions."""
+        named = self.extra.get(ASPECT) or [pair.condition for pair in self.pairs]
+        aspects = np.unique([fold(name) for name in named], return_inverse=True)[1]
+        return Rows(self.gold, self.clusters, self.items, aspects)
+
     def texts(self) -> tuple[list[str], list[str], list[str]]:
-        """Give the three columns that a model scores."""
+        """Return the three columns that a model scores."""
         pairs = self.pairs
         return [p.sentence1 for p in pairs], [p.sentence2 for p in pairs], [p.condition for p in pairs]
+
+    def with_training(self, conditions: Collection[str] | None) -> Dataset:
+        """Return the same rows with another meaning of "seen"; None if it is not known."""
+        seen = None if conditions is None else is_seen((pair.condition for pair in self.pairs), conditions)
+        return replace(self, seen=seen)
+
+
+def open_data(
+    data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
+    *,
+    training_conditions: Collection[str] | None = None,
+    max_rows: int | None = MAX_ROWS,
+) -> Dataset:
+    """Read rated rows from whatever they are in.
+
+    Args:
+        data: A path, "-" for standard input, a part of a corpus such as "scenes:test", an open file, a data frame or a
+            table with the columns of C-STS, or a Dataset.
+        training_conditions: What "seen" means; None if it is not known.
+        max_rows: More rows are refused; None allows any number.
+
+    Raises:
+        DataError: If it cannot be read, or has no rows or too many.
+    """
+    if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):(\w+)", data)) and not Path(data).exists():
+        data = corpus_dataset(*corpus.groups())
+    if isinstance(data, Dataset):
+        return data if training_conditions is None else data.with_training(training_conditions)
+    name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
+    if hasattr(data, "to_csv"):
+        data = io.BytesIO(data.to_csv(index=False).encode())
+    table = data if isinstance(data, PairTable) else read_pairs(data)
+    return table_dataset(table, name, training_conditions=training_conditions, max_rows=max_rows)
 
 
 def make_dataset(
@@ -78,9 +137,10 @@ def make_dataset(
     extra: Mapping[str, Sequence[str]] | None = None,
     training_conditions: Collection[str] | None = None,
     notes: Sequence[str] = (),
-    max_rows: int = MAX_ROWS,
+    max_rows: int | None = MAX_ROWS,
+    ratings: str = "ratings of the table",
 ) -> Dataset:
-    """Find items and clusters, and leave out rows that repeat an earlier one.
+    """Find items and clusters.
 
     Args:
         name: For people.
@@ -88,36 +148,36 @@ def make_dataset(
         extra: Further columns, as long as `pairs`; numeric ones called `score_<model>` count as scores of that model.
         training_conditions: What "seen" means; None if it is not known.
         notes: What was found while reading.
-        max_rows: More rows are refused.
+        max_rows: More rows are refused; None allows any number.
+        ratings: Where the ratings come from.
 
     Raises:
         DataError: If there are no rows, or too many.
     """
     if not pairs:
         raise DataError(f"{name} has no rows. Give at least one pair.")
-    if len(pairs) > max_rows:
+    if max_rows is not None and len(pairs) > max_rows:
         raise DataError(f"{name} has {len(pairs):,} rows, and at most {max_rows:,} are allowed here. Split the file.")
-    kept, found = _without_repeats(pairs)
-    rows = [pairs[index] for index in kept]
-    columns = {key: [values[index] for index in kept] for key, values in (extra or {}).items()}
+    columns = {key: list(values) for key, values in (extra or {}).items()}
     stored = {
         key.removeprefix(SCORE_PREFIX): scores
         for key, values in columns.items()
         if key.startswith(SCORE_PREFIX) and (scores := _numbers(values)) is not None
     }
     usable = {identifier(key): tuple(values) for key, values in columns.items() if not key.startswith(SCORE_PREFIX)}
-    items = condition_pairs(rows)
+    items = condition_pairs(pairs)
     return Dataset(
         name=name,
-        pairs=tuple(rows),
-        numbers=np.array(kept, dtype=np.int64) + 1,
+        pairs=tuple(pairs),
+        numbers=np.arange(1, len(pairs) + 1),
         items=items,
-        clusters=_clusters(rows),
-        seen=None if training_conditions is None else _seen(rows, training_conditions),
+        clusters=_clusters(pairs),
+        seen=None if training_conditions is None else is_seen((p.condition for p in pairs), training_conditions),
         extra=usable,
         stored=stored,
-        notes=(*notes, *found, *_missing(rows, items)),
-        digest=_digest(rows, columns),
+        notes=(*notes, *_repeats(pairs), *_missing(pairs, items)),
+        digest=_digest(pairs, columns),
+        ratings=ratings,
     )
 
 
@@ -143,8 +203,15 @@ def read_dataset(
     """
     table = read_pairs(source, max_bytes=max_bytes)
     title = name or (Path(source).name if isinstance(source, str | Path) and source != "-" else "the table")
+    return table_dataset(table, title, training_conditions=training_conditions, max_rows=max_rows)
+
+
+def table_dataset(
+    table: PairTable, name: str, *, training_conditions: Collection[str] | None = None, max_rows: int | None = MAX_ROWS
+) -> Dataset:
+    """Turn a table that was read into a dataset; arguments and errors as in `make_dataset`."""
     return make_dataset(
-        title,
+        name,
         table.pairs,
         extra=_further_columns(table),
         training_conditions=training_conditions,
@@ -169,50 +236,72 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     pairs = [Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows]
     # A local aspect carries the id of its family, which nobody wants to read.
     aspects = [row.aspect.rpartition(":")[2] for row in rows]
-    return make_dataset(
-        f"{corpus} {part}",
-        pairs,
-        extra={"aspect": aspects} if any(aspects) else None,
-        training_conditions=scene_conditions(),
-        notes=notes,
-    )
+    extra = {ASPECT: aspects} if any(aspects) else None
+    return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=RATINGS.get(corpus, DERIVED))
 
 
 @cache
 def scene_conditions() -> frozenset[str]:
-    """Give the conditions that the training part of the scenes may use, on which the shipped models were trained."""
+    """Return the conditions that the training part of the scenes may use."""
     return splits.training_conditions(scenes.load_families(), scenes.load_aspects())
 
 
+@cache
+def training_conditions(model: str) -> frozenset[str] | None:
+    """Return the conditions that a model was trained on, as its checkpoint records its data.
+
+    Corpora whose files are not here are left out.
+
+    Args:
+        model: What `condviz.load` takes.
+
+    Returns:
+        The conditions; None where nothing is recorded: an untrained model, a column of a file, a lost table.
+    """
+    from condviz.models.checkpoints import read_manifest
+    from condviz.models.registry import describe
+
+    try:
+        path = describe(model).path
+        parts = read_manifest(Path(path))["training"].get("data", []) if path else []
+    except CondvizError:
+        return None
+    found: set[str] = set()
+    for part in parts:
+        if part.get("source") in corpora.CORPORA and part["split"] != "dev":
+            found |= _conditions_of(part["source"], part["split"])
+    return frozenset(found) or None
+
+
+@cache
+def _conditions_of(corpus: str, part: str) -> frozenset[str]:
+    if corpus == "scenes":
+        return scene_conditions()
+    try:
+        return frozenset(row.condition for row in corpora.build(corpus, part) if row.condition)
+    except CondvizError:
+        return frozenset()
+
+
 def identifier(column: str) -> str:
-    """Give a column's name as filters take it: lower case, anything but letters, digits and "_" replaced by "_".
+    """Return a column's name as filters take it: lower case, anything but letters, digits and "_" replaced by "_".
 
     A name that is taken, or could not be told from a number or from a word of the language, begins with "file_".
     """
     plain = re.sub(r"\W+", "_", column.strip().lower()).strip("_")
-    free = plain.isidentifier() and not iskeyword(plain) and plain not in COLUMN_HELP
+    free = plain.isidentifier() and not iskeyword(plain) and plain not in RESERVED
     return plain if free else f"file_{plain}"
 
 
-def _without_repeats(pairs: Sequence[Pair]) -> tuple[list[int], list[str]]:
-    """Keep the first of rows with the same three texts, or the first of them that has a label."""
-    first: dict[tuple[str, str, str], int] = {}
-    conflicts = repeats = 0
-    for index, pair in enumerate(pairs):
-        key = pair.sentence1, pair.sentence2, pair.condition
-        earlier = first.setdefault(key, index)
-        if earlier == index:
-            continue
-        repeats += 1
-        known = pairs[earlier].label
-        if known is None and pair.label is not None:
-            first[key] = index
-        conflicts += None not in (known, pair.label) and known != pair.label
-    notes = []
-    if repeats:
-        end = f"; {conflicts:,} of them had another label" if conflicts else ""
-        notes.append(f"{repeats:,} {'row' if repeats == 1 else 'rows'} repeated an earlier one and were left out{end}.")
-    return sorted(first.values()), notes
+def _repeats(pairs: Sequence[Pair]) -> list[str]:
+    """Return a note on rows that repeat an earlier one; they count like all others, as in official figures."""
+    repeats = len(pairs) - len({(pair.sentence1, pair.sentence2, pair.condition) for pair in pairs})
+    conflicts = repeats - (len(pairs) - len(set(pairs)))
+    if not repeats:
+        return []
+    end = f"; {conflicts:,} of them with another label" if conflicts else ""
+    verb = "row repeats" if repeats == 1 else "rows repeat"
+    return [f"{repeats:,} {verb} an earlier one and count like others{end}."]
 
 
 def _missing(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
@@ -238,15 +327,6 @@ def _clusters(pairs: Sequence[Pair]) -> np.ndarray:
     return np.array([known.setdefault((p.sentence1, p.sentence2), len(known)) for p in pairs], dtype=np.int64)
 
 
-def _seen(pairs: Sequence[Pair], training: Collection[str]) -> np.ndarray:
-    known = {_folded(condition) for condition in training}
-    return np.array([_folded(pair.condition) in known for pair in pairs], dtype=bool)
-
-
-def _folded(condition: str) -> str:
-    return " ".join(condition.casefold().split())
-
-
 def _further_columns(table: PairTable) -> dict[str, list[str]]:
     known = {*TEXT_COLUMNS, LABEL_COLUMN}
     return {
@@ -257,7 +337,7 @@ def _further_columns(table: PairTable) -> dict[str, list[str]]:
 
 
 def _numbers(values: Sequence[str]) -> np.ndarray | None:
-    """Give a column of scores, or None if it has anything but finite numbers."""
+    """Return a column of scores, or None if it has anything but finite numbers."""
     try:
         numbers = np.array([float(value) for value in values])
     except ValueError:

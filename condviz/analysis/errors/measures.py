@@ -1,0 +1,371 @@
+"""Figures of all rows, of a slice and of the rest; worst conditions; whether the condition is read at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest, t
+
+from condviz.analysis.errors.study import Judged, Study
+from condviz.evaluation.agreement import RESAMPLES, Agreement, interval
+from condviz.evaluation.agreement import measure as agree
+from condviz.evaluation.bootstrap import resample_means
+from condviz.evaluation.csts import METRICS
+from condviz.evaluation.metrics import Metric
+
+HEADS = {
+    "spearman": "Spearman",
+    "pearson": "Pearson",
+    "ties_wrong": "pair accuracy",
+    "ties_excluded": "ties left out",
+    "error": "mean error",
+    "bias": "bias",
+}
+"""Figures and how they are called where they are printed; the same names as in `evaluate`."""
+NO_ROW = "there is no rated row"
+SWAPS = 2000
+"""Random swaps for the null distribution of `Blindness.follows`."""
+BLIND = 0.01
+"""A smaller share of variance between two conditions counts as none."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one model on some of the rows; correlations and shares times 100, errors in steps of the rating.
+
+    Attributes:
+        model: Its name.
+        n: Rated rows.
+        items: Sentence pairs with two rated conditions, of which at least one row is among them.
+        spearman, pearson: Correlation of score and rating.
+        ties_wrong: Pair accuracy: items in the right order, equal ratings counted as wrong (CASE).
+        ties_excluded: The same, items with equal ratings left out.
+        error: Mean absolute error of the rating that the score predicts.
+        bias: Mean error: positive where the model finds pairs too similar.
+    """
+
+    model: str
+    n: int
+    items: int
+    spearman: Metric
+    pearson: Metric
+    ties_wrong: Metric
+    ties_excluded: Metric
+    error: Metric
+    bias: Metric
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first model minus the second, on the same rows.
+
+    Attributes:
+        values: Name of the figure -> difference with interval, from the same resamples for both models.
+        p_values: Name -> two-sided p of the paired bootstrap, without correction; None where it is not defined.
+        only_first, only_second: Items that one model orders rightly and the other does not.
+        mcnemar: Exact two-sided p of McNemar's test on those; None if there is no such item.
+    """
+
+    values: dict[str, Metric]
+    p_values: dict[str, float | None]
+    only_first: int
+    only_second: int
+    mcnemar: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Figures on a part of the rows.
+
+    Attributes:
+        n: Rows, rated or not.
+        figures: One per model.
+        difference: None with one model, or without rated rows.
+        resamples: How many the intervals rest on; 0 for none.
+    """
+
+    n: int
+    figures: tuple[Figures, ...]
+    difference: Difference | None
+    resamples: int
+
+
+def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> Report:
+    """Measure one or two models on a part of the rows.
+
+    Correlations and shares are those of `condviz.evaluation.agreement`. For errors the fit of ratings to scores is
+    repeated in each resample of all rows (see `Study.refits`).
+
+    Args:
+        study: Rows and models.
+        mask: (p,) bool, the part.
+        resamples: 0 for no intervals.
+        seed: Of the resamples.
+
+    Raises:
+        ConfigError: If `resamples` is negative.
+    """
+    rows, items = np.flatnonzero(mask & study.rated), study.dataset.items
+    items = items[mask[items].any(axis=1) & study.rated[items].all(axis=1)]
+    scores = [judged.scores for judged in study.judged]
+    found, drawn = agree(study.dataset.rows, scores, chosen=rows, items=items, resamples=resamples, seed=seed)
+    errors = [
+        _errors(study, index, rows, resamples=resamples if drawn else 0, seed=seed) for index in range(len(scores))
+    ]
+    figures = tuple(
+        _figures(judged, one, rows, draws) for judged, one, draws in zip(study.judged, found, errors, strict=True)
+    )
+    difference = None
+    if len(figures) == 2 and len(rows):
+        paired = [[by[index] for by in drawn] + errors[index] for index in range(2)]
+        difference = _difference(study, figures, items, paired)
+    return Report(int(mask.sum()), figures, difference, resamples if drawn else 0)
+
+
+def _errors(study: Study, index: int, rows: np.ndarray, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
+    """Return resampled mean absolute and mean error: by sentence pairs with a new fit each, then by aspects."""
+    if not resamples:
+        return []
+    error = study.judged[index].error[rows]
+    drawn = [study.refits(index, resamples=resamples, seed=seed).means(rows)]
+    for clusters in study.dataset.rows.clusterings(rows)[1:]:
+        means = {"error": np.abs(error), "bias": error}
+        drawn.append(
+            {name: resample_means(one, clusters, resamples=resamples, seed=seed) for name, one in means.items()}
+        )
+    return drawn
+
+
+def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence[dict[str, np.ndarray]]) -> Figures:
+    error = judged.error[rows]
+    values = {"error": float(np.abs(error).mean()), "bias": float(error.mean())} if len(rows) else {}
+    made = {
+        name: Metric(values[name], *interval([by[name] for by in drawn]), n=len(rows))
+        if name in values
+        else Metric(None, n=0, reason=NO_ROW)
+        for name in ("error", "bias")
+    }
+    shared = {name: getattr(found, name) for name in METRICS}
+    return Figures(judged.model, found.n, found.items, **shared, **made)
+
+
+def _difference(
+    study: Study, figures: tuple[Figures, ...], items: np.ndarray, drawn: list[list[dict[str, np.ndarray]]]
+) -> Difference:
+    values, p_values = {}, {}
+    for name in HEADS:
+        one, two = (getattr(figure, name).value for figure in figures)
+        scale = 1 if name in ("error", "bias") else 100
+        changes = [scale * (a[name] - b[name]) for a, b in zip(*drawn, strict=True) if name in a]
+        if one is None or two is None:
+            values[name] = Metric(None, reason="one of the two is not defined")
+        else:
+            values[name] = Metric(one - two, *interval(changes), n=getattr(figures[0], name).n)
+        found = [p for change in changes if (p := _bootstrap_p(change)) is not None]
+        p_values[name] = max(found, default=None)
+    right = [judged.right[items[:, 0]] for judged in study.judged]
+    only_first, only_second = (int(((one == 1) & (two == 0)).sum()) for one, two in (right, right[::-1]))
+    apart = only_first + only_second
+    return Difference(values, p_values, only_first, only_second, binomtest(only_first, apart).pvalue if apart else None)
+
+
+def _bootstrap_p(change: np.ndarray) -> float | None:
+    """Return twice the share of resamples on the rarer side of zero; one is added, as no p is exactly 0."""
+    defined = change[np.isfinite(change)]
+    if not len(defined):
+        return None
+    rarer = min((defined <= 0).sum(), (defined >= 0).sum())
+    return float(min(1.0, 2 * (rarer + 1) / (len(defined) + 1)))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with one condition (or one value of another column of texts).
+
+    Attributes:
+        value: The condition as written most often.
+        n: Rated rows.
+        error: Mean absolute error per model, in steps of the rating.
+        spread: Half of the 95 % interval of `error` (Student's t).
+        bias: Mean error per model: positive where it finds pairs too similar.
+        wrong: Share of items in the wrong order per model; NaN where no row is part of an item with two ratings.
+    """
+
+    value: str
+    n: int
+    error: tuple[float, ...]
+    spread: tuple[float, ...]
+    bias: tuple[float, ...]
+    wrong: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Blindness:
+    """How much of the variance of the scores comes from the condition, and whether it goes the way of the ratings.
+
+    Attributes:
+        model: Its name.
+        within: Of the scores of items, the share of variance between the two conditions of a pair, in [0, 1]. 0: the
+            score is the same whatever is asked. Random scores have one half, so much of it proves nothing.
+        within_gold: The same share of the ratings: what a perfect model would have.
+        follows: Correlation, in [-1, 1], of the change of the score from one condition to the other with the change of
+            the rating.
+        chance: The middle 95 % of `follows` where the two scores of each item are swapped at random.
+        p: One-sided: how often swapping at random follows the ratings as well; at least 1 / (`SWAPS` + 1).
+        wording: Share of the variance of all scores that the wording of the condition alone explains, whatever the
+            sentences are; corrected for the number of wordings (epsilon squared), so that chance gives 0. What a model
+            guesses from the question.
+        wording_gold: The same share of the ratings.
+        items: How many items `within` rests on.
+
+    Each is None where it is not defined.
+    """
+
+    model: str
+    within: float | None
+    within_gold: float | None
+    follows: float | None
+    chance: tuple[float, float] | None
+    p: float | None
+    wording: float | None
+    wording_gold: float | None
+    items: int
+
+    @property
+    def verdict(self) -> str:
+        """What the figures allow to say, in a few words."""
+        if self.within is None:
+            return "cannot be told: no sentence pair comes under two conditions"
+        if self.within < BLIND:
+            return "ignores the condition"
+        if self.p is None:
+            return "changes its scores with the condition; without ratings nobody knows whether rightly"
+        return "follows the condition" if self.p < 0.05 else "does not follow the condition better than chance"
+
+
+def worst_conditions(
+    study: Study, *, column: str = "condition", least: int = 5, mask: np.ndarray | None = None
+) -> list[Group]:
+    """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
+
+    So a condition is not the worst because of a few unlucky rows.
+
+    Args:
+        study: Rows and models.
+        column: A column of texts: "condition", "aspect" or one of the file.
+        least: Rarer values are left out.
+        mask: (p,) bool, these rows only; None for all.
+    """
+    rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
+    values = study.columns[column][rows]
+    if not len(rows):
+        return []
+    folded = np.array([str(value).casefold() for value in values])
+    _, first, place = np.unique(folded, return_index=True, return_inverse=True)
+    counts = np.bincount(place)
+
+    def means(numbers: np.ndarray) -> np.ndarray:
+        known = np.isfinite(numbers)
+        with np.errstate(invalid="ignore"):
+            return np.bincount(place, np.where(known, numbers, 0)) / np.bincount(place, known)
+
+    def judge(judged: Judged) -> tuple[np.ndarray, ...]:
+        error = np.abs(judged.error[rows])
+        mean = means(error)
+        spread = np.sqrt(means((error - mean[place]) ** 2) / np.maximum(counts - 1, 1)) * t.ppf(0.975, counts - 1)
+        return mean, spread, means(judged.error[rows]), means(1 - judged.right[rows])
+
+    judged = [judge(one) for one in study.judged]
+    groups = [
+        Group(str(values[first[i]]), int(counts[i]), *(tuple(float(j[part][i]) for j in judged) for part in range(4)))
+        for i in range(len(counts))
+        if counts[i] >= least
+    ]
+    return sorted(groups, key=lambda group: (group.spread[0] - group.error[0], group.value))
+
+
+def check_blindness(study: Study, judged: Judged) -> Blindness:
+    """Measure whether scores change with the condition, and whether the condition's wording alone decides them."""
+    items = study.dataset.items
+    gold = study.columns["gold"]
+    rated = np.isfinite(gold[items]).all(axis=1) & np.isfinite(judged.scores[items]).all(axis=1)
+    used = items[rated] if rated.any() else items
+    follows, chance, p = _follow(judged.scores, gold, items[rated])
+    return Blindness(
+        judged.model,
+        within=_within(judged.scores, used),
+        within_gold=_within(gold, items[rated]),
+        follows=follows,
+        chance=chance,
+        p=p,
+        wording=_explained(judged.scores, study.columns["condition"]),
+        wording_gold=_explained(gold, study.columns["condition"]),
+        items=len(used),
+    )
+
+
+def _follow(
+    scores: np.ndarray, gold: np.ndarray, items: np.ndarray
+) -> tuple[float | None, tuple[float, float] | None, float | None]:
+    """Correlate changes of score and rating within items; the null distribution swaps the scores of each item."""
+    first, second = items.T
+    products = (scores[first] - scores[second]) * (gold[first] - gold[second])
+    scale = np.sqrt(((scores[first] - scores[second]) ** 2).sum() * ((gold[first] - gold[second]) ** 2).sum())
+    if len(items) < 2 or scale == 0:
+        return None, None, None
+    rng = np.random.default_rng(0)
+    swapped = np.array([products @ rng.choice((-1.0, 1.0), size=len(products)) for _ in range(SWAPS)]) / scale
+    observed = float(products.sum() / scale)
+    low, high = np.quantile(swapped, (0.025, 0.975))
+    p = (1 + int((swapped >= observed - 1e-12).sum())) / (SWAPS + 1)
+    return observed, (float(low), float(high)), p
+
+
+def _within(values: np.ndarray, items: np.ndarray) -> float | None:
+    """Return the share of the sum of squares that lies inside the pairs."""
+    if len(items) < 2:
+        return None
+    chosen = values[items]
+    whole = ((chosen - chosen.mean()) ** 2).sum()
+    return float(((chosen - chosen.mean(axis=1, keepdims=True)) ** 2).sum() / whole) if whole > 0 else None
+
+
+def _explained(values: np.ndarray, conditions: Sequence[str]) -> float | None:
+    """Return epsilon squared of a one-way analysis of variance, not below 0."""
+    known = np.isfinite(values)
+    used = values[known]
+    _, place = np.unique([str(c).casefold() for c in np.asarray(conditions)[known]], return_inverse=True)
+    if not len(used):
+        return None
+    counts = np.bincount(place)
+    n, k = len(used), len(counts)
+    whole = ((used - used.mean()) ** 2).sum()
+    if k < 2 or n <= k or whole == 0:
+        return None
+    means = np.bincount(place, used) / counts
+    inside = ((used - means[place]) ** 2).sum()
+    return float(max(0.0, 1 - (inside / (n - k)) / (whole / (n - 1))))
+
+
+def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, str]:
+    """Format value and interval of a figure of `HEADS`; a bias, and with `sign` any, has its sign."""
+    if figure.value is None:
+        return "\N{EN DASH}", ""
+    digits = 2 if name in ("error", "bias") else 1
+    mark = "+" if sign or name == "bias" else ""
+
+    def show(value: float) -> str:
+        # What rounds to zero has no sign.
+        rounded = round(value, digits) + 0.0
+        return f"{rounded:{mark if rounded else ''}.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+    if figure.low is None or figure.high is None:
+        return show(figure.value), ""
+    return show(figure.value), f"{show(figure.low)} to {show(figure.high)}"
+
+
+def show_p(p: float) -> str:
+    """Format a p or q value."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

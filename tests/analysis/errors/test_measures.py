@@ -1,0 +1,77 @@
+"""Figures of parts of the rows: by hand, against a plain bootstrap, intervals, differences, undefined cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from condviz.analysis.errors.measures import measure
+from condviz.analysis.errors.study import judge, make_study
+from condviz.errors import ConfigError
+from condviz.evaluation.dataset import make_dataset
+from condviz.types import Pair
+from tests.analysis.errors.toy import toy_study
+
+
+def test_figures_agree_with_scipy_and_lie_in_their_intervals() -> None:
+    study = toy_study(second=False)
+    report = measure(study, np.ones(240, bool), resamples=400)
+    (figures,) = report.figures
+    assert (figures.n, figures.items, report.resamples) == (240, 120, 400)
+    assert figures.spearman.value == pytest.approx(100 * spearmanr(study.columns["gold"], study.first.scores).statistic)
+    assert figures.error.value == pytest.approx(np.abs(study.first.error).mean())
+    for name in ("spearman", "pearson", "ties_excluded", "error"):
+        figure = getattr(figures, name)
+        assert figure.low < figure.value < figure.high
+
+
+def test_slice_and_rest_share_the_rows_of_all() -> None:
+    study = toy_study()
+    mask = study.columns["gold"] >= 3
+    part, rest = (measure(study, side, resamples=0) for side in (mask, ~mask))
+    assert part.figures[0].n + rest.figures[0].n == 240
+    assert part.figures[0].error.low is None
+
+
+def test_the_difference_of_two_models_has_a_sign_and_a_chance() -> None:
+    difference = measure(toy_study(), np.ones(240, bool), resamples=300).difference
+    assert difference.values["ties_excluded"].value > 0
+    assert difference.values["error"].value < 0
+    assert difference.p_values["error"] < 0.05
+    assert difference.only_first > difference.only_second
+    assert difference.mcnemar < 0.05
+
+
+def test_a_model_against_itself_differs_in_nothing() -> None:
+    study = toy_study(second=False)
+    twice = make_study(study.dataset, study.first, study.first)
+    difference = measure(twice, np.ones(240, bool), resamples=50).difference
+    assert all(figure.value == 0 for figure in difference.values.values())
+    assert all(p == 1 for p in difference.p_values.values())
+    assert difference.mcnemar is None
+
+
+def test_undefined_figures_say_why() -> None:
+    made = [Pair(f"a{i}", "b", condition, 3.0) for i in range(12) for condition in ("x", "y")]
+    data = make_dataset("t", made)
+    study = make_study(data, judge(data, "m", np.arange(24.0)))
+    (figures,) = measure(study, np.ones(24, bool), resamples=20).figures
+    assert figures.spearman.value is None
+    assert figures.spearman.reason == "all ratings are 3"
+    assert "equal in every sentence pair" in figures.ties_excluded.reason
+    assert figures.ties_wrong.value == 0
+
+
+@pytest.mark.parametrize("labels", [[None, None], [2.0, None], [2.0]])
+def test_few_or_no_labels_break_nothing(labels: list) -> None:
+    data = make_dataset("t", [Pair("a", "b", f"c{i}", label) for i, label in enumerate(labels)])
+    study = make_study(data, judge(data, "m", np.arange(float(len(labels)))))
+    report = measure(study, np.ones(len(labels), bool), resamples=20)
+    assert report.figures[0].n == sum(label is not None for label in labels)
+    assert report.resamples == 0
+
+
+def test_negative_resamples_are_refused() -> None:
+    with pytest.raises(ConfigError, match="got -1"):
+        measure(toy_study(), np.ones(240, bool), resamples=-1)
