@@ -36,12 +36,8 @@ ASPECT = "aspect"
 MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
 MAX_SCENE_PAIRS = 2_000
-RATINGS = {
-    "scenes": "ratings made by rule, for sentences that a language model wrote",
-    "scenes-plain": "ratings made by rule, for sentences that a language model wrote",
-    "csts": "ratings by people",
-}
-"""Where the ratings of a corpus come from; the other corpora derive them from labels."""
+BY_RULE = "ratings made by rule, for sentences that a language model wrote"
+BY_PEOPLE = "ratings by people"
 DERIVED = "ratings derived from the labels of the corpus"
 _COMPUTED = """row sentence1 sentence2 condition gold seen length length_gap overlap negation numerals
 numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
@@ -237,7 +233,8 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     # A local aspect carries the id of its family, which nobody wants to read.
     aspects = [row.aspect.rpartition(":")[2] for row in rows]
     extra = {ASPECT: aspects} if any(aspects) else None
-    return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=RATINGS.get(corpus, DERIVED))
+    ratings = BY_RULE if corpora.CORPORA[corpus].ours else BY_PEOPLE if corpus == "csts" else DERIVED
+    return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
 
 
 @cache
