@@ -27,12 +27,12 @@ Progress = Callable[[int, int], None]
 """Called with (done, total); may raise to stop the work."""
 
 MAX_LENGTH = 512
-"""Most tokens per sequence; C-STS official scripts pass the same limit."""
+"""Maximum tokens per sequence; the official scripts of C-STS pass the same limit."""
 BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
 
 CPU_HALF_MULTIPLE = 8
-"""Lengths in half precision on CPUs: each new shape costs the making of a kernel, and rounded lengths repeat shapes."""
+"""Lengths in half precision on CPUs are rounded up to this: each new shape compiles a kernel, rounded ones repeat."""
 
 SMALL_REQUEST = 64
 """Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
@@ -139,7 +139,7 @@ class Backbone(nn.Module):
         return super().train(mode)
 
     def describe(self) -> str:
-        """Say in one line what it is, how large, and where and in which precision it runs."""
+        """Describe it in one line: name, size, device and precision."""
         millions = sum(parameter.numel() for parameter in self.parameters()) / 1e6
         return (
             f"{self.name} · {millions:.1f} M parameters · {self.device.type} · {str(self.dtype).removeprefix('torch.')}"
@@ -162,10 +162,10 @@ class Backbone(nn.Module):
             pool_text: Pool only over the tokens of this text (0 or 1) of each tuple.
             pool_from: Pool only over tokens that end behind this character, one number for each item.
             separators: Read the name of a special token in a text, such as "[SEP]", as that token. Only for texts that
-                were put together by a program; see `without_special_tokens`.
+                a program joined; see `without_special_tokens`.
 
         Raises:
-            DataError: If an item is not text, or has halves of surrogate pairs.
+            DataError: If an item is not text, or has unpaired surrogates.
         """
         if not items:
             return []
@@ -181,12 +181,12 @@ class Backbone(nn.Module):
         return rows
 
     def without_special_tokens(self, text: str) -> str:
-        """Turn the names of special tokens, such as "[SEP]", into common text of the same length: "(SEP]".
+        """Turn the names of special tokens, such as "[SEP]", into plain text of the same length: "(SEP]".
 
         The tokenizers' own option for this is not enough: vocabularies of sentencepiece hold the names as pieces.
 
         Raises:
-            DataError: If it is not text, or has halves of surrogate pairs.
+            DataError: If it is not text, or has unpaired surrogates.
         """
         try:
             text.encode()
@@ -211,7 +211,7 @@ class Backbone(nn.Module):
         return batch.encodings
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Give the characters of each token of one text, half open; empty for special tokens."""
+        """Return the characters of each token of one text, half open; empty for special tokens."""
         encoding = self._encodings([(text,)], separators=False)[0]
         special = encoding.special_tokens_mask
         return [(0, 0) if mark else span for span, mark in zip(encoding.offsets, special, strict=True)]
@@ -223,7 +223,7 @@ class Backbone(nn.Module):
 
     @property
     def max_length(self) -> int:
-        """Most tokens of one sequence."""
+        """Maximum tokens per sequence."""
         positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
         table = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
         if getattr(table, "padding_idx", None) is not None:  # RoBERTa and MPNet count from behind the padding index
@@ -237,7 +237,7 @@ class Backbone(nn.Module):
         return collate(rows, pad if pad is not None else 0, multiple=multiple).to(self.device)
 
     def truncated(self, items: Iterable[Item]) -> list[Item]:
-        """Give those texts that are too long for the encoder and lose their end."""
+        """Return the texts that are too long for the encoder and lose their end."""
         unique = list(dict.fromkeys(items))
         return (
             [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
@@ -250,7 +250,7 @@ class Backbone(nn.Module):
         return pool(self.states(tokens, all_layers=pooling in ("first-last", "top-2")), tokens, pooling)
 
     def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
-        """Give hidden states (b, L, d): the embedding layer and each layer, or only the last."""
+        """Compute hidden states (b, L, d): the embedding layer and each layer, or only the last."""
         try:
             layers = self.layers
         except ConfigError:
@@ -274,6 +274,7 @@ class Backbone(nn.Module):
         pooling: Pooling,
         pool_text: int | None = None,
         separators: bool = False,
+        batch_size: int | None = None,
         progress: Progress | None = None,
     ) -> Tensor:
         """Encode texts, each different one once: (n, d) float32 on the CPU, no gradient.
@@ -282,7 +283,7 @@ class Backbone(nn.Module):
             items: n tuples of one or two texts.
             pooling: How token states become a vector.
             pool_text, separators: As in `tokenize`.
-            progress: Told how many texts are done.
+            batch_size, progress: As in `map_texts`.
         """
         role = pooling if pool_text is None else f"{pooling} of text {pool_text}"
         role += " with separators" if separators else ""
@@ -291,6 +292,7 @@ class Backbone(nn.Module):
             role=role,
             tokenize=lambda missing: self.tokenize(missing, pool_text=pool_text, separators=separators),
             embed=lambda rows: self(self.collate(rows), pooling),
+            batch_size=batch_size,
             progress=progress,
         )
         return torch.stack(vectors) if vectors else torch.zeros(0, self.hidden_size)
@@ -303,6 +305,7 @@ class Backbone(nn.Module):
         tokenize: Callable[[list[Item]], list[Encoded]],
         embed: Callable[[list[Encoded]], Iterable[Tensor]],
         owner: str = "",
+        batch_size: int | None = None,
         progress: Progress | None = None,
     ) -> list[Tensor]:
         """Compute one tensor per text: each different text once, in batches of similar length, through the cache.
@@ -313,7 +316,8 @@ class Backbone(nn.Module):
             tokenize: Turns those texts that the cache lacks into token ids.
             embed: Turns a batch of records into one tensor per record.
             owner: Fingerprint that decides the result; that of the backbone if empty.
-            progress: Told how many of the missing texts are done.
+            batch_size: Texts of one pass; None fills passes up to `BATCH_TOKENS`.
+            progress: Called with (done, total) of the missing texts.
 
         Returns:
             n tensors on the CPU without gradient; equal texts share one.
@@ -328,7 +332,8 @@ class Backbone(nn.Module):
             rows = tokenize(missing) if missing else []
             _warn_truncated(missing, rows, self.max_length)
             done = 0
-            for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS.get(self.device.type, 1024)):
+            budget = BATCH_TOKENS.get(self.device.type, 1024)
+            for batch in batches_by_length([len(row) for row in rows], budget, batch_size):
                 for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
                     known[missing[i]] = value.detach().cpu().clone()
                 if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
@@ -339,7 +344,7 @@ class Backbone(nn.Module):
         return [known[item] for item in items]
 
     def _together(self, items: Sequence[Item]) -> int | None:
-        """Give a mark of the texts that are computed together, where that shows in the result; else None.
+        """Return a mark of the texts that are computed together, where that shows in the result; else None.
 
         In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as
         one comparison, therefore shares vectors only with requests for the same texts: the same call gives the same
@@ -350,7 +355,7 @@ class Backbone(nn.Module):
 
 
 def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
-    """Give the SHA-256 of names, shapes and values."""
+    """Return the SHA-256 of names, shapes and values."""
     digest = hashlib.sha256()
     for name, value in sorted(tensors, key=lambda item: item[0]):
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
@@ -359,7 +364,7 @@ def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
 
 
 def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
-    """Give the end token of a decoder whose tokenizer does not write it by itself; else None."""
+    """Return the end token of a decoder whose tokenizer does not append it itself; else None."""
     if tokenizer is None or model.config.model_type not in DECODERS:
         return None
     written = tokenizer("a").encodings[0].special_tokens_mask[-1]

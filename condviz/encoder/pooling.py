@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import torch
-from torch import Tensor
-
-from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
+
+if TYPE_CHECKING:  # the names of the poolings are needed where torch is not
+    from torch import Tensor
+
+    from condviz.encoder.tokens import Tokens
 
 Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
@@ -18,7 +19,7 @@ layer; mean of the last two layers; last token. Means leave out padding (C-STS o
 
 def check_pooling(pooling: str) -> None:
     """Raise ConfigError unless `pooling` is one of the five."""
-    if pooling not in get_args(Pooling):
+    if not isinstance(pooling, str) or pooling not in get_args(Pooling):
         raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
 
 
@@ -33,6 +34,8 @@ def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
     Returns:
         (b, d), float32 or better.
     """
+    import torch
+
     check_pooling(pooling)
     last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
     if pooling == "cls":

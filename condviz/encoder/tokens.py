@@ -29,7 +29,7 @@ class Encoded:
         return len(self.ids)
 
     def closed(self, token: int) -> Encoded:
-        """Give the record with one more special token at its end, which the pooler does not use where it may choose."""
+        """Return the record with one more special token at its end, left out where the pooler chooses."""
         pooled = None if self.pooled is None else (*self.pooled, False)
         return replace(self, ids=(*self.ids, token), types=(*self.types, 0), pooled=pooled)
 
@@ -61,7 +61,7 @@ class Tokens:
         return replace(self, **fields)
 
     def counted_positions(self) -> Tensor:
-        """Give the positions, counted from 0 over the real tokens of each row: (b, L) int64."""
+        """Return the positions, counted from 0 over the real tokens of each row: (b, L) int64."""
         if self.positions is not None:
             return self.positions
         return (self.mask.long().cumsum(dim=1) - 1).clamp_min(0)
@@ -90,12 +90,13 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
     return Tokens(ids, mask, types=types, pooled=pooled)
 
 
-def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+def batches_by_length(lengths: Sequence[int], max_tokens: int, batch_size: int | None = None) -> Iterator[list[int]]:
     """Group positions so that each batch holds texts of similar length and at most `max_tokens` tokens with padding.
 
     Args:
         lengths: Tokens of each text.
         max_tokens: Limit of a batch; a single longer text is a batch of its own.
+        batch_size: Texts of each batch, whatever their length; None goes by `max_tokens`.
 
     Yields:
         Positions in `lengths`, longest texts first, each exactly once.
@@ -103,7 +104,7 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int) -> Iterator[list[
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     start = 0
     while start < len(order):
-        size = max(1, max_tokens // max(1, lengths[order[start]]))
+        size = batch_size or max(1, max_tokens // max(1, lengths[order[start]]))
         yield order[start : start + size]
         start += size
 
@@ -114,7 +115,7 @@ class Joined(tuple[Encoded, ...]):
     __slots__ = ()
 
     def __len__(self) -> int:
-        """Tokens of all sequences: what batches are sorted by."""
+        """Return the tokens of all sequences: what batches are sorted by."""
         return sum(map(len, self))
 
     @property

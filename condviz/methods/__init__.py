@@ -1,22 +1,74 @@
-"""Every method, by name. To add one: a file in this folder, and a line here (see CONTRIBUTING.md)."""
+"""Every method, by name. A class is imported, and torch with it, only when it is asked for.
+
+To add a method: a file in this folder, and an entry in catalog.py; or a file anywhere that calls `register`.
+"""
 
 from __future__ import annotations
 
-from condviz.methods.base import ConditionalEncoder, ConditionalScorer, SeparableEncoder
-from condviz.methods.bi_encoder import BiEncoder
-from condviz.methods.case import CASE
-from condviz.methods.cross_encoder import CrossEncoder
-from condviz.methods.csr import CSR
-from condviz.methods.csr_bi import CSRBi
-from condviz.methods.csr_prefix import CSRPrefix
-from condviz.methods.hyper_cl import HyperCL
-from condviz.methods.routing import RoutedEncoder
-from condviz.methods.tri_encoder import TriEncoder
-from condviz.methods.unconditional import Unconditional
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-METHODS: dict[str, type[ConditionalScorer]] = {
-    method.name: method
-    for method in (Unconditional, CrossEncoder, BiEncoder, TriEncoder, HyperCL, CSR, CSRBi, CSRPrefix, CASE)
-}
+from condviz.methods.catalog import CATALOG, Method
 
-__all__ = ["METHODS", "ConditionalEncoder", "ConditionalScorer", "RoutedEncoder", "SeparableEncoder"]
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+    from condviz.methods.routing import RoutedEncoder
+
+__all__ = [
+    "CATALOG",
+    "METHODS",
+    "ConditionalEncoder",
+    "ConditionalScorer",
+    "Method",
+    "RoutedEncoder",
+    "SeparableEncoder",
+    "register",
+]
+
+
+class Methods(Mapping[str, "type[ConditionalScorer]"]):
+    """The classes of the methods in `CATALOG`, by name."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[ConditionalScorer]] = {}
+
+    def __getitem__(self, name: str) -> type[ConditionalScorer]:
+        if name not in self._classes:
+            module, _, attribute = CATALOG[name].module.partition(":")
+            self._classes[name] = getattr(import_module(module), attribute)
+        return self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in CATALOG
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(CATALOG)
+
+    def __len__(self) -> int:
+        return len(CATALOG)
+
+
+METHODS = Methods()
+
+
+def register(method: type[ConditionalScorer]) -> type[ConditionalScorer]:
+    """Add a method from outside of this package; usable as a decorator of its class.
+
+    Raises:
+        ValueError: If another class has the name already.
+    """
+    known = METHODS._classes.get(method.name)
+    if known is not method and method.name in CATALOG:
+        raise ValueError(f"There is a method {method.name!r} already. Choose another name.")
+    CATALOG[method.name], METHODS._classes[method.name] = method.about, method
+    return method
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
+    places = {entry.module.partition(":")[2]: entry.module.partition(":")[0] for entry in CATALOG.values()}
+    bases = ("ConditionalScorer", "ConditionalEncoder", "SeparableEncoder")
+    places |= {"RoutedEncoder": f"{__name__}.routing"} | dict.fromkeys(bases, f"{__name__}.base")
+    if name not in places:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(places[name]), name)

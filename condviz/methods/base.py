@@ -1,6 +1,6 @@
 """What a method can do, as three classes; text-level work (batching, cache, numpy) is written here once.
 
-A method writes what happens to tensors; this file turns lists of texts into tensors and tensors into numpy arrays.
+A method writes what happens to tensors (`embed*`); this file turns lists of texts into tensors and tensors into arrays.
 """
 
 from __future__ import annotations
@@ -8,22 +8,46 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from tqdm.auto import tqdm
 
 from condviz.encoder.backbone import Backbone, Item, Progress, hash_tensors
+from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined, Tokens
-from condviz.errors import DataError, UnknownModelError
+from condviz.errors import ConfigError, DataError, UnknownModelError
+from condviz.methods.catalog import Meeting, Method
+from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo
 
 COMPOSE_BYTES = 64 * 2**20
 """Memory for the matrices W_c or gathered rows of one step of `compose`."""
+
+Array = TypeVar("Array", np.ndarray, Tensor)
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """How texts go through the encoder. See `Backbone.map_texts`."""
+
+    batch_size: int | None
+    progress: Progress | None
+
+
+class Passes(Protocol):
+    """How training runs the encoder: whether it stays as it is, and which rows go through it together."""
+
+    frozen: bool
+
+    def parts(self, rows: Sequence[Encoded | Joined]) -> Iterable[list[int]]:
+        """Group rows of similar length: positions in `rows`, each exactly once."""
 
 
 class ConditionalScorer(nn.Module, ABC):
@@ -32,17 +56,37 @@ class ConditionalScorer(nn.Module, ABC):
     Args:
         backbone: The encoder; shared with other methods as long as nobody trains it.
         method_config: Settings of the method. (Not `config`: the transformers Trainer writes into that.)
+
+    A subclass states what it is and can do as `about`; each field of it becomes an attribute of the class.
     """
 
+    about: ClassVar[Method]
     name: ClassVar[str]
     title: ClassVar[str]
     kind: ClassVar[Kind]
     summary: ClassVar[str]
     reference: ClassVar[str]
-    config_cls: ClassVar[type]
-    score_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    config_cls: ClassVar[type[MethodConfig]]
+    score_range: ClassVar[tuple[float, float]]
+    conditional: ClassVar[bool]
+    encodes: ClassVar[bool]
+    separable: ClassVar[bool]
+    meets: ClassVar[Meeting | None]
+    has_variants: ClassVar[bool]
+    answers_links: ClassVar[bool]
+    condition_matrices: ClassVar[bool]
+
     has_router: bool = False
-    """Whether the model weighs the words of a sentence by the condition, and shows the weights: `RoutedEncoder`."""
+    """Whether this model weighs words by the condition: `token_weights`."""
+    needs_fitting: bool = False
+    """Whether this model is fitted to vectors, without labels or gradients."""
+
+    def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 (as Python passes it)
+        super().__init_subclass__(**options)
+        if "about" in cls.__dict__:
+            for field in fields(cls.about):
+                if field.name != "module":
+                    setattr(cls, field.name, getattr(cls.about, field.name))
 
     def __init__(self, backbone: Backbone, method_config: Any) -> None:  # noqa: ANN401 (one config class per method)
         super().__init__()
@@ -53,7 +97,7 @@ class ConditionalScorer(nn.Module, ABC):
 
     @property
     def info(self) -> ModelInfo:
-        """Name, origin and size: what `condviz.load` has set, or what can be said of a model made by hand."""
+        """Name, origin and size: what `condviz.load` has set, or what is known of a model made by hand."""
         if self._info is not None:
             return self._info
         return ModelInfo(
@@ -74,6 +118,8 @@ class ConditionalScorer(nn.Module, ABC):
     def info(self, info: ModelInfo) -> None:
         self._info = info
 
+    # Texts to scores
+
     @abstractmethod
     def score(
         self,
@@ -81,24 +127,92 @@ class ConditionalScorer(nn.Module, ABC):
         sentences2: Sequence[str],
         conditions: Sequence[str],
         *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
         progress: Progress | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray | Tensor:
         """Score p pairs, row by row.
 
         Args:
             sentences1, sentences2, conditions: p texts each.
-            progress: Told (done, total) of the encodings that are not in the cache; may raise to stop.
+            batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
+            show_progress_bar: Show a bar in the terminal or notebook.
+            convert_to_tensor: Return a tensor on the device of the model instead of an array.
+            device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
+            progress: Called with (done, total) of the encodings that are not in the cache; may raise to stop.
 
         Returns:
             (p,) float32 within `score_range`, higher is more similar.
 
         Raises:
-            DataError: If the three lists differ in length.
+            ConfigError: If an option is not allowed.
+            DataError: If the three lists differ in length, or hold something that is not text.
         """
 
     @abstractmethod
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs without any condition, by the same weights: (p,) float32."""
+
+    @abstractmethod
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Turn items into token ids, unpadded: (sentence, condition), or for a cross-encoder with both sentences."""
+
+    def reads_all(self, sentence1: str, sentence2: str, condition: str) -> bool:
+        """Return whether the encoder reads these texts to their end."""
+        items = [(sentence1, condition), (sentence2, condition)]
+        return not any(part.truncated for row in self.tokenize(items) for part in row)
+
+    # Hooks of training
+
+    @abstractmethod
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Compute what the loss needs of different items, with gradient where it is switched on.
+
+        Args:
+            items: n different tuples, as `tokenize` takes them.
+            passes: How the encoder is run. Where it is frozen, its vectors come from the cache.
+
+        Returns:
+            Vectors (n, d), or the scores (n,) of a cross-encoder.
+        """
+
+    def encode_frozen(self, sentences: Sequence[str], conditions: Sequence[str]) -> None:
+        """Fill the cache with what a frozen encoder gives for these rows, in one go sorted by length."""
+
+    def start_identity(self) -> None:
+        """Set the head so that conditions change almost nothing: a start for training.
+
+        Raises:
+            ConfigError: If the method has no such head.
+        """
+        raise ConfigError(
+            f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {self.name}. '
+            'Use start = "random".'
+        )
+
+    def start_untrained(self) -> None:
+        """Set the head to values that make sense without training, where there are any; else it stays random."""
+
+    def _in_parts(self, rows: Sequence[Encoded | Joined], passes: Passes, run: Callable[[list], Tensor]) -> Tensor:
+        """Run rows of similar length together, and return the results in the order of the rows."""
+        order: list[int] = []
+        results = []
+        for part in passes.parts(rows):
+            results.append(run([rows[i] for i in part]))
+            order += part
+        return torch.cat(results)[torch.tensor(order, device=self.backbone.device).argsort()]
+
+    def _pooled_in(self, items: list[Item], passes: Passes, *, separators: bool = False) -> Tensor:
+        """Pool sequences: from the cache where the encoder is frozen, else with gradient."""
+        backbone, pooling = self.backbone, self.method_config.pooling
+        if passes.frozen:
+            return backbone.encode(items, pooling=pooling, separators=separators).to(backbone.device)
+        rows = backbone.tokenize(items, separators=separators)
+        return self._in_parts(rows, passes, lambda part: backbone(backbone.collate(part), pooling))
+
+    # Identity
 
     @property
     def weights_hash(self) -> str:
@@ -128,12 +242,10 @@ class ConditionalScorer(nn.Module, ABC):
         Raises:
             UnknownModelError: If there is no such variant.
         """
-        raise UnknownModelError(
-            f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
-        )
+        raise UnknownModelError(f"{self.info.name} has no variant {name[:40]!r}: only models of CSR have variants.")
 
     def head_state(self) -> dict[str, Tensor]:
-        """Give the weights that the method adds to the encoder."""
+        """Return the weights that the method adds to the encoder."""
         return {name: value for name, value in self.state_dict().items() if not name.startswith("backbone.")}
 
     @property
@@ -147,9 +259,40 @@ class ConditionalScorer(nn.Module, ABC):
             self._head_hash = None
         return super().train(mode)
 
+    # Options of the public calls
+
+    @contextmanager
+    def _options(
+        self, batch_size: int | None, show_progress_bar: bool, device: str | None, progress: Progress | None
+    ) -> Iterator[Options]:
+        """Check and apply the options of a public call; a bar is closed at the end."""
+        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+            raise ConfigError(f"batch_size must be a positive integer, or None to fill passes, got {batch_size!r}.")
+        target = self.backbone.device if device is None else torch.device(choose_device(device))
+        head = (value for name, part in self.named_children() if name != "backbone" for value in part.parameters())
+        if self.backbone.device != target or any(value.device != target for value in head):
+            with self.backbone.lock:  # the head follows where another model has moved the encoder that they share
+                self.to(target)
+        if not show_progress_bar:
+            yield {"batch_size": batch_size, "progress": progress}
+            return
+        with tqdm(desc="Encoding", unit="text") as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.total, bar.n = total, done
+                bar.refresh()
+                if progress:
+                    progress(done, total)
+
+            yield {"batch_size": batch_size, "progress": show}
+
+    def _output(self, values: Tensor, convert_to_tensor: bool) -> np.ndarray | Tensor:
+        values = values.detach()
+        return values.to(self.backbone.device) if convert_to_tensor else values.cpu().numpy()
+
 
 class ConditionalEncoder(ConditionalScorer):
-    """Gives a vector for a sentence under a condition; the score is the cosine of two vectors."""
+    """Returns a vector for a sentence under a condition; the score is the cosine of two vectors."""
 
     @abstractmethod
     def embed(self, *inputs: Tokens) -> Tensor:
@@ -161,34 +304,66 @@ class ConditionalEncoder(ConditionalScorer):
         conditions = self.backbone.tokenize([(condition,) for _, condition in items])
         return list(zip(sentences, conditions, strict=True))
 
+    def project_sentences(self, pooled: Tensor) -> Tensor:
+        """Turn pooled vectors of sentences without a condition into those of `encode_sentences`: (b, d) -> (b, d)."""
+        return pooled
+
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
+        rows, collate = [Joined(parts) for parts in self.tokenize(items)], self.backbone.collate
+        return self._in_parts(rows, passes, lambda part: self.embed(*map(collate, zip(*part, strict=True))))
+
+    def embed_sentences(self, sentences: Sequence[str], passes: Passes) -> Tensor:
+        """Encode different sentences without a condition: (n, d). See `ConditionalScorer.embed_items`."""
+        return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
+
     def encode(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> np.ndarray:
+        self,
+        sentences: Sequence[str],
+        conditions: Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray | Tensor:
         """Encode sentence i under condition i: (n, d) float32.
 
-        Raises:
-            DataError: If the two lists differ in length.
+        Options and errors as in `ConditionalScorer.score`.
         """
         check_lengths(sentences=sentences, conditions=conditions)
-        return self._encode(list(zip(sentences, conditions, strict=True)), progress).numpy()
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            vectors = self._encode(list(zip(sentences, conditions, strict=True)), **options)
+        return self._output(vectors, convert_to_tensor)
 
-    def encode_sentences(self, sentences: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
-        """Encode sentences without any condition: (n, d) float32."""
-        return self._encode_plain(list(sentences), progress).numpy()
+    def encode_sentences(
+        self,
+        sentences: Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray | Tensor:
+        """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
+        check_lengths(sentences=sentences)
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            vectors = self._encode_plain(list(sentences), **options)
+        return self._output(vectors, convert_to_tensor)
 
     def encode_grid(
         self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
     ) -> np.ndarray:
         """Encode every sentence under every condition: (m, n, d) float32."""
-        items = [(sentence, condition) for condition in conditions for sentence in sentences]
-        vectors = self._encode(items, progress)
-        return vectors.view(len(conditions), len(sentences), vectors.shape[-1]).numpy()
+        return self._encode_grid(list(sentences), list(conditions), progress=progress).numpy()
 
     def similarity_grid(
         self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
     ) -> np.ndarray:
         """Score all pairs of n sentences under m conditions: (m, n, n) float32, symmetric, 1 on the diagonals."""
-        grid = torch.from_numpy(self.encode_grid(sentences, conditions, progress=progress))
+        grid = self._encode_grid(list(sentences), list(conditions), scores_only=True, progress=progress)
         return cosine_tables(grid).numpy()
 
     def score(
@@ -197,25 +372,33 @@ class ConditionalEncoder(ConditionalScorer):
         sentences2: Sequence[str],
         conditions: Sequence[str],
         *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
         progress: Progress | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray | Tensor:
         """Score p pairs: cosine of the two conditioned vectors. See `ConditionalScorer.score`."""
         check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
         items = [*zip(sentences1, conditions, strict=True), *zip(sentences2, conditions, strict=True)]
-        vectors = self._encode(items, progress)
-        return self.similarity(vectors[: len(conditions)], vectors[len(conditions) :]).numpy()
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            vectors = self._encode(items, **options)
+        scores = self.similarity(vectors[: len(conditions)], vectors[len(conditions) :])
+        return self._output(scores, convert_to_tensor)
 
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs without a condition: cosine of the plain sentence vectors, (p,) float32."""
         check_lengths(sentences1=sentences1, sentences2=sentences2)
-        vectors = self._encode_plain([*sentences1, *sentences2], None)
-        return self.similarity(vectors[: len(sentences1)], vectors[len(sentences1) :]).numpy()
+        vectors = self._encode_plain([*sentences1, *sentences2])
+        return self.similarity(vectors[: len(sentences1)], vectors[len(sentences1) :]).detach().numpy()
 
-    def similarity(self, embeddings1: Tensor, embeddings2: Tensor) -> Tensor:
-        """Give the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]."""
+    def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
+        """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
+        if not isinstance(embeddings1, Tensor):
+            return self.similarity(torch.as_tensor(embeddings1), torch.as_tensor(embeddings2)).numpy()
         return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
 
-    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
+    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""
         vectors = self.backbone.map_texts(
             items,
@@ -223,14 +406,23 @@ class ConditionalEncoder(ConditionalScorer):
             owner=self.fingerprint,
             tokenize=lambda missing: [Joined(parts) for parts in self.tokenize(missing)],
             embed=lambda rows: self.embed(*map(self.backbone.collate, zip(*rows, strict=True))),
-            progress=progress,
+            **options,
         )
         return self._stack(vectors)
 
-    def _encode_plain(self, sentences: list[str], progress: Progress | None) -> Tensor:
+    @torch.no_grad()
+    def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
         """Encode sentences without a condition: (n, d) float32 on the CPU."""
         items = [(sentence,) for sentence in sentences]
-        return self.backbone.encode(items, pooling=self.method_config.pooling, progress=progress)
+        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
+        return self.project_sentences(pooled.to(self.backbone.device)).cpu()
+
+    def _encode_grid(
+        self, sentences: list[str], conditions: list[str], *, scores_only: bool = False, **options: Unpack[Options]
+    ) -> Tensor:
+        """Encode every sentence under every condition: (m, n, d). `scores_only` as in `embed_grid`."""
+        vectors = self._encode([(text, condition) for condition in conditions for text in sentences], **options)
+        return vectors.view(len(conditions), len(sentences), vectors.shape[-1])
 
     def _stack(self, vectors: list[Tensor]) -> Tensor:
         return torch.stack(vectors).float() if vectors else torch.zeros(0, self.backbone.hidden_size)
@@ -239,54 +431,79 @@ class ConditionalEncoder(ConditionalScorer):
 class SeparableEncoder(ConditionalEncoder):
     """Encodes sentences and conditions apart, |S| + |C| passes instead of |S| x |C|, and composes the two vectors."""
 
-    def project_sentences(self, pooled: Tensor) -> Tensor:
-        """Turn pooled sentence vectors into what `compose` takes: (b, d) -> (b, d)."""
-        return pooled
-
     def project_conditions(self, pooled: Tensor) -> Tensor:
         """Turn pooled condition vectors into what `compose` takes: (m, d) -> (m, d)."""
         return pooled
 
     @abstractmethod
-    def compose(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
-        """Put sentence vectors under conditions, with gradient where it is switched on.
+    def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
+        """Put sentence vectors under conditions, with gradient where it is switched on. See `compose`."""
+
+    def embed_by_condition(self, sentences: Tensor, conditions: Tensor, index: Tensor) -> Tensor:
+        """Do what `embed_composed` does for many rows under few conditions, in the way that is fastest then."""
+        return self.embed_composed(sentences, conditions, index)
+
+    def compose(self, sentences: Array, conditions: Array, index: Array | None = None) -> Array:
+        """Put sentence vectors under conditions; arrays give an array, tensors a tensor with its gradient.
 
         Args:
-            sentences: (b, d), as `encode_sentences` gives them.
-            conditions: (m, d), as `encode_conditions` gives them.
+            sentences: (b, d), as `encode_sentences` returns them.
+            conditions: (m, d), as `encode_conditions` returns them.
             index: (b,) which condition each sentence goes with; None where m = b, row by row.
 
         Returns:
-            (b, d).
+            (b, d), as `encode` returns them.
         """
+        if isinstance(sentences, Tensor):
+            return self.embed_composed(sentences, conditions, index)
+        rows = None if index is None else torch.as_tensor(index, dtype=torch.long, device=self.backbone.device)
+        with torch.no_grad():
+            composed = self.embed_composed(self._to_tensor(sentences), self._to_tensor(conditions), rows)
+        return composed.float().cpu().numpy()
+
+    def compose_grid(self, sentences: Array, conditions: Array) -> Array:
+        """Put each of n sentence vectors under each of m conditions: (m, n, d). As `compose`."""
+        if isinstance(sentences, Tensor):
+            return self.embed_grid(sentences, conditions)
+        return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
 
     def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
         pooling = self.method_config.pooling
         sentences = self.project_sentences(self.backbone(sentence, pooling))
-        return self.compose(sentences, self.project_conditions(self.backbone(condition, pooling)))
+        return self.embed_composed(sentences, self.project_conditions(self.backbone(condition, pooling)))
 
-    def encode_conditions(self, conditions: Sequence[str], *, progress: Progress | None = None) -> np.ndarray:
-        """Encode conditions, as `compose` takes them: (m, d) float32."""
-        return self._encode_conditions(list(conditions), progress).numpy()
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Encode each sentence and each condition once, and compose them. See `ConditionalScorer.embed_items`."""
+        (sentences, rows), (conditions, columns) = (number(texts) for texts in zip(*items, strict=True))
+        pooled, device = self._pooled_in([(text,) for text in (*sentences, *conditions)], passes), self.backbone.device
+        encoded = self.project_sentences(pooled[: len(sentences)])
+        conditioning = self.project_conditions(pooled[len(sentences) :])
+        return self.embed_composed(encoded[rows.to(device)], conditioning, columns.to(device))
 
-    def encode_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> np.ndarray:
-        """Encode n sentences under m conditions with n + m passes: (m, n, d) float32."""
-        encoded = self._encode_plain(list(sentences), progress)
-        return self.compose_grid(encoded, self._encode_conditions(list(conditions), progress)).numpy()
+    def encode_frozen(self, sentences: Sequence[str], conditions: Sequence[str]) -> None:
+        """Encode each text alone. See `ConditionalScorer.encode_frozen`."""
+        texts = dict.fromkeys([*sentences, *conditions])
+        self.backbone.encode([(text,) for text in texts], pooling=self.method_config.pooling)
 
-    def similarity_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> np.ndarray:
-        """Score all pairs of n sentences under m conditions with n + m passes: (m, n, n) float32."""
-        encoded = self._encode_plain(list(sentences), progress)
-        conditioning = self._encode_conditions(list(conditions), progress)
-        return cosine_tables(self.compose_grid(encoded, conditioning, scores_only=True)).numpy()
+    def encode_conditions(
+        self,
+        conditions: Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray | Tensor:
+        """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `ConditionalScorer.score`."""
+        check_lengths(conditions=conditions)
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            vectors = self._encode_conditions(list(conditions), **options)
+        return self._output(vectors, convert_to_tensor)
 
     @torch.no_grad()
-    def compose_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
+    def embed_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
         """Put each of n sentence vectors under each of m conditions.
 
         Args:
@@ -301,54 +518,65 @@ class SeparableEncoder(ConditionalEncoder):
         if not len(conditions):
             return torch.zeros(0, *sentences.shape)
         index = torch.zeros(len(sentences), dtype=torch.long, device=sentences.device)
-        return torch.stack([self.compose(sentences, condition[None], index).cpu() for condition in conditions])
+        return torch.stack([self.embed_composed(sentences, condition[None], index).cpu() for condition in conditions])
 
     @torch.no_grad()
-    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
-        sentences = {text: i for i, text in enumerate(dict.fromkeys(sentence for sentence, _ in items))}
-        conditions = {text: i for i, text in enumerate(dict.fromkeys(condition for _, condition in items))}
+    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         if not items:
             return self._stack([])
+        (sentences, rows), (conditions, columns) = (number(texts) for texts in zip(*items, strict=True))
         device = self.backbone.device
-        encoded = self._encode_plain(list(sentences), progress).to(device)
-        conditioning = self._encode_conditions(list(conditions), progress).to(device)
-        rows = torch.tensor([sentences[sentence] for sentence, _ in items], device=device)
-        columns = torch.tensor([conditions[condition] for _, condition in items], device=device)
+        rows, columns = rows.to(device), columns.to(device)
+        encoded = self._encode_plain(sentences, **options).to(device)
+        conditioning = self._encode_conditions(conditions, **options).to(device)
         order = columns.argsort(stable=True)  # neighbours share their condition, whose W_c is then made once
         parts = []
         for chunk in order.split(max(1, COMPOSE_BYTES // self._bytes_per_row())):
             used, index = columns[chunk].unique(return_inverse=True)
-            parts.append(self.compose(encoded[rows[chunk]], conditioning[used], index).float())
+            parts.append(self.embed_composed(encoded[rows[chunk]], conditioning[used], index).float())
         composed = torch.cat(parts)
         return torch.empty_like(composed).index_copy_(0, order, composed).cpu()
+
+    def _encode_grid(
+        self, sentences: list[str], conditions: list[str], *, scores_only: bool = False, **options: Unpack[Options]
+    ) -> Tensor:
+        """Encode with n + m passes instead of n x m."""
+        encoded, conditioning = self._encode_plain(sentences, **options), self._encode_conditions(conditions, **options)
+        return self.embed_grid(encoded, conditioning, scores_only=scores_only)
+
+    def _to_tensor(self, values: np.ndarray) -> Tensor:
+        dtype = torch.promote_types(self.backbone.dtype, torch.float32)
+        return torch.as_tensor(np.asarray(values), dtype=dtype, device=self.backbone.device)
 
     def _bytes_per_row(self) -> int:
         """Memory that `compose` takes for one sentence; more where it makes matrices."""
         return 16 * self.backbone.hidden_size
 
     @torch.no_grad()
-    def _encode_conditions(self, conditions: list[str], progress: Progress | None) -> Tensor:
+    def _encode_conditions(self, conditions: list[str], **options: Unpack[Options]) -> Tensor:
         items = [(condition,) for condition in conditions]
-        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, progress=progress)
+        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
         return self.project_conditions(pooled.to(self.backbone.device)).cpu()
 
-    @torch.no_grad()
-    def _encode_plain(self, sentences: list[str], progress: Progress | None) -> Tensor:
-        pooled = super()._encode_plain(sentences, progress)
-        return self.project_sentences(pooled.to(self.backbone.device)).cpu()
+
+def number(values: Iterable[T]) -> tuple[list[T], Tensor]:
+    """Return the different values in order of appearance, and which of them each value is, (n,) int64."""
+    places: dict[T, int] = {}
+    index = [places.setdefault(value, len(places)) for value in values]
+    return list(places), torch.tensor(index, dtype=torch.long)
 
 
 def check_lengths(**columns: Sequence[str]) -> None:
     """Raise DataError unless all lists of texts have the same length."""
-    lengths = {name: len(values) for name, values in columns.items()}
     if any(isinstance(values, str) for values in columns.values()):
         raise DataError(f"{', '.join(columns)} must be lists of texts, not single texts. Put each text into a list.")
+    lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length} {name}" for name, length in lengths.items())
-        raise DataError(f"Rows do not match: {found}. Give lists of equal length.")
+        raise DataError(f"Rows do not match: {found}. Pass lists of equal length.")
 
 
 def cosine_tables(grid: Tensor) -> Tensor:
-    """Give all cosines inside each of m groups: (m, n, d) -> (m, n, n)."""
+    """Compute all cosines within each of m groups: (m, n, d) -> (m, n, n)."""
     unit = functional.normalize(grid, dim=-1)
     return (unit @ unit.transpose(1, 2)).clamp_(-1, 1)

@@ -9,22 +9,20 @@ projection, ReLU in the non-linear one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Unpack
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone, Item, Progress
-from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
-from condviz.methods.base import ConditionalEncoder, check_lengths
+from condviz.methods.base import ConditionalEncoder, Options, Passes, check_lengths
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import CASEConfig, ProjectionName
 
-Prompt = Literal["cond", "sent"]
-Order = Literal["sentence-first", "condition-first"]
-PoolOver = Literal["text", "all"]
-ProjectionName = Literal["linear", "mlp", "pca", "ica"]
 Tokenize = Callable[[Sequence[Item]], list[Encoded]]
 
 INSTRUCTIONS = {
@@ -35,61 +33,10 @@ UNCONDITIONAL = "Retrieve semantically similar texts to a given Sentence"
 """Prompts of the paper for instruction-tuned encoders; "sent" is the mirror image of the printed one."""
 
 
-@dataclass(frozen=True)
-class CASEConfig:
-    """Settings of CASE.
-
-    Attributes:
-        prompt: Which text is encoded in the light of the other: the condition ("cond", paper's best) or the sentence.
-        subtract: Subtract the vector of the condition alone: x = e(c|s) - e(c).
-        order: Which text comes first in the sequence of an encoder without instructions.
-        pool_over: Pool over the tokens of the encoded text only, or over all.
-        pooling: How token states become one vector.
-        projection: Trained on x ("linear", "mlp") or fitted to it without labels ("pca", "ica"), or none.
-        projection_dim: Numbers in the projected vector; paper: 512.
-        hidden_dim: Width of the hidden layer of "mlp".
-        dropout: On the input of "linear" and behind the hidden layer of "mlp".
-    """
-
-    prompt: Prompt = "cond"
-    subtract: bool = True
-    order: Order = "sentence-first"
-    pool_over: PoolOver = "text"
-    pooling: Pooling = "mean"
-    projection: ProjectionName | None = None
-    projection_dim: int = 512
-    hidden_dim: int = 512
-    dropout: float = 0.2
-
-    def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        allowed = {"prompt": Prompt, "order": Order, "pool_over": PoolOver}
-        for field, values in allowed.items():
-            if getattr(self, field) not in get_args(values):
-                raise ConfigError(
-                    f"{field} must be one of {', '.join(get_args(values))}, got {getattr(self, field)!r}."
-                )
-        if self.projection not in (None, *get_args(ProjectionName)):
-            names = ", ".join(get_args(ProjectionName))
-            raise ConfigError(f"projection must be None or one of {names}, got {self.projection!r}.")
-        if self.projection_dim < 1 or self.hidden_dim < 1 or not 0 <= self.dropout < 1:
-            raise ConfigError(
-                "projection_dim and hidden_dim must be positive and dropout in [0, 1), got "
-                f"{self.projection_dim}, {self.hidden_dim} and {self.dropout}."
-            )
-
-
 class CASE(ConditionalEncoder):
     """Takes from the joint encoding of sentence and condition what the condition alone says."""
 
-    name = "case"
-    title = "CASE"
-    kind = "bi"
-    summary = (
-        "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the rest."
-    )
-    reference = "Zhang et al. 2025, CASE, arXiv:2503.17279"
-    config_cls = CASEConfig
+    about = CATALOG["case"]
 
     def __init__(self, backbone: Backbone, method_config: CASEConfig) -> None:
         super().__init__(backbone, method_config)
@@ -104,60 +51,90 @@ class CASE(ConditionalEncoder):
         return self.projection(offset)
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give the joint sequence and the condition alone."""
+        """Tokenize the joint sequence and the condition alone."""
         conditions = self._tokenize_alone([(condition,) for _, condition in items])
         return list(zip(self._tokenize_joint(items), conditions, strict=True))
 
-    @torch.no_grad()
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
+        if not passes.frozen:
+            return super().embed_items(items, passes)
+        return self.projection(self._offsets(items).to(self.backbone.device))
+
+    def encode_frozen(self, sentences: Sequence[str], conditions: Sequence[str]) -> None:
+        """Encode the offsets. See `ConditionalScorer.encode_frozen`."""
+        self._offsets(list(zip(sentences, conditions, strict=True)))
+
     def encode_offsets(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> Tensor:
-        """Give x before the projection, what projections are trained on: (n, d) float32 on the CPU."""
+        self,
+        sentences: Sequence[str],
+        conditions: Sequence[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
+        progress: Progress | None = None,
+    ) -> np.ndarray | Tensor:
+        """Encode x before the projection, what projections are trained on: (n, d) float32.
+
+        Options as in `ConditionalScorer.score`.
+        """
         check_lengths(sentences=sentences, conditions=conditions)
-        items = list(zip(sentences, conditions, strict=True))
-        offsets = self._pooled(items, "joint", self._tokenize_joint, progress)
-        if self.method_config.subtract:
-            offsets = offsets - self._pooled([(text,) for text in conditions], "alone", self._tokenize_alone, progress)
-        return offsets
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            offsets = self._offsets(list(zip(sentences, conditions, strict=True)), **options)
+        return self._output(offsets, convert_to_tensor)
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether the projection is fitted to vectors: PCA or ICA."""
+        return self.method_config.fitted
 
     def fit_projection(self, sentences: Sequence[str], conditions: Sequence[str], *, seed: int = 0) -> None:
         """Fit "pca" or "ica" to the offsets of training texts.
 
         Raises:
             ConfigError: If the projection is not one that is fitted.
-            DataError: If there are fewer offsets than dimensions asked for.
+            DataError: If there are fewer offsets than dimensions.
             MissingExtraError: If scikit-learn is not installed.
         """
-        if not isinstance(self.projection, FittedProjection):
+        if not self.needs_fitting:
             raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
         self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
         self._head_hash = None
 
     @torch.no_grad()
-    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
-        offsets = self.encode_offsets([item[0] for item in items], [item[1] for item in items], progress=progress)
-        return self.projection(offsets.to(self.backbone.device)).float().cpu()
+    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
+        return self.projection(self._offsets(items, **options).to(self.backbone.device)).float().cpu()
 
-    def _encode_plain(self, sentences: list[str], progress: Progress | None) -> Tensor:
-        return self._pooled([(sentence,) for sentence in sentences], "alone", self._tokenize_alone, progress)
+    def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
+        return self._pooled([(sentence,) for sentence in sentences], "alone", self._tokenize_alone, **options)
 
-    def _pooled(self, items: list[Item], role: str, tokenize: Tokenize, progress: Progress | None) -> Tensor:
+    @torch.no_grad()
+    def _offsets(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
+        offsets = self._pooled(items, "joint", self._tokenize_joint, **options)
+        if self.method_config.subtract:
+            alone = [(condition,) for _, condition in items]
+            offsets = offsets - self._pooled(alone, "alone", self._tokenize_alone, **options)
+        return offsets
+
+    def _pooled(self, items: list[Item], role: str, tokenize: Tokenize, **options: Unpack[Options]) -> Tensor:
         config = self.method_config
         if self.backbone.instruction is None:
             if role == "alone":
-                return self.backbone.encode(items, pooling=config.pooling, progress=progress)
+                return self.backbone.encode(items, pooling=config.pooling, **options)
             return self.backbone.encode(
                 [self._ordered(item) for item in items],
                 pooling=config.pooling,
                 pool_text=self._encoded_place() if config.pool_over == "text" else None,
-                progress=progress,
+                **options,
             )
         vectors = self.backbone.map_texts(
             items,
             role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
             tokenize=tokenize,
             embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
-            progress=progress,
+            **options,
         )
         return self._stack(vectors)
 
@@ -165,7 +142,7 @@ class CASE(ConditionalEncoder):
         return item if self.method_config.order == "sentence-first" else item[::-1]
 
     def _encoded_place(self) -> int:
-        """Tell which of the two texts in the sequence is the encoded one."""
+        """Return which of the two texts in the sequence is the encoded one."""
         return int((self.method_config.prompt == "cond") == (self.method_config.order == "sentence-first"))
 
     def _tokenize_joint(self, items: Sequence[Item]) -> list[Encoded]:
@@ -186,7 +163,7 @@ class CASE(ConditionalEncoder):
         return self._instructed([(UNCONDITIONAL, "", text) for (text,) in items])
 
     def _shortened(self, instruction: str, other: str, text: str) -> Encoded:
-        """Cut the text inside of the instruction, so that the encoded text behind it is not what gets lost."""
+        """Cut the text inside the instruction, so that the encoded text behind it is not lost."""
         while other:
             other = other[: len(other) * 3 // 4]
             (row,) = self._instructed([(instruction, other, text)])
@@ -195,7 +172,7 @@ class CASE(ConditionalEncoder):
         return replace(row, truncated=True)
 
     def _instructed(self, prompts: Sequence[tuple[str, str, str]]) -> list[Encoded]:
-        """Write (instruction, other text, text) into the encoder's template, and remember where the text begins."""
+        """Fill (instruction, other text, text) into the encoder's template, and pool from where the text begins."""
         before = self.backbone.instruction.partition("{text}")[0]
         heads = [before.replace("{instruction}", instruction.format(other=other)) for instruction, other, _ in prompts]
         texts = [(head + text,) for head, (*_, text) in zip(heads, prompts, strict=True)]
@@ -208,7 +185,7 @@ class FittedProjection(nn.Module):
 
     Args:
         size: d.
-        dim: Numbers in the result.
+        dim: Dimension of the result.
     """
 
     def __init__(self, size: int, dim: int) -> None:
@@ -222,14 +199,14 @@ class FittedProjection(nn.Module):
             raise ConfigError("This projection is not fitted yet. Call fit_projection(sentences, conditions) first.")
         return (offsets - self.mean) @ self.weight.T
 
-    def fit(self, offsets: Tensor, name: ProjectionName, seed: int) -> None:
+    def fit(self, offsets: np.ndarray, name: ProjectionName, seed: int) -> None:
         """Fit to (n, d) offsets."""
         decomposition = require("sklearn.decomposition", "app")
         dim = self.weight.shape[0]
         if len(offsets) < dim:
-            raise DataError(f"{len(offsets)} texts are too few to fit {dim} dimensions. Give at least {dim}.")
+            raise DataError(f"{len(offsets)} texts are too few to fit {dim} dimensions. Pass at least {dim}.")
         make = {"pca": decomposition.PCA, "ica": decomposition.FastICA}[name]
-        fitted = make(n_components=dim, random_state=seed).fit(offsets.numpy())
+        fitted = make(n_components=dim, random_state=seed).fit(offsets)
         self.mean.copy_(torch.from_numpy(fitted.mean_))
         self.weight.copy_(torch.from_numpy(fitted.components_))
 
@@ -238,7 +215,7 @@ def make_projection(config: CASEConfig, size: int) -> nn.Module:
     """Build g of z = g(x) for vectors of length d = `size`.
 
     Raises:
-        ConfigError: If PCA or ICA shall give more dimensions than there are.
+        ConfigError: If PCA or ICA is asked for more dimensions than there are.
     """
     if config.projection is None:
         return nn.Identity()

@@ -7,53 +7,25 @@ Code followed: princeton-nlp/c-sts, CrossEncoderForClassification.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone, Item, Progress
-from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
-from condviz.methods.base import ConditionalScorer, check_lengths
+from condviz.methods.base import ConditionalScorer, Options, Passes, check_lengths
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import CrossEncoderConfig
 from condviz.methods.heads import SentenceTransform, dropout_rate
-
-Inputs = Literal["all", "sentences", "condition"]
-
-
-@dataclass(frozen=True)
-class CrossEncoderConfig:
-    """Settings of the cross-encoder.
-
-    Attributes:
-        pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation between pooling and classifier.
-        inputs: "all", or an ablation of C-STS that leaves out the condition ("sentences") or the sentences.
-    """
-
-    pooling: Pooling = "cls"
-    transform: bool = False
-    inputs: Inputs = "all"
-
-    def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        if self.inputs not in get_args(Inputs):
-            raise ConfigError(f"inputs must be one of {', '.join(get_args(Inputs))}, got {self.inputs!r}.")
 
 
 class CrossEncoder(ConditionalScorer):
     """Reads sentence 1, sentence 2 and the condition together and predicts the similarity directly."""
 
-    name = "cross-encoder"
-    title = "Cross-encoder"
-    kind = "cross"
-    summary = "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings."
-    reference = "Deshpande et al. 2023, C-STS, arXiv:2305.15093"
-    config_cls = CrossEncoderConfig
-    score_range = (float("-inf"), float("inf"))
+    about = CATALOG["cross-encoder"]
 
     def __init__(self, backbone: Backbone, method_config: CrossEncoderConfig) -> None:
         super().__init__(backbone, method_config)
@@ -70,7 +42,7 @@ class CrossEncoder(ConditionalScorer):
         return self.classifier(self.dropout(self.transform(pooled))).squeeze(-1)
 
     def join(self, sentence1: str, sentence2: str, condition: str | None) -> str:
-        """Write the texts into one string, parted by the separator token and blanks, as the official code does.
+        """Join the texts into one string, separated by the separator token and blanks, as the official code does.
 
         The result is tokenized with `separators=True`; special tokens inside of the texts are broken up.
 
@@ -96,20 +68,36 @@ class CrossEncoder(ConditionalScorer):
         sentences2: Sequence[str],
         conditions: Sequence[str],
         *,
+        batch_size: int | None = None,
+        show_progress_bar: bool = False,
+        convert_to_tensor: bool = False,
+        device: str | None = None,
         progress: Progress | None = None,
-    ) -> np.ndarray:
+    ) -> np.ndarray | Tensor:
         """Score p pairs: (p,) float32; trained towards [0, 1], but not bounded. See `ConditionalScorer.score`."""
         check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
-        return self._score([self.join(*row) for row in zip(sentences1, sentences2, conditions, strict=True)], progress)
+        texts = [self.join(*row) for row in zip(sentences1, sentences2, conditions, strict=True)]
+        with self._options(batch_size, show_progress_bar, device, progress) as options:
+            scores = self._score(texts, **options)
+        return self._output(scores, convert_to_tensor)
 
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs from a sequence without the condition: (p,) float32."""
         check_lengths(sentences1=sentences1, sentences2=sentences2)
-        return self._score([self.join(one, two, None) for one, two in zip(sentences1, sentences2, strict=True)], None)
+        texts = [self.join(one, two, None) for one, two in zip(sentences1, sentences2, strict=True)]
+        return self._score(texts).numpy()
+
+    def reads_all(self, sentence1: str, sentence2: str, condition: str) -> bool:
+        """Return whether the joint sequence is read to its end."""
+        ((row,),) = self.tokenize([(sentence1, sentence2, condition)])
+        return not row.truncated
+
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Score (sentence 1, sentence 2, condition or None) tuples. See `ConditionalScorer.embed_items`."""
+        return self.classify(self._pooled_in([(self.join(*item),) for item in items], passes, separators=True))
 
     @torch.no_grad()
-    def _score(self, texts: list[str], progress: Progress | None) -> np.ndarray:
-        pooled = self.backbone.encode(
-            [(text,) for text in texts], pooling=self.method_config.pooling, separators=True, progress=progress
-        )
-        return self.classify(pooled.to(self.backbone.device)).float().cpu().numpy()
+    def _score(self, texts: list[str], **options: Unpack[Options]) -> Tensor:
+        items, pooling = [(text,) for text in texts], self.method_config.pooling
+        pooled = self.backbone.encode(items, pooling=pooling, separators=True, **options)
+        return self.classify(pooled.to(self.backbone.device)).float().cpu()

@@ -7,82 +7,31 @@ formula, average pooling, no sentence transform. (1 + w) multiplies the joined a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from condviz.encoder.backbone import BATCH_TOKENS, Backbone, Item, Progress
-from condviz.encoder.pooling import Pooling, check_pooling, pool
+from condviz.encoder.backbone import BATCH_TOKENS, Backbone, Item
+from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens, batches_by_length
-from condviz.errors import ConfigError
-from condviz.methods.routing import (
-    ROUTERS,
-    QueryKeyRouter,
-    RoutedEncoder,
-    RouterName,
-    SentenceState,
-    Weighting,
-    check_depth,
-    check_routing,
-    factor,
-)
+from condviz.methods.base import Options, Passes, number
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import CSRConfig
+from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, check_depth, factor
 from condviz.methods.variants import VARIANTS, describe_variant
 
 HEAVY_SEED = 0
 """Seed of the layers that the variant "heavy" adds: they are never trained here."""
 
 
-@dataclass(frozen=True)
-class CSRConfig:
-    """Settings of CSR.
-
-    Attributes:
-        num_routed_layers: R, how many of the last layers are routed; 0 is the plain encoder. Paper: 1 recommended.
-        router: How weights are made: "query_key" (paper), "multihead" (released code family), or the variants "hidden",
-            "heavy" and "random".
-        query_layer: Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same".
-        weighting: "one-plus" for (1 + w), "only" for the ablation Only Weight.
-        pooling: "mean" (paper), "cls" or "last", of the last layer: the only one that is kept. With "cls" and one
-            routed layer the condition could hardly reach the embedding.
-    """
-
-    num_routed_layers: int = 1
-    router: RouterName = "query_key"
-    query_layer: Literal["last", "same"] = "last"
-    weighting: Weighting = "one-plus"
-    pooling: Pooling = "mean"
-
-    def __post_init__(self) -> None:
-        check_routing(self.num_routed_layers, self.weighting)
-        check_pooling(self.pooling)
-        if self.pooling in ("first-last", "top-2"):
-            raise ConfigError(
-                f"pooling {self.pooling!r} needs more than the routed state of the last layer. Use mean, cls or last."
-            )
-        if self.router not in ROUTERS:
-            raise ConfigError(f"router must be one of {', '.join(ROUTERS)}, got {self.router!r}.")
-        if self.query_layer not in ("last", "same"):
-            raise ConfigError(f"query_layer must be last or same, got {self.query_layer!r}.")
-        if self.pooling in ("cls", "last") and self.num_routed_layers == 1:
-            raise ConfigError(
-                f"pooling {self.pooling!r} with one routed layer is all but blind to the condition: one number could "
-                "reach the embedding. Use pooling 'mean' (as the paper does), or route more layers."
-            )
-
-
 class CSR(RoutedEncoder):
     """Routes attention with (1 + w), where w compares the condition's query with the sentence's keys."""
 
-    name = "csr"
-    title = "CSR"
-    kind = "tri"
-    summary = "The condition's query weighs the words of the sentence inside the last layers; adds no parameters."
-    reference = "Lin et al. 2024, CSR, EMNLP 2024"
-    meets = "router"
-    config_cls = CSRConfig
+    about = CATALOG["csr"]
 
     def __init__(self, backbone: Backbone, method_config: CSRConfig) -> None:
         super().__init__(backbone, method_config)
@@ -152,26 +101,50 @@ class CSR(RoutedEncoder):
         made.info = replace(described, revision=made.fingerprint[:12])
         return made
 
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Run each condition once, and each sentence once up to the first routed layer.
+
+        See `ConditionalScorer.embed_items`.
+        """
+        if not self.routed_layers:
+            return super().embed_items(items, passes)
+        backbone, device = self.backbone, self.backbone.device
+        (sentences, rows), (conditions, columns) = (number(texts) for texts in zip(*items, strict=True))
+        readings = self._in_parts(
+            backbone.tokenize([(text,) for text in conditions]), passes, lambda part: self.read(backbone.collate(part))
+        )[columns.to(device)]
+        encoded = backbone.tokenize([(text,) for text in sentences])
+        order, vectors = [], []
+        for part in passes.parts(encoded):
+            tokens = backbone.collate([encoded[i] for i in part])
+            places = {sentence: place for place, sentence in enumerate(part)}
+            chosen = [i for i, row in enumerate(rows.tolist()) if row in places]
+            index = torch.tensor([places[int(rows[i])] for i in chosen], device=device)
+            reading = readings[torch.tensor(chosen, device=device)]
+            vectors.append(self.route(self.enter(tokens), tokens, reading, rows=index)[0])
+            order += chosen
+        return torch.cat(vectors)[torch.tensor(order, device=device).argsort()]
+
     # Texts
 
     @torch.no_grad()
-    def _encode(self, items: list[Item], progress: Progress | None) -> Tensor:
+    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         """Go on from the cached states below the first routed layer; one attention per sentence, one pass per row."""
         if not items or not self.routed_layers:
-            return self._encode_plain([sentence for sentence, _ in items], progress)
+            return self._encode_plain([sentence for sentence, _ in items], **options)
         unique = {item: place for place, item in enumerate(dict.fromkeys(items))}
         of_sentence: dict[str, list[str]] = {}
         for sentence, condition in unique:
             of_sentence.setdefault(sentence, []).append(condition)
-        sentences, states = list(of_sentence), self._states(list(of_sentence), progress)
+        sentences, states = list(of_sentence), self._states(list(of_sentence), **options)
         conditions = {condition: i for i, condition in enumerate(dict.fromkeys(condition for _, condition in unique))}
-        readings = torch.stack(self._readings(list(conditions), progress)).to(self.backbone.device)
+        readings = torch.stack(self._readings(list(conditions), **options)).to(self.backbone.device)
         result = torch.zeros(len(unique), self.backbone.hidden_size)
-        budget = BATCH_TOKENS.get(self.backbone.device.type, 1024)
-        for batch in batches_by_length([len(state) for state in states], budget):
+        budget, size = BATCH_TOKENS.get(self.backbone.device.type, 1024), options.get("batch_size")
+        for batch in batches_by_length([len(state) for state in states], budget, size):
             rows = [(k, condition) for k, i in enumerate(batch) for condition in of_sentence[sentences[i]]]
             tokens, hidden = self._pad([sentences[i] for i in batch], [states[i] for i in batch])
-            step = max(1, budget // hidden.shape[1])
+            step = size or max(1, budget // hidden.shape[1])
             for part in (rows[start : start + step] for start in range(0, len(rows), step)):
                 index = torch.tensor([k for k, _ in part], device=hidden.device)
                 reading = readings[torch.tensor([conditions[condition] for _, condition in part])]
@@ -179,8 +152,8 @@ class CSR(RoutedEncoder):
                 result[[unique[sentences[batch[k]], condition] for k, condition in part]] = vectors.float().cpu()
         return result[[unique[item] for item in items]]
 
-    def _states(self, sentences: list[str], progress: Progress | None) -> list[Tensor]:
-        """Give the state (L, d) of each sentence below the first routed layer, from the cache where it is known."""
+    def _states(self, sentences: list[str], **options: Unpack[Options]) -> list[Tensor]:
+        """Return the state (L, d) of each sentence below the first routed layer, from the cache where it is known."""
 
         def embed(rows: list[Encoded]) -> list[Tensor]:
             hidden = self.enter(self.backbone.collate(rows))
@@ -188,27 +161,26 @@ class CSR(RoutedEncoder):
 
         items = [(sentence,) for sentence in sentences]
         role = f"state below layer {self.routed_layers.start}"
-        return self.backbone.map_texts(
-            items, role=role, tokenize=self.backbone.tokenize, embed=embed, progress=progress
-        )
+        return self.backbone.map_texts(items, role=role, tokenize=self.backbone.tokenize, embed=embed, **options)
 
-    def _readings(self, conditions: list[str], progress: Progress | None) -> list[Tensor]:
-        """Give what the router reads from each condition, (R, e), from the cache where it is known."""
+    def _readings(self, conditions: list[str], **options: Unpack[Options]) -> list[Tensor]:
+        """Return what the router reads from each condition, (R, e), from the cache where it is known."""
         return self.backbone.map_texts(
             [(condition,) for condition in conditions],
             role="router reading",
             owner=self.fingerprint,
             tokenize=self.backbone.tokenize,
             embed=lambda rows: self.read(self.backbone.collate(rows)),
-            progress=progress,
+            **options,
         )
 
-    def _pad(self, sentences: list[str], states: list[Tensor]) -> tuple[Tokens, Tensor]:
-        """Give a batch of sentences whose states are known: tokens, and states (b, L, d)."""
+    def _pad(self, sentences: Sequence[str], states: list[Tensor]) -> tuple[Tokens, Tensor]:
+        """Pad a batch of sentences whose states are known: tokens, and states (b, L, d)."""
         hidden = pad_sequence(states, batch_first=True).to(self.backbone.device)
         lengths = torch.tensor([len(state) for state in states], device=hidden.device)
         mask = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
         ids = torch.zeros_like(mask, dtype=torch.long)
         if self.method_config.router == "random":  # the only router that looks at ids
-            ids = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
+            known = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
+            ids = known[:, : hidden.shape[1]]  # in half precision `collate` pads further than the longest state
         return Tokens(ids, mask), hidden

@@ -7,48 +7,22 @@ Code followed: bigai-nlco/CSR, my_encoder.py with router type 3 and mask type 0,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from condviz.encoder.backbone import Backbone, Item
-from condviz.encoder.pooling import Pooling, check_pooling, pool
+from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
-
-
-@dataclass(frozen=True)
-class CSRBiConfig:
-    """Settings of the CSR bi-encoder.
-
-    Attributes:
-        num_routed_layers: R, how many of the last layers are routed; released settings: 3.
-        weighting: "one-plus" for (1 + w), "only" for w.
-        pooling: Over the tokens of the sentence; released settings: "cls".
-    """
-
-    num_routed_layers: int = 3
-    weighting: Weighting = "one-plus"
-    pooling: Pooling = "cls"
-
-    def __post_init__(self) -> None:
-        check_routing(self.num_routed_layers, self.weighting)
-        check_pooling(self.pooling)
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import CSRBiConfig
+from condviz.methods.routing import RoutedEncoder, check_depth, factor
 
 
 class CSRBi(RoutedEncoder):
     """Reads sentence and condition together and routes the last layers by the condition's attention."""
 
-    name = "csr-bi"
-    title = "CSR bi-encoder"
-    kind = "bi"
-    summary = (
-        "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers."
-    )
-    reference = "Lin et al. 2024, CSR, EMNLP 2024"
-    meets = "sequence"
-    config_cls = CSRBiConfig
+    about = CATALOG["csr-bi"]
 
     def __init__(self, backbone: Backbone, method_config: CSRBiConfig) -> None:
         super().__init__(backbone, method_config)
@@ -105,5 +79,5 @@ class CSRBi(RoutedEncoder):
         )
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give the sentence, and the condition with one more separator in front."""
+        """Tokenize the sentence, and the condition with one more separator in front."""
         return [(sentence, self.behind_separator(condition)) for sentence, condition in super().tokenize(items)]

@@ -8,46 +8,23 @@ start behind the real length of the condition; the code takes its padded length,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from condviz.encoder.backbone import Backbone, Item
-from condviz.encoder.pooling import Pooling, check_pooling, pool
+from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.methods.routing import RoutedEncoder, Weighting, check_depth, check_routing, factor
-
-
-@dataclass(frozen=True)
-class CSRPrefixConfig:
-    """Settings of CSR-prefix.
-
-    Attributes:
-        num_routed_layers: R, how many of the last layers are routed; the condition enters every layer.
-        weighting: "one-plus" for (1 + w), "only" for w.
-        pooling: Over the tokens of the sentence; released settings: "cls", that is the separator in front.
-    """
-
-    num_routed_layers: int = 1
-    weighting: Weighting = "one-plus"
-    pooling: Pooling = "cls"
-
-    def __post_init__(self) -> None:
-        check_routing(self.num_routed_layers, self.weighting)
-        check_pooling(self.pooling)
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import CSRPrefixConfig
+from condviz.methods.routing import RoutedEncoder, check_depth, factor
 
 
 class CSRPrefix(RoutedEncoder):
     """Lets the sentence attend to the condition's final states in every layer."""
 
-    name = "csr-prefix"
-    title = "CSR-prefix"
-    kind = "bi"
-    summary = "The sentence attends to the condition's final states in every layer: what CSR's released code computes."
-    reference = "Lin et al. 2024, CSR, EMNLP 2024 (released code)"
-    meets = "prefix"
-    config_cls = CSRPrefixConfig
+    about = CATALOG["csr-prefix"]
 
     def __init__(self, backbone: Backbone, method_config: CSRPrefixConfig) -> None:
         super().__init__(backbone, method_config)
@@ -84,5 +61,5 @@ class CSRPrefix(RoutedEncoder):
         return pool(states, sentence, self.method_config.pooling), weights
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Give the sentence with one more separator in front, and the condition."""
+        """Tokenize the sentence with one more separator in front, and the condition."""
         return [(self.behind_separator(sentence), condition) for sentence, condition in super().tokenize(items)]

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import nn
 
 from condviz.encoder.backbone import Backbone
 
 
 def dropout_rate(backbone: Backbone) -> float:
-    """Give the dropout of classification heads: classifier_dropout, else hidden_dropout_prob, else none."""
+    """Return the dropout of classification heads: classifier_dropout, else hidden_dropout_prob, else none."""
     config = backbone.model.config
     rate = getattr(config, "classifier_dropout", None)
     return float(getattr(config, "hidden_dropout_prob", 0.0) if rate is None else rate)
 
 
 def activation(backbone: Backbone) -> nn.Module:
-    """Give the activation function of the encoder."""
+    """Return the activation function of the encoder."""
     from transformers.activations import ACT2FN  # loaded with the encoder; at the top it would slow `import condviz`
 
     config = backbone.model.config
     return ACT2FN[getattr(config, "hidden_act", None) or getattr(config, "hidden_activation", "gelu")]
+
+
+def shrink(*layers: nn.Linear) -> None:
+    """Scale weights down to a tenth in place, so that what does not depend on the input prevails at first."""
+    for layer in layers:
+        layer.weight.mul_(0.1)
 
 
 class SentenceTransform(nn.Sequential):
@@ -42,7 +48,3 @@ class ConditionLayer(nn.Sequential):
     def __init__(self, backbone: Backbone) -> None:
         size = backbone.hidden_size
         super().__init__(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size))
-
-    def forward(self, pooled: Tensor) -> Tensor:
-        """Project pooled conditions."""
-        return super().forward(pooled)

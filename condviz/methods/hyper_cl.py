@@ -8,53 +8,25 @@ left out; initial weights are PyTorch's (transformers 5 would redraw them).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.pooling import Pooling, check_pooling
 from condviz.errors import ConfigError
 from condviz.methods.base import SeparableEncoder
-from condviz.methods.heads import ConditionLayer, SentenceTransform
+from condviz.methods.catalog import CATALOG
+from condviz.methods.configs import HyperCLConfig
+from condviz.methods.heads import ConditionLayer, SentenceTransform, shrink
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""
 
 
-@dataclass(frozen=True)
-class HyperCLConfig:
-    """Settings of Hyper-CL.
-
-    Attributes:
-        rank: K of the low-rank form, where two hypernetworks make d x K and K x d; None makes the whole d x d matrix.
-        pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation behind the pooling of sentences.
-        condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
-    """
-
-    rank: int | None = 64
-    pooling: Pooling = "cls"
-    transform: bool = False
-    condition_transform: bool = True
-
-    def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        if self.rank is not None and (not isinstance(self.rank, int) or self.rank < 1):
-            raise ConfigError(f"rank must be a positive integer, or None for the full matrix, got {self.rank!r}.")
-
-
 class HyperCL(SeparableEncoder):
     """Projects the sentence with a matrix that is made from the condition."""
 
-    name = "hyper-cl"
-    title = "Hyper-CL"
-    kind = "tri"
-    summary = "A hypernetwork makes a projection W_c from the condition; the embedding is W_c times the sentence."
-    reference = "Yoo et al. 2024, Hyper-CL, ACL 2024, arXiv:2403.09490"
-    config_cls = HyperCLConfig
+    about = CATALOG["hyper-cl"]
 
     def __init__(self, backbone: Backbone, method_config: HyperCLConfig) -> None:
         super().__init__(backbone, method_config)
@@ -77,7 +49,7 @@ class HyperCL(SeparableEncoder):
         return self.transform(pooled)
 
     def project_conditions(self, pooled: Tensor) -> Tensor:
-        """Give h_c': (m, d) -> (m, d)."""
+        """Compute h_c': (m, d) -> (m, d)."""
         return self.condition(pooled)
 
     def factors(self, conditions: Tensor) -> tuple[Tensor, ...]:
@@ -98,7 +70,7 @@ class HyperCL(SeparableEncoder):
         )
 
     def hypernetworks(self) -> list[nn.Linear]:
-        """Give the layer that makes W_c, or the two that make its factors."""
+        """Return the layer that makes W_c, or the two that make its factors."""
         return [self.hyper] if self.method_config.rank is None else [self.hyper_left, self.hyper_right]
 
     def match_precision(self) -> HyperCL:
@@ -108,16 +80,26 @@ class HyperCL(SeparableEncoder):
             layer.to(self.backbone.dtype)
         return self
 
-    def compose(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
-        """Give W_c h_s; with rank K by way of K numbers, without forming W_c. See `SeparableEncoder.compose`."""
+    def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
+        """Compute W_c h_s; with rank K by way of K numbers, without forming W_c. See `SeparableEncoder.compose`."""
         rows = sentences[:, None]
         for factor in self.factors(conditions):
             rows = rows @ (factor if index is None else factor[index])
         return rows[:, 0]
 
+    def embed_by_condition(self, sentences: Tensor, conditions: Tensor, index: Tensor) -> Tensor:
+        """Project one condition at a time: a copy of W_c for each row takes ten times as long."""
+        factors, order = self.factors(conditions), index.argsort(stable=True)
+        parts = []
+        for place, rows in enumerate(sentences[order].split(index.bincount(minlength=len(conditions)).tolist())):
+            for factor in factors:
+                rows = rows @ factor[place]
+            parts.append(rows)
+        return torch.cat(parts)[order.argsort()]
+
     @torch.no_grad()
-    def compose_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
-        """Project n sentences by m matrices, in the precision of the encoder. See `SeparableEncoder.compose_grid`.
+    def embed_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
+        """Project n sentences by m matrices, in the precision of the encoder. See `SeparableEncoder.embed_grid`.
 
         With rank K and `scores_only` the result has K numbers per vector: for W = W_c1^T and W W^T = L L^T, inner
         products of s W_c2 L equal those of s W_c2 W, at K/d of the cost.
@@ -132,9 +114,24 @@ class HyperCL(SeparableEncoder):
         return grid.float().cpu()
 
     @torch.no_grad()
+    def start_identity(self) -> None:
+        """Start with W_c near the identity. See `ConditionalScorer.start_identity`.
+
+        With rank K it is near a projection on K random directions, which roughly keeps cosines.
+        """
+        size, rank = self.backbone.hidden_size, self.method_config.rank
+        shrink(*self.hypernetworks())
+        if rank is None:
+            self.hyper.bias.copy_(torch.eye(size).flatten())
+            return
+        basis = torch.linalg.qr(torch.randn(size, rank)).Q
+        self.hyper_left.bias.copy_(basis.flatten())
+        self.hyper_right.bias.copy_(basis.T.flatten())
+
+    @torch.no_grad()
     def condition_matrix(self, condition: str) -> np.ndarray:
-        """Give W_c, (d, d) float32: the embedding is W_c times the sentence vector as a column."""
-        encoded = self._encode_conditions([condition], None).to(self.backbone.device)
+        """Compute W_c, (d, d) float32: the embedding is W_c times the sentence vector as a column."""
+        encoded = self._encode_conditions([condition]).to(self.backbone.device)
         matrix, *rest = self.factors(encoded)
         for factor in rest:
             matrix = matrix @ factor
@@ -146,7 +143,7 @@ class HyperCL(SeparableEncoder):
 
 
 def gram_root(matrices: Tensor) -> Tensor:
-    """Give L with L L^T = W W^T for each W: (m, k, d) -> (m, k, k)."""
+    """Compute L with L L^T = W W^T for each W: (m, k, d) -> (m, k, k)."""
     wide = matrices.double()
     gram = wide @ wide.transpose(1, 2)
     # Keeps matrices without full rank decomposable; below the precision of the result.

@@ -9,7 +9,6 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,13 +20,9 @@ from condviz.encoder.tokens import Encoded, Tokens
 from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalEncoder
+from condviz.methods.configs import Weighting
 from condviz.types import TokenWeights, Word
 
-Weighting = Literal["one-plus", "only"]
-"""h = (1 + w) h', or the ablation Only Weight, h = w h' (paper, Table 3)."""
-RouterName = Literal["query_key", "multihead", "hidden", "heavy", "random"]
-Meeting = Literal["router", "sequence", "prefix"]
-"""Through the router alone (the two are encoded apart), in one sequence, or as further keys in every layer."""
 HEAVY_HEADS = 16
 """Heads of the Heavy router (official code, routing.py)."""
 
@@ -72,7 +67,7 @@ class Router(nn.Module, ABC):
         """
 
     def slot(self, layer: int) -> int:
-        """Give the place of a layer among the routed ones."""
+        """Return the place of a layer among the routed ones."""
         return self.routed_layers.index(layer)
 
 
@@ -84,7 +79,7 @@ class SentenceState:
 
 
 class QueryKeyRouter(Router):
-    """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 2 to 4).
+    """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 1).
 
     Args:
         backbone: The encoder.
@@ -97,7 +92,7 @@ class QueryKeyRouter(Router):
         self.query_layer = query_layer
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
-        """Give the queries (m, R, d). See `Router.read`."""
+        """Return the queries (m, R, d). See `Router.read`."""
         queries = [layers.query(layer, state[:, 0]) for layer, state in zip(self.routed_layers, states, strict=True)]
         if self.query_layer == "last":
             queries = [queries[-1]] * len(queries)
@@ -113,7 +108,7 @@ class HiddenRouter(Router):
     """w = softmax(h_c,CLS h_s^T / sqrt(d)) with the states that enter the layer (variant Hidden, paper Table 1)."""
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
-        """Give the first token's states (m, R, d). See `Router.read`."""
+        """Return the first token's states (m, R, d). See `Router.read`."""
         return torch.stack([state[:, 0] for state in states], dim=1)
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
@@ -156,7 +151,7 @@ class MultiHeadRouter(Router):
     """
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
-        """Give the queries and, per head, the log-sum-exp of the condition's own scores: (m, R, d + heads)."""
+        """Return the queries and, per head, the log-sum-exp of the condition's own scores: (m, R, d + heads)."""
         parts = []
         for layer, state in zip(self.routed_layers, states, strict=True):
             query, keys = layers.query(layer, state[:, 0]), layers.key(layer, state)
@@ -182,7 +177,7 @@ class RandomRouter(Router):
     """
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
-        """Give a number that stands for the condition: (m, R, 1)."""
+        """Return a number that stands for the condition: (m, R, 1)."""
         marks = torch.tensor([[_mark(row)] for row in _real_ids(tokens.ids, tokens.mask)], device=tokens.ids.device)
         return marks[:, None].float().expand(-1, len(self.routed_layers), -1)
 
@@ -209,9 +204,6 @@ ROUTERS: dict[str, type[Router]] = {
 
 class RoutedEncoder(ConditionalEncoder):
     """An encoder that weighs the words of a sentence by the condition, and can show the weights."""
-
-    meets: ClassVar[Meeting]
-    """How the condition meets the sentence."""
 
     @property
     def has_router(self) -> bool:
@@ -275,14 +267,6 @@ class RoutedEncoder(ConditionalEncoder):
             token_weights=values,
             truncated=rows[0].truncated,
         )
-
-
-def check_routing(num_routed_layers: int, weighting: str) -> None:
-    """Raise ConfigError unless both are allowed."""
-    if not isinstance(num_routed_layers, int) or num_routed_layers < 0:
-        raise ConfigError(f"num_routed_layers must be 0 or a positive integer, got {num_routed_layers!r}.")
-    if weighting not in ("one-plus", "only"):
-        raise ConfigError(f"weighting must be one-plus or only, got {weighting!r}.")
 
 
 def check_depth(num_routed_layers: int, backbone: Backbone) -> None:

@@ -1,0 +1,170 @@
+"""What every method is and can do, readable without torch: listing models and building the page need no more.
+
+The classes take this over through `about` (see `ConditionalScorer`), so that nothing is stated twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from condviz.methods.configs import (
+    BiEncoderConfig,
+    CASEConfig,
+    CrossEncoderConfig,
+    CSRBiConfig,
+    CSRConfig,
+    CSRPrefixConfig,
+    HyperCLConfig,
+    MethodConfig,
+    TriEncoderConfig,
+)
+from condviz.types import Kind
+
+Meeting = Literal["router", "sequence", "prefix"]
+"""Through the router alone (the two are encoded apart), in one sequence, or as further keys in every layer."""
+_UNBOUNDED = (float("-inf"), float("inf"))
+_CSTS = "Deshpande et al. 2023, C-STS, arXiv:2305.15093"
+_CSR = "Lin et al. 2024, CSR, EMNLP 2024"
+
+
+@dataclass(frozen=True)
+class Method:
+    """Title, paper and abilities of a method.
+
+    Attributes:
+        name: Key in `condviz.METHODS` and in condviz.json.
+        title: Name for people.
+        kind: "cross", "bi" or "tri".
+        summary: How it works, in one sentence.
+        reference: Paper.
+        config_cls: Its settings.
+        module: Where its class is, "module:Class"; "" for a method that was registered from elsewhere.
+        score_range: Lowest and highest score.
+        conditional: The condition changes the score.
+        encodes: Has vectors: `encode`, `encode_sentences`, maps, search.
+        separable: Encodes sentence and condition apart: `encode_conditions`, `compose`.
+        meets: How the condition meets the sentence in a method with a router (`token_weights`), None without one.
+        has_variants: Its models have the variants of `condviz.methods.variants`.
+        answers_links: Its vectors of (head, relation) can be compared with those of entities.
+        condition_matrices: Makes a matrix W_c from the condition (`condition_matrix`).
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    summary: str
+    reference: str
+    config_cls: type[MethodConfig]
+    module: str = ""
+    score_range: tuple[float, float] = (-1.0, 1.0)
+    conditional: bool = True
+    encodes: bool = True
+    separable: bool = False
+    meets: Meeting | None = None
+    has_variants: bool = False
+    answers_links: bool = True
+    condition_matrices: bool = False
+
+
+CATALOG: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            "unconditional",
+            "No condition",
+            "tri",
+            "Plain sentence similarity: the condition is ignored. What every other model has to differ from.",
+            "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084",
+            MethodConfig,
+            "condviz.methods.unconditional:Unconditional",
+            conditional=False,
+            separable=True,
+            answers_links=False,
+        ),
+        Method(
+            "cross-encoder",
+            "Cross-encoder",
+            "cross",
+            "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings.",
+            _CSTS,
+            CrossEncoderConfig,
+            "condviz.methods.cross_encoder:CrossEncoder",
+            score_range=_UNBOUNDED,
+            encodes=False,
+            answers_links=False,
+        ),
+        Method(
+            "bi-encoder",
+            "Bi-encoder",
+            "bi",
+            "Encodes each sentence in one sequence with the condition; every pair of the two costs a pass.",
+            _CSTS,
+            BiEncoderConfig,
+            "condviz.methods.bi_encoder:BiEncoder",
+        ),
+        Method(
+            "tri-encoder",
+            "Tri-encoder",
+            "tri",
+            "Encodes sentences and conditions apart and multiplies (or concatenates and mixes) the two vectors.",
+            _CSTS,
+            TriEncoderConfig,
+            "condviz.methods.tri_encoder:TriEncoder",
+            separable=True,
+        ),
+        Method(
+            "hyper-cl",
+            "Hyper-CL",
+            "tri",
+            "A hypernetwork makes a projection W_c from the condition; the embedding is W_c times the sentence.",
+            "Yoo et al. 2024, Hyper-CL, ACL 2024, arXiv:2403.09490",
+            HyperCLConfig,
+            "condviz.methods.hyper_cl:HyperCL",
+            separable=True,
+            condition_matrices=True,
+        ),
+        Method(
+            "csr",
+            "CSR",
+            "tri",
+            "The condition's query weighs the words of the sentence inside the last layers; adds no parameters.",
+            _CSR,
+            CSRConfig,
+            "condviz.methods.csr:CSR",
+            meets="router",
+            has_variants=True,
+        ),
+        Method(
+            "csr-bi",
+            "CSR bi-encoder",
+            "bi",
+            "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers.",
+            _CSR,
+            CSRBiConfig,
+            "condviz.methods.csr_bi:CSRBi",
+            meets="sequence",
+        ),
+        Method(
+            "csr-prefix",
+            "CSR-prefix",
+            "bi",
+            "The sentence attends to the condition's final states in every layer: what CSR's released code computes.",
+            f"{_CSR} (released code)",
+            CSRPrefixConfig,
+            "condviz.methods.csr_prefix:CSRPrefix",
+            meets="prefix",
+        ),
+        Method(
+            "case",
+            "CASE",
+            "bi",
+            "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the "
+            "rest.",
+            "Zhang et al. 2025, CASE, arXiv:2503.17279",
+            CASEConfig,
+            "condviz.methods.case:CASE",
+            answers_links=False,
+        ),
+    )
+}
