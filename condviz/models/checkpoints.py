@@ -10,30 +10,49 @@ import copy
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from collections.abc import Mapping
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone, hash_tensors
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from condviz.methods import METHODS, ConditionalScorer
+from condviz.models.manifest import (
+    CARD,
+    FILES,
+    FORMAT,
+    MANIFEST,
+    SHA256,
+    WEIGHTS,
+    check_weights,
+    graph_of,
+    hash_file,
+    parameter_count,
+    read_manifest,
+)
 from condviz.version import __version__
 
-FORMAT = 1
-"""Version of the folder layout; raised when older code could not read it."""
-MANIFEST, WEIGHTS, CARD = "condviz.json", "model.safetensors", "README.md"
-FILES = (MANIFEST, WEIGHTS, CARD)
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
-KEYS = {"format", "condviz", "method", "config", "backbone", "adapter_scale", "training", "metrics"}
+__all__ = [
+    "CARD",
+    "FILES",
+    "MANIFEST",
+    "WEIGHTS",
+    "graph_of",
+    "load",
+    "parameter_count",
+    "read_manifest",
+    "save",
+    "with_weights",
+]
+
 ADAPTER_PARTS = ("lora_A", "lora_B")
 _ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")
 """End of the names that peft gives to the parts of an adapter."""
@@ -53,9 +72,9 @@ def save(
     Args:
         model: A model whose encoder can be loaded again by its name. Low-rank adapters of peft in the encoder are
             stored as such.
-        folder: Where to; the last part is the name of the model.
-        training: How it was made: data, recipe, seed, date; kept as it is.
-        metrics: Scores; kept as they are.
+        folder: Target; the last part is the name of the model.
+        training: How it was made: data, recipe, seed, date; stored as it is.
+        metrics: Scores; stored as they are.
         card: Text of the model card; a short one is written if it is None.
         dtype: Number type on disk; float16 halves the file.
 
@@ -87,6 +106,7 @@ def save(
         stored = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
         _check_finite(stored, "This model cannot be saved", "The training diverged, or a projection is not fitted yet.")
         save_file(stored, partial / WEIGHTS, metadata={"format": "pt"})
+        manifest[SHA256] = hash_file(partial / WEIGHTS)
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         (partial / CARD).write_text(card or _card(folder.name, model, manifest), encoding="utf-8")
         partial.chmod(0o755)
@@ -110,11 +130,11 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    shapes = _read_shapes(folder / WEIGHTS)
+    shapes = check_weights(folder, manifest)
     method = METHODS[manifest["method"]]
     try:
         config = method.config_cls(**manifest["config"])
-    except (ConfigError, TypeError) as error:
+    except (ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / MANIFEST}: config: {error}") from error
     base = manifest["backbone"]
     backbone = load_backbone(base["name"], revision=base["revision"], device=device, precision=precision)
@@ -131,52 +151,14 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
         backbone = with_weights(backbone, changed)
     try:
         model = method(backbone, config)
-    except ConfigError as error:
+    except (ConfigError, RuntimeError, MemoryError) as error:  # the latter from sizes that no machine can hold
         raise CheckpointError(f"{folder / MANIFEST}: config: {error}") from error
     _load_head(model, {name[5:]: value for name, value in tensors.items() if name.startswith("head.")}, folder)
     return model.to(backbone.device).match_precision().eval()
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read and check condviz.json, without touching the weights.
-
-    Raises:
-        CheckpointError: As in `load`.
-    """
-    path = folder / MANIFEST
-    _refuse_pickles(folder)
-    if not path.is_file():
-        raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a checkpoint of this program.")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(manifest, dict) or "format" not in manifest:
-        raise CheckpointError(f"{path}: key 'format' is missing.")
-    if manifest["format"] != FORMAT:
-        raise CheckpointError(
-            f"{path}: format is {manifest['format']!r}, made by version {manifest.get('condviz', 'unknown')}; version "
-            f"{__version__} reads format {FORMAT}. Install the version that made it, or train the model again."
-        )
-    if wrong := KEYS.symmetric_difference(manifest):
-        known = [f"unknown key {key!r}" if key in manifest else f"key {key!r} is missing" for key in sorted(wrong)]
-        raise CheckpointError(f"{path}: {'; '.join(known)}.")
-    if not isinstance(manifest["method"], str) or manifest["method"] not in METHODS:
-        raise CheckpointError(f"{path}: method is {manifest['method']!r}; known are {', '.join(METHODS)}.")
-    _check_types(path, manifest)
-    return manifest
-
-
-def graph_of(manifest: Mapping[str, Any]) -> str:
-    """Give the name of the knowledge graph that a model was trained on, or "" for a model of sentences."""
-    recipe, data = manifest["training"].get("recipe"), manifest["training"].get("data")
-    if not isinstance(recipe, dict) or "graph" not in recipe:
-        return ""
-    return str(data[0]["graph"]) if data else Path(recipe["graph"]).name
-
-
 def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
-    """Give a backbone with some other weights that shares all the rest, and the cache, with the given one."""
+    """Return a backbone with some other weights that shares all the rest, and the cache, with the given one."""
     shared = {id(value): value for value in chain(backbone.model.parameters(), backbone.model.buffers())}
     model = copy.deepcopy(backbone.model, shared)
     for name, value in changes.items():
@@ -191,51 +173,18 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         revision=backbone.revision,
         digest=digest,
         instruction=backbone.instruction,
+        prefix=backbone.prefix,
+        pooling=backbone.pooling,
         cache=backbone.cache,
         lock=backbone.lock,
     )
 
 
-def parameter_count(folder: Path) -> int:
-    """Count the numbers that a checkpoint stores, from the header of its weight file."""
-    return sum(_numel(shape) for shape in _read_shapes(folder / WEIGHTS).values())
-
-
-def _refuse_pickles(folder: Path) -> None:
-    pickles = [file.name for file in folder.iterdir() if file.suffix.lower() in PICKLES] if folder.is_dir() else []
-    if pickles:
-        raise CheckpointError(
-            f"{folder} holds {pickles[0]}, a pickle, which can run code when it is opened. Remove it: only "
-            f"{', '.join(FILES)} belong into a checkpoint."
-        )
-
-
-def _check_types(path: Path, manifest: Mapping[str, Any]) -> None:
-    for key in ("config", "training", "metrics"):
-        if not isinstance(manifest[key], dict):
-            raise CheckpointError(f"{path}: {key} is {manifest[key]!r}, expected an object with keys.")
-    if not isinstance(manifest["adapter_scale"], int | float | None):
-        raise CheckpointError(f"{path}: adapter_scale is {manifest['adapter_scale']!r}, expected a number or null.")
-    base, allowed = manifest["backbone"], {field.name for field in fields(METHODS[manifest["method"]].config_cls)}
-    if not isinstance(base, dict) or set(base) != {"name", "revision", "digest"} or not _all_text(base.values()):
-        raise CheckpointError(f"{path}: backbone must have exactly the texts name, revision and digest.")
-    if unknown := set(manifest["config"]) - allowed:
-        raise CheckpointError(f"{path}: config has the unknown keys {sorted(unknown)}; known are {sorted(allowed)}.")
-
-
-def _read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    if not path.is_file():
-        raise CheckpointError(f"{path} is missing.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is damaged or incomplete ({error}). Copy it again.") from error
-
-
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    with safe_open(path, framework="pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    try:
+        return load_file(path)
+    except Exception as error:  # whatever the reader makes of damaged bytes
+        raise CheckpointError(f"{path} is damaged or incomplete ({error}). Copy it again.") from error
 
 
 def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]], backbone: Backbone) -> None:
@@ -258,7 +207,7 @@ def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]], backbone: B
 
 
 def _changed_weights(tensors: Mapping[str, Tensor], backbone: Backbone, scale: float | None) -> dict[str, Tensor]:
-    """Give the encoder weights that differ: stored whole, or as low-rank adapters that are added on."""
+    """Return the encoder weights that differ: stored whole, or as low-rank adapters that are added on."""
     changed = {name[9:]: value for name, value in tensors.items() if name.startswith("backbone.")}
     weights = backbone.model.state_dict()
     modules = {name.removeprefix("adapter.").rpartition(".")[0] for name in tensors if name.startswith("adapter.")}
@@ -297,7 +246,7 @@ def _load_base(backbone: Backbone) -> Backbone:
 
 
 def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
-    """Give the encoder weights that differ from the pretrained ones, compared in the precision in use."""
+    """Return the encoder weights that differ from the pretrained ones, compared in the precision in use."""
     old = base.model.state_dict()
     # peft moves the weights that it adapts one level down.
     new = {name.replace(".base_layer.", "."): value for name, value in backbone.model.state_dict().items()}
@@ -309,7 +258,7 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
 
 
 def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
-    """Give the low-rank adapters that peft has put into an encoder, and the factor of their products."""
+    """Return the low-rank adapters that peft has put into an encoder, and the factor of their products."""
     # Attention modules have a number under the same name.
     found = (getattr(module, "scaling", None) for module in backbone.model.modules())
     scales = {factor for scaling in found if isinstance(scaling, dict) for factor in scaling.values()}
@@ -326,7 +275,7 @@ def _adapters(backbone: Backbone) -> tuple[dict[str, Tensor], float | None]:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Put a complete folder in the place of another; the other one comes back if that fails."""
+    """Replace a folder by a complete one; the old one comes back if that fails."""
     old = None
     if target.exists():
         old = target.with_name(f".{target.name}-old")
@@ -344,12 +293,8 @@ def _swap(new: Path, target: Path) -> None:
 
 def _check_finite(tensors: Mapping[str, Tensor], subject: str, advice: str) -> None:
     for name, value in tensors.items():
-        if not bool(value.isfinite().all()):
-            raise CheckpointError(f"{subject}: {name} has values that are infinite or not a number. {advice}")
-
-
-def _all_text(values: Iterable[object]) -> bool:
-    return all(isinstance(value, str) for value in values)
+        if not bool(value.float().isfinite().all()):
+            raise CheckpointError(f"{subject}: {name} has infinite or NaN values. {advice}")
 
 
 def _card(name: str, model: ConditionalScorer, manifest: Mapping[str, Any]) -> str:
@@ -359,7 +304,3 @@ def _card(name: str, model: ConditionalScorer, manifest: Mapping[str, Any]) -> s
         rows = [f"- {key}: {value}" for key, value in manifest[title].items()] or ["- not stated"]
         lines += [f"## {title.capitalize()}", "", *rows, ""]
     return "\n".join(lines)
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    return int(torch.Size(shape).numel())

@@ -1,55 +1,65 @@
-"""Names of models: which there are, what they are, and how to load them."""
+"""Names of models: which exist, what they are, and how to load them. Only `load` imports torch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from condviz.encoder.pretrained import is_folder, load_backbone
-from condviz.errors import CheckpointError, UnknownModelError
-from condviz.methods import METHODS, ConditionalScorer
+from condviz.errors import CheckpointError, ConfigError, UnknownModelError
+from condviz.methods.catalog import CATALOG, Method
 from condviz.methods.variants import describe_variant, split_variant
-from condviz.models import checkpoints
-from condviz.paths import CHECKPOINTS
+from condviz.models import manifest
+from condviz.paths import CHECKPOINTS, is_folder
 from condviz.types import ModelInfo
 
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
+
 ZERO_SHOT_SUFFIX = "-zero-shot"
+HEAD_SEED = 0
+"""Seed of the weights that a method adds where nobody has trained them."""
 
 TITLES = {"tri-hadamard": "Tri-encoder, Hadamard", "tri-concat": "Tri-encoder, concatenation", "minilm": "MiniLM"}
 """Names for people where the title of the method would not tell two models apart."""
 
 
 @dataclass(frozen=True)
-class ZeroShot:
-    """A model that needs no training: a method and its settings on the pretrained encoder."""
+class Preset:
+    """A method and its settings on an encoder that nobody has trained for it."""
 
     method: str
-    config: Mapping[str, Any]
-    identity: bool = False  # start the condition's linear layer as the identity instead of at random
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 ZERO_SHOT = {
-    "minilm": ZeroShot("unconditional", {"pooling": "mean"}),
-    "bi-encoder": ZeroShot("bi-encoder", {"pooling": "mean"}),
-    "tri-hadamard": ZeroShot("tri-encoder", {"composition": "hadamard", "pooling": "mean"}, identity=True),
-    "csr": ZeroShot("csr", {"num_routed_layers": 1}),
-    "csr-bi": ZeroShot("csr-bi", {"pooling": "mean"}),
-    "csr-prefix": ZeroShot("csr-prefix", {"pooling": "mean"}),
-    "case": ZeroShot("case", {"prompt": "cond", "subtract": True}),
+    "minilm": Preset("unconditional", {"pooling": "mean"}),
+    "bi-encoder": Preset("bi-encoder", {"pooling": "mean"}),
+    "tri-hadamard": Preset("tri-encoder", {"composition": "hadamard", "pooling": "mean"}),
+    "csr": Preset("csr", {"num_routed_layers": 1}),
+    "csr-bi": Preset("csr-bi", {"pooling": "mean"}),
+    "csr-prefix": Preset("csr-prefix", {"pooling": "mean"}),
+    "case": Preset("case", {"prompt": "cond", "subtract": True}),
 }
+"""Models that need no training: they are listed."""
+UNTRAINED = ZERO_SHOT | {
+    "unconditional": Preset("unconditional"),
+    "cross-encoder": Preset("cross-encoder"),
+    "tri-encoder": Preset("tri-encoder"),
+    "tri-concat": Preset("tri-encoder", {"composition": "concat"}),
+    "hyper-cl": Preset("hyper-cl"),
+}
+"""What `load(name, backbone=...)` can build; heads of the further ones are random."""
 
 
 def list_models() -> list[str]:
-    """Give the names of all models of sentences: checkpoints, and what works without training.
+    """Return the names of all models of sentences: checkpoints, and what works without training.
 
-    Where a checkpoint has the name of an untrained model, that one is listed as NAME-zero-shot. Models of knowledge
-    graphs can be loaded as well; `link_models` lists them.
+    Where a checkpoint has the name of an untrained model, that one is listed as NAME-zero-shot. A damaged checkpoint is
+    listed as well: `describe` says what is wrong with it. `link_models` lists the models of knowledge graphs.
     """
     trained = [name for name in _checkpoint_names() if not _graph_of(name)]
     untrained = [name + ZERO_SHOT_SUFFIX if name in trained else name for name in ZERO_SHOT]
@@ -57,7 +67,7 @@ def list_models() -> list[str]:
 
 
 def link_models(graph: str = "") -> list[str]:
-    """Give the names of the models that were trained to predict the links of a knowledge graph.
+    """Return the names of the models that were trained to predict the links of a knowledge graph.
 
     Args:
         graph: Name of the graph; "" for any.
@@ -67,7 +77,7 @@ def link_models(graph: str = "") -> list[str]:
 
 
 def describe(name: str) -> ModelInfo:
-    """Say what a model is without loading weights.
+    """Describe a model without loading weights.
 
     Raises:
         UnknownModelError: If there is no such model on this machine.
@@ -76,83 +86,155 @@ def describe(name: str) -> ModelInfo:
     base, variant = split_variant(str(name))
     if variant and not is_folder(name):
         return describe_variant(describe(base), variant)
-    folder, zero_shot = _resolve(name)
-    if zero_shot is not None:
-        method = METHODS[zero_shot.method]
-        added, path, source, trained, graph = 0, "", "zero-shot", False, ""
-    elif folder is not None:
-        manifest = checkpoints.read_manifest(folder)
-        method, graph = METHODS[manifest["method"]], checkpoints.graph_of(manifest)
-        added, path, trained = checkpoints.parameter_count(folder), str(folder), True
-        source = "checkpoint" if folder.parent == CHECKPOINTS else "folder"
-    else:
+    folder, preset = _resolve(name)
+    if preset is not None:
+        return _describe(CATALOG[preset.method], preset.settings, name=name, trained=False, source="zero-shot")
+    if folder is None:
         raise _unknown(name)
-    return ModelInfo(
-        name=folder.name if folder is not None else name,
-        method=method.name,
-        title=_title(folder.name if folder else name, method),
-        kind=method.kind,
-        trained=trained,
-        source=source,
-        revision="",
-        score_range=method.score_range,
-        added_parameters=added,
-        reference=method.reference,
-        summary=method.summary,
-        path=path,
-        graph=graph,
+    content = manifest.read_manifest(folder)
+    return _describe(
+        CATALOG[content["method"]],
+        content["config"],
+        name=folder.name,
+        trained=True,
+        source="checkpoint" if folder.parent == CHECKPOINTS else "folder",
+        added_parameters=manifest.parameter_count(folder),
+        path=str(folder),
+        graph=manifest.graph_of(content),
     )
 
 
-def load(name: str, *, device: str = "auto", precision: str = "auto") -> ConditionalScorer:
-    """Load a model.
+def load(
+    name: str,
+    *,
+    backbone: str = "",
+    device: str = "auto",
+    precision: str = "auto",
+    **settings: Any,  # noqa: ANN401 (those of the method)
+) -> ConditionalScorer:
+    """Load a model, or build a method on any encoder.
 
     Args:
         name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
-            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`.
+            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`. With `backbone`: a key
+            of `UNTRAINED`.
+        backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
+            are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32", "bfloat16" or "float16".
+        **settings: Of the method, for instance pooling="cls"; only with `backbone`.
 
     Raises:
         UnknownModelError: If there is no such model.
-        CheckpointError: If it cannot be read.
-        ConfigError: If device or precision is not available.
+        CheckpointError: If it, or the encoder, cannot be read.
+        ConfigError: If device or precision is not available, or a setting is unknown or not allowed.
 
     Example:
         >>> model = load("bi-encoder")
         >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"]).shape
         (1,)
     """
+    if backbone:
+        return _build_on(backbone, name, settings, device=device, precision=precision)
+    if settings:
+        raise ConfigError(
+            f"{', '.join(settings)}: the settings of {name} are stored with it. Name an encoder to build another, for "
+            'instance backbone="intfloat/e5-base-v2".'
+        )
     base, variant = split_variant(str(name))
     if variant and not is_folder(name):
         return load(base, device=device, precision=precision).make_variant(variant)
-    folder, zero_shot = _resolve(name)
-    if folder is None and zero_shot is None:
+    folder, preset = _resolve(name)
+    if preset is not None:
+        return _build(preset, describe(name), device=device, precision=precision)
+    if folder is None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise _unknown(name)
         folder = _download(name)
-    if zero_shot is None:
-        model = checkpoints.load(folder, device=device, precision=precision)
-        info = replace(describe(str(folder)), name=name if "/" in name and not is_folder(name) else folder.name)
-        info = replace(info, source="hub" if "/" in info.name else info.source)
-    else:
-        model, info = _build(zero_shot, device, precision), describe(name)
+    from condviz.models import checkpoints
+
+    model = checkpoints.load(folder, device=device, precision=precision)
+    info = replace(describe(str(folder)), name=name if "/" in name and not is_folder(name) else folder.name)
+    info = replace(info, source="hub" if "/" in info.name else info.source)
     model.info = replace(info, revision=model.fingerprint[:12])
     return model
 
 
-def _build(preset: ZeroShot, device: str, precision: str) -> ConditionalScorer:
-    method = METHODS[preset.method]
-    backbone = load_backbone(device=device, precision=precision)
-    model = method(backbone, method.config_cls(**preset.config))
-    if preset.identity:
-        layer = model.condition[-1]
-        torch.nn.init.eye_(layer.weight)
-        torch.nn.init.zeros_(layer.bias)
-    return model.to(backbone.device).match_precision().eval()
+def _build_on(
+    backbone: str, name: str, settings: Mapping[str, Any], *, device: str, precision: str
+) -> ConditionalScorer:
+    """Build a method on an encoder, with the pooling that the encoder was trained with."""
+    from condviz.encoder.pretrained import load_backbone
+
+    preset = UNTRAINED.get(name)
+    if preset is None:
+        near = get_close_matches(str(name), UNTRAINED, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(UNTRAINED)}.")
+    method, encoder = CATALOG[preset.method], load_backbone(backbone, device=device, precision=precision)
+    known = [item.name for item in fields(method.config_cls)]
+    if wrong := [key for key in settings if key not in known]:
+        raise ConfigError(f"{name} has no setting {wrong[0]!r}. Settings: {', '.join(known)}.")
+    # A router decides by itself over which tokens it pools.
+    own = {"pooling": encoder.pooling} if encoder.pooling and method.meets is None else {}
+    preset = replace(preset, settings={**preset.settings, **own, **settings})
+    info = _describe(method, preset.settings, name=f"{name} on {backbone}", trained=False, source="zero-shot")
+    model = _build(preset, info, encoder=backbone, device=device, precision=precision)
+    model.info = replace(model.info, added_parameters=model.added_parameters)
+    return model
 
 
-def _title(name: str, method: type[ConditionalScorer]) -> str:
+def _build(preset: Preset, info: ModelInfo, *, encoder: str = "", device: str, precision: str) -> ConditionalScorer:
+    import torch
+
+    from condviz.encoder.pretrained import load_backbone
+    from condviz.methods import METHODS
+
+    method, options = METHODS[preset.method], {"device": device, "precision": precision}
+    backbone = load_backbone(encoder, **options) if encoder else load_backbone(**options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(HEAD_SEED)
+        model = method(backbone, method.config_cls(**preset.settings))
+        model.start_untrained()
+    model = model.to(backbone.device).match_precision().eval()
+    model.info = replace(info, revision=model.fingerprint[:12])
+    return model
+
+
+def _describe(
+    method: Method,
+    settings: Mapping[str, Any],
+    *,
+    name: str,
+    trained: bool,
+    source: str,
+    added_parameters: int = 0,
+    path: str = "",
+    graph: str = "",
+) -> ModelInfo:
+    routed = settings.get("num_routed_layers", getattr(method.config_cls, "num_routed_layers", 0))
+    return ModelInfo(
+        name=name,
+        method=method.name,
+        title=_title(name, method),
+        kind=method.kind,
+        trained=trained,
+        source=source,
+        revision="",
+        score_range=method.score_range,
+        reference=method.reference,
+        summary=method.summary,
+        conditional=method.conditional,
+        encodes=method.encodes,
+        answers_links=method.answers_links,
+        has_router=method.meets is not None and bool(routed),
+        added_parameters=added_parameters,
+        path=path,
+        graph=graph,
+    )
+
+
+def _title(name: str, method: Method) -> str:
     plain = name.removesuffix(ZERO_SHOT_SUFFIX)
     if plain in TITLES or plain == method.name:
         return TITLES.get(plain, method.title)
@@ -160,22 +242,23 @@ def _title(name: str, method: type[ConditionalScorer]) -> str:
 
 
 def _checkpoint_names() -> list[str]:
-    if not CHECKPOINTS.is_dir():
+    try:
+        folders = [folder for folder in CHECKPOINTS.iterdir() if not folder.name.startswith(".")]  # those: half written
+    except OSError:
         return []
-    folders = (folder for folder in CHECKPOINTS.iterdir() if not folder.name.startswith("."))  # those are half written
-    return sorted(folder.name for folder in folders if (folder / checkpoints.MANIFEST).is_file())
+    return sorted(folder.name for folder in folders if (folder / manifest.MANIFEST).is_file())
 
 
 def _graph_of(name: str) -> str:
-    """Give the graph of a checkpoint; "" for one of sentences, and for a damaged one, which is told when it loads."""
+    """Return the graph of a checkpoint; "" for one of sentences, and for a damaged one, reported when it is used."""
     try:
-        return checkpoints.graph_of(checkpoints.read_manifest(CHECKPOINTS / name))
+        return manifest.graph_of(manifest.read_manifest(CHECKPOINTS / name))
     except CheckpointError:
         return ""
 
 
-def _resolve(name: str) -> tuple[Path | None, ZeroShot | None]:
-    """Give the folder of a trained model, or the recipe of an untrained one, or neither."""
+def _resolve(name: str) -> tuple[Path | None, Preset | None]:
+    """Return the folder of a trained model, or the preset of an untrained one, or neither."""
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise _unknown(name)
     if name in _checkpoint_names():
@@ -192,9 +275,9 @@ def _download(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(name, allow_patterns=list(checkpoints.FILES)))
+        return Path(snapshot_download(name, allow_patterns=list(manifest.FILES)))
     except Exception as error:  # the hub client raises errors of several libraries
-        reason = str(error).splitlines()[0][:200]
+        reason = (str(error).splitlines() or [""])[0][:200]
         raise CheckpointError(
             f"{name} is no model or folder on this machine, and could not be fetched from the hub "
             f"({error.__class__.__name__}: {reason}). Models here: {', '.join([*list_models(), *link_models()])}."

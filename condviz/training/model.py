@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 import torch
@@ -13,11 +13,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Joined, batches_by_length
 from condviz.errors import DataError
-from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
-from condviz.methods.bi_encoder import BiEncoder
-from condviz.methods.case import CASE
-from condviz.methods.cross_encoder import CrossEncoder
-from condviz.methods.csr import CSR
+from condviz.methods import ConditionalScorer
 from condviz.training.batching import Batch, number
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.recipes import Loss
@@ -90,10 +86,10 @@ class TrainingModel(nn.Module):
 
     def scores(self, batch: Batch) -> Tensor:
         """Score b rows, (b,), with gradient where it is switched on."""
-        if not isinstance(self.method, ConditionalEncoder):
+        if not self.method.encodes:
             conditions = [condition or None for condition in batch.conditions]
             rows, index = number(zip(batch.sentences1, batch.sentences2, conditions, strict=True))
-            return self._predict(rows)[self._move(index)]
+            return self.embed(rows)[self._move(index)]
         items = [
             *zip(batch.sentences1, batch.conditions, strict=True),
             *zip(batch.sentences2, batch.conditions, strict=True),
@@ -103,27 +99,18 @@ class TrainingModel(nn.Module):
         return self.method.similarity(vectors[: len(batch)], vectors[len(batch) :])
 
     def embed(self, items: list[Item]) -> Tensor:
-        """Encode different (sentence, condition) tuples: (n, d), with gradient where it is switched on."""
-        method = self.method
-        if isinstance(method, SeparableEncoder):
-            return self._compose(method, items)
-        if isinstance(method, CSR) and method.routed_layers:
-            return self._route(method, items)
-        if self.frozen and isinstance(method, CASE):
-            offsets = method.encode_offsets(*(list(texts) for texts in zip(*items, strict=True)))
-            return method.projection(self._move(offsets))
-        if self.frozen and isinstance(method, BiEncoder):
-            return method.transform(self._move(method.backbone.encode(items, pooling=method.method_config.pooling)))
-        rows = [Joined(parts) for parts in method.tokenize(items)]
-        collate = method.backbone.collate
-        return self._in_parts(rows, lambda part: method.embed(*map(collate, zip(*part, strict=True))))
+        """Encode different items: (n, d), or scores (n,) of a cross-encoder. See `ConditionalScorer.embed_items`."""
+        return self.method.embed_items(items, self)
 
     def embed_alone(self, texts: list[str]) -> Tensor:
         """Encode different sentences without a condition: (n, d), with gradient where it is switched on."""
-        vectors = self._pool([(text,) for text in texts])
-        if isinstance(self.method, SeparableEncoder):
-            return self.method.project_sentences(vectors)
-        return self.method.transform(vectors) if isinstance(self.method, BiEncoder) else vectors
+        return self.method.embed_sentences(texts, self)
+
+    def parts(self, rows: Sequence[Encoded | Joined]) -> Iterator[list[int]]:
+        """Group rows of similar length for the passes through the encoder, and count their tokens."""
+        self.tokens += sum(map(len, rows))
+        limit = BATCH_TOKENS.get(self.method.backbone.device.type, BATCH_TOKENS["cpu"])
+        return batches_by_length([len(row) for row in rows], limit)
 
     def _plain_distance(self, sentences: list[str]) -> Tensor:
         """Give the mean squared distance of the cosines of sentences without a condition to the pretrained ones: ()."""
@@ -136,78 +123,10 @@ class TrainingModel(nn.Module):
         ]
         return functional.mse_loss(*cosines)
 
-    @torch.no_grad()
     def fill_cache(self, sentences: list[str], conditions: list[str]) -> None:
         """Encode texts, row by row, in one go sorted by length, where the encoder stays as it is."""
-        if not self.frozen:
-            return
-        if isinstance(self.method, SeparableEncoder):
-            self._pool([(text,) for text in dict.fromkeys([*sentences, *conditions])])
-        elif isinstance(self.method, CASE):
-            self.method.encode_offsets(sentences, conditions)
-
-    def _predict(self, rows: list[Item]) -> Tensor:
-        """Score different (sentence 1, sentence 2, condition) tuples by a cross-encoder: (n,)."""
-        method = self.method
-        assert isinstance(method, CrossEncoder)
         if self.frozen:
-            texts = [(method.join(*row),) for row in rows]
-            pooled = method.backbone.encode(texts, pooling=method.method_config.pooling, separators=True)
-            return method.classify(self._move(pooled))
-        encoded = [row for (row,) in method.tokenize(rows)]
-        return self._in_parts(encoded, lambda part: method.predict(method.backbone.collate(part)))
-
-    def _compose(self, method: SeparableEncoder, items: list[Item]) -> Tensor:
-        """Encode each sentence and each condition once, and put them together."""
-        sentences, rows = number(sentence for sentence, _ in items)
-        conditions, columns = number(condition for _, condition in items)
-        pooled = self._pool([(text,) for text in (*sentences, *conditions)])
-        encoded = method.project_sentences(pooled[: len(sentences)])
-        conditioning = method.project_conditions(pooled[len(sentences) :])
-        return method.compose(encoded[self._move(rows)], conditioning, self._move(columns))
-
-    def _pool(self, texts: list[Item]) -> Tensor:
-        backbone, pooling = self.method.backbone, self.method.method_config.pooling
-        if self.frozen:
-            return self._move(backbone.encode(texts, pooling=pooling))
-        return self._in_parts(backbone.tokenize(texts), lambda part: backbone(backbone.collate(part), pooling))
-
-    def _route(self, method: CSR, items: list[Item]) -> Tensor:
-        """Run each condition once, and each sentence once up to the first routed layer."""
-        backbone = method.backbone
-        sentences, rows = number((sentence,) for sentence, _ in items)
-        conditions, columns = number((condition,) for _, condition in items)
-        readings = self._in_parts(backbone.tokenize(conditions), lambda part: method.read(backbone.collate(part)))[
-            self._move(columns)
-        ]
-        encoded = backbone.tokenize(sentences)
-        order, vectors = [], []
-        for part in batches_by_length([len(row) for row in encoded], self._max_tokens()):
-            tokens = self._collate([encoded[i] for i in part])
-            places = {sentence: place for place, sentence in enumerate(part)}
-            chosen = [i for i, row in enumerate(rows.tolist()) if row in places]
-            index = self._move(torch.tensor([places[int(rows[i])] for i in chosen]))
-            vectors.append(
-                method.route(method.enter(tokens), tokens, readings[self._move(torch.tensor(chosen))], rows=index)[0]
-            )
-            order += chosen
-        return torch.cat(vectors)[self._move(torch.tensor(order).argsort())]
-
-    def _in_parts(self, rows: Sequence[Encoded | Joined], run: Callable[[list], Tensor]) -> Tensor:
-        """Run rows of similar length together, and put the results into the order of the rows."""
-        order, results = [], []
-        for part in batches_by_length([len(row) for row in rows], self._max_tokens()):
-            results.append(run([rows[i] for i in part]))
-            order += part
-        self.tokens += sum(map(len, rows))
-        return torch.cat(results)[self._move(torch.tensor(order).argsort())]
-
-    def _collate(self, rows: list[Encoded]) -> Tensor:
-        self.tokens += sum(map(len, rows))
-        return self.method.backbone.collate(rows)
-
-    def _max_tokens(self) -> int:
-        return BATCH_TOKENS.get(self.method.backbone.device.type, BATCH_TOKENS["cpu"])
+            self.method.encode_frozen(sentences, conditions)
 
     def _move(self, values: Tensor) -> Tensor:
         return values.to(self.method.backbone.device)

@@ -100,7 +100,7 @@ def test_fitted_projections_are_scikit_learn_s(name: str, cls: type) -> None:
     method = make(projection=name, projection_dim=3)
     texts, conditions = (list(column) for column in zip(*itertools.product(SENTENCES, CONDITIONS[:3]), strict=True))
     method.fit_projection(texts, conditions, seed=3)
-    offsets = method.encode_offsets(texts, conditions).numpy()
+    offsets = method.encode_offsets(texts, conditions)
     expected = cls(n_components=3, random_state=3).fit(offsets).transform(offsets)
     np.testing.assert_allclose(method.encode(texts, conditions), expected, rtol=1e-3, atol=1e-3)
     assert method.encode(texts, conditions).shape == (12, 3)
@@ -139,9 +139,9 @@ def test_projections_have_the_stated_size(name: str | None, expected: int) -> No
         ({"prompt": "both"}, "prompt must be one of cond, sent"),
         ({"order": "c-first"}, "order must be one of"),
         ({"pool_over": "none"}, "pool_over must be one of text, all"),
-        ({"projection": "svd"}, "projection must be None or one of linear, mlp, pca, ica"),
-        ({"projection_dim": 0}, "must be positive"),
-        ({"dropout": 1.0}, r"dropout in \[0, 1\)"),
+        ({"projection": "svd"}, "projection must be one of None, linear, mlp, pca, ica"),
+        ({"projection_dim": 0}, "projection_dim must be an integer of at least 1"),
+        ({"dropout": 1.0}, r"dropout must be a number in \[0, 1\)"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict, message: str) -> None:

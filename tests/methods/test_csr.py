@@ -103,11 +103,11 @@ def test_heavy_router_adds_two_layers_for_each_routed_one() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_routed_layers": -1}, "num_routed_layers must be 0 or a positive integer"),
+        ({"num_routed_layers": -1}, "num_routed_layers must be an integer of at least 0"),
         ({"num_routed_layers": 4}, "num_routed_layers must be at most 3"),
         ({"router": "magic"}, "router must be one of query_key"),
-        ({"query_layer": "first"}, "query_layer must be last or same"),
-        ({"weighting": "plus"}, "weighting must be one-plus or only"),
+        ({"query_layer": "first"}, "query_layer must be one of last, same"),
+        ({"weighting": "plus"}, "weighting must be one of one-plus, only"),
         ({"pooling": "cls"}, "all but blind to the condition"),
         ({"pooling": "top-2"}, "needs more than the routed state of the last layer"),
         ({"pooling": "first-last"}, "needs more than the routed state of the last layer"),

@@ -17,7 +17,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
-from condviz.models.checkpoints import CARD, MANIFEST, WEIGHTS
+from condviz.models.manifest import CARD, MANIFEST, SHA256, WEIGHTS, hash_file
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_backbone, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -48,6 +48,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> 
     tensors = load_file(folder / WEIGHTS)
     change(tensors)
     save_file(tensors, folder / WEIGHTS)
+    edit_json(folder / MANIFEST, weights_sha256=hash_file(folder / WEIGHTS))
 
 
 def test_a_folder_holds_three_readable_files(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ DAMAGE: dict[str, tuple[Callable[[dict], object], str]] = {
     ),
     "not a number": (
         lambda t: t["head.hyper_left.bias"].fill_(float("nan")),
-        "head.hyper_left.bias has values that are inf",
+        "head.hyper_left.bias has infinite or NaN values",
     ),
 }
 
@@ -227,7 +228,7 @@ def test_a_model_whose_encoder_has_no_source_cannot_be_saved(tmp_path: Path) -> 
 def test_what_is_not_finite_is_not_saved(tmp_path: Path) -> None:
     cls = METHODS["case"]
     unfitted = cls(encoder(tmp_path / "encoder"), cls.config_cls(projection="pca", projection_dim=2))
-    with pytest.raises(CheckpointError, match=r"projection.weight has values.*not fitted yet"):
+    with pytest.raises(CheckpointError, match=r"projection.weight has infinite.*not fitted yet"):
         checkpoints.save(unfitted, tmp_path / "mine")
     model = hyper(unfitted.backbone)
     torch.nn.init.constant_(model.hyper_left.bias, 1e6)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import condviz
+from condviz.encoder import pretrained
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
@@ -32,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tiny_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tiny encoder in the place of the default one."""
     place = str(tiny_folder(tmp_path / "encoder"))
-    monkeypatch.setattr(registry, "load_backbone", lambda **options: load_backbone(place, **options))
+    monkeypatch.setattr(pretrained, "load_backbone", lambda **options: load_backbone(place, **options))
 
 
 def trained(tmp_path: Path, method: str = "csr") -> ConditionalScorer:

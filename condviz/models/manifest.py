@@ -1,0 +1,141 @@
+"""What a checkpoint says of itself (condviz.json) and the header of its weights, read without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from math import isfinite, prod
+from pathlib import Path
+from typing import Any
+
+from condviz.errors import CheckpointError
+from condviz.methods.catalog import CATALOG
+from condviz.version import __version__
+
+FORMAT = 1
+"""Version of the folder layout; raised when older code could not read it."""
+MANIFEST, WEIGHTS, CARD = "condviz.json", "model.safetensors", "README.md"
+FILES = (MANIFEST, WEIGHTS, CARD)
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
+KEYS = {"format", "condviz", "method", "config", "backbone", "adapter_scale", "training", "metrics"}
+SHA256 = "weights_sha256"
+"""Key with the hash of the weight file; checkpoints of earlier versions have none."""
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read and check condviz.json, without touching the weights.
+
+    Raises:
+        CheckpointError: If the file is missing, damaged or of another version, a key is missing, unknown or of the
+            wrong type, or the folder holds a pickle.
+    """
+    path = folder / MANIFEST
+    try:
+        _refuse_pickles(folder)
+        if not path.is_file():
+            raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a checkpoint of this program.")
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON: {str(error)[:200]}") from error
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise CheckpointError(f"{path}: key 'format' is missing.")
+    if manifest["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path}: format is {manifest['format']!r}, made by version {manifest.get('condviz', 'unknown')}; version "
+            f"{__version__} reads format {FORMAT}. Install the version that made it, or train the model again."
+        )
+    if wrong := KEYS.symmetric_difference(manifest) - {SHA256}:
+        known = [f"unknown key {key!r}" if key in manifest else f"key {key!r} is missing" for key in sorted(wrong)]
+        raise CheckpointError(f"{path}: {'; '.join(known)}.")
+    _check_types(path, manifest)
+    return manifest
+
+
+def graph_of(manifest: Mapping[str, Any]) -> str:
+    """Return the name of the knowledge graph that a model was trained on, or "" for a model of sentences."""
+    recipe, data = manifest["training"].get("recipe"), manifest["training"].get("data")
+    if not isinstance(recipe, dict) or "graph" not in recipe:
+        return ""
+    first = data[0] if isinstance(data, list) and data else None
+    return str(first["graph"]) if isinstance(first, dict) and "graph" in first else Path(str(recipe["graph"])).name
+
+
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Read names and shapes of the tensors of a weight file from its header.
+
+    Raises:
+        CheckpointError: If the file is missing or its header damaged.
+    """
+    from safetensors import safe_open
+
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing.")
+    try:
+        with safe_open(path, framework="np") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except Exception as error:  # whatever the reader makes of damaged bytes
+        raise CheckpointError(f"{path} is damaged or incomplete ({error}). Copy it again.") from error
+
+
+def parameter_count(folder: Path) -> int:
+    """Count the numbers that a checkpoint stores, from the header of its weight file."""
+    return sum(prod(shape) for shape in read_shapes(folder / WEIGHTS).values())
+
+
+def check_weights(folder: Path, manifest: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Read the header of the weight file, and compare the file with the hash in condviz.json, where there is one.
+
+    Raises:
+        CheckpointError: If the file is missing, damaged or another one, or is empty where no hash vouches for that.
+    """
+    path = folder / WEIGHTS
+    shapes, expected = read_shapes(path), manifest.get(SHA256)
+    if expected is None and not shapes:
+        raise CheckpointError(f"{path} holds no tensor: it is damaged. Copy it again, or train the model again.")
+    if expected is not None and (found := hash_file(path)) != expected:
+        raise CheckpointError(
+            f"{path} is damaged: its SHA-256 is {found[:12]}, {MANIFEST} expects {expected[:12]}. Copy both again."
+        )
+    return shapes
+
+
+def hash_file(path: Path) -> str:
+    """Compute the SHA-256 of a file, 64 hex digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _refuse_pickles(folder: Path) -> None:
+    pickles = [file.name for file in folder.iterdir() if file.suffix.lower() in PICKLES] if folder.is_dir() else []
+    if pickles:
+        raise CheckpointError(
+            f"{folder} holds {pickles[0]}, a pickle, which can run code when it is opened. Remove it: only "
+            f"{', '.join(FILES)} belong in a checkpoint."
+        )
+
+
+def _check_types(path: Path, manifest: Mapping[str, Any]) -> None:
+    method = manifest["method"]
+    if not isinstance(method, str) or method not in CATALOG:
+        raise CheckpointError(f"{path}: method is {method!r}; known are {', '.join(CATALOG)}.")
+    for key in ("config", "training", "metrics"):
+        if not isinstance(manifest[key], dict):
+            raise CheckpointError(f"{path}: {key} is {manifest[key]!r}, expected an object with keys.")
+    scale = manifest["adapter_scale"]
+    if scale is not None and not (isinstance(scale, int | float) and isfinite(scale)):
+        raise CheckpointError(f"{path}: adapter_scale is {scale!r}, expected a finite number or null.")
+    base, allowed = manifest["backbone"], {field.name for field in fields(CATALOG[method].config_cls)}
+    if not isinstance(base, dict) or set(base) != {"name", "revision", "digest"} or not _all_text(base.values()):
+        raise CheckpointError(f"{path}: backbone must have exactly the texts name, revision and digest.")
+    if not _all_text([manifest.get(SHA256, "")]):
+        raise CheckpointError(f"{path}: {SHA256} is {manifest[SHA256]!r}, expected 64 hex digits.")
+    if unknown := set(manifest["config"]) - allowed:
+        raise CheckpointError(f"{path}: config has the unknown keys {sorted(unknown)}; known are {sorted(allowed)}.")
+
+
+def _all_text(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
