@@ -17,7 +17,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
-from condviz.models.manifest import CARD, MANIFEST, SHA256, WEIGHTS, hash_file
+from condviz.models.manifest import CARD, MANIFEST, WEIGHTS, hash_file
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_backbone, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
