@@ -246,7 +246,9 @@ class ConditionalScorer(nn.Module, ABC):
         Raises:
             UnknownModelError: If there is no such variant.
         """
-        raise UnknownModelError(f"{self.info.name} has no variant {name[:40]!r}: only models of CSR have variants.")
+        raise UnknownModelError(
+            f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
+        )
 
     def head_state(self) -> dict[str, Tensor]:
         """Return the weights that the method adds to the encoder."""
