@@ -1,4 +1,5 @@
-# make run: start the app.  make test: run every test.  Both install what they need, once.
+# make run: start the app.  make test: run every test.  make test-fast: those without browser and training.
+# Each installs what it needs, once.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || command -v python)
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,13 +7,17 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
 
-.PHONY: run test lint format benchmark clean
+.PHONY: run test test-fast lint format benchmark clean
 
 run: $(STAMPS)/app
 	$(BIN)/python app.py
 
 test: $(STAMPS)/dev $(STAMPS)/browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile
+
+test-fast: $(STAMPS)/dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile \
+		-m "not browser and not training and not slow"
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

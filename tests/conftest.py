@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("condviz", derandomize=True, deadline=None)
 settings.load_profile("condviz")
+
+TESTS = Path(__file__).parent
+MARKED = {
+    "browser": ("e2e",),
+    "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_kgc.py"),
+    "slow": ("data/test_same_rows.py", "test_reference.py", "test_reference_maths.py", "test_golden.py"),
+}
+"""Marker -> folders and files. `make test-fast` leaves all of them out."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by their place."""
+    for item in items:
+        place = item.path.relative_to(TESTS).as_posix()
+        for marker, beginnings in MARKED.items():
+            if place.startswith(beginnings):
+                item.add_marker(marker)

@@ -7,8 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,29 +32,34 @@ def _free_port() -> int:
 
 def _serve(command: list[str], port: int, log: Path) -> Iterator[str]:
     environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_SERVER_NAME": "127.0.0.1"}
-    environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "OMP_NUM_THREADS": "1"}
-    with log.open("w") as out:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT)
+    environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
+    serving = threading.Event()
+    reader = threading.Thread(target=_follow, args=(process, log, serving), daemon=True)
+    reader.start()
     try:
-        _wait(process, f"http://127.0.0.1:{port}/", log)
+        if not serving.wait(START_SECONDS):
+            pytest.fail(f"The app did not answer in {START_SECONDS} s:\n{log.read_text()}")
+        if process.poll() is not None:
+            pytest.fail(f"The app stopped with code {process.returncode}:\n{log.read_text()}")
         yield f"http://127.0.0.1:{port}/"
     finally:
         process.terminate()
         process.wait(timeout=20)
+        reader.join(timeout=20)
 
 
-def _wait(process: subprocess.Popen, url: str, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            pytest.fail(f"The app stopped with code {process.returncode}:\n{log.read_text()}")
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-        except OSError:
-            time.sleep(0.2)  # polling a process of our own, with a deadline
-        else:
-            return
-    pytest.fail(f"The app did not answer in {START_SECONDS} s:\n{log.read_text()}")
+def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event) -> None:
+    """Copy what the app prints into a log; set the event when it names its address, or when it ends."""
+    with log.open("w") as out:
+        for line in process.stdout:
+            out.write(line)
+            out.flush()
+            if "Running on" in line:
+                serving.set()
+    process.wait()
+    serving.set()
 
 
 @pytest.fixture(scope="session")
