@@ -17,7 +17,6 @@ Source: Abraham et al. 2022, arXiv:2205.14140; https://github.com/CEBaBing/CEBaB
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -27,6 +26,7 @@ from pathlib import Path
 from condviz.data.corpus import Corpus, Password
 from condviz.data.families import Aspect, Family, Scene, wordings
 from condviz.data.pairs import Families
+from condviz.data.tables import read_release
 from condviz.errors import DataError
 
 FILE = "cebab.csv"
@@ -123,33 +123,20 @@ def _text(row: Mapping[str, str]) -> str:
 def _rows(path: Path) -> Sequence[Mapping[str, str]]:
     needed = {"original_id", "is_original", "split", "edit_type", "description"}
     needed |= {f"{name}_aspect_majority" for name in NAMES}
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = sorted(needed - set(reader.fieldnames or ()))
-            if missing:
-                raise DataError(f"{path} has no column {', '.join(missing)}. Restore it as its README describes it.")
-            rows = list(reader)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Set CONDVIZ_DATA to the folder above.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is damaged: {error}. Restore the file.") from error
-    for number, row in enumerate(rows, start=1):
-        if None in row or None in row.values():
-            raise DataError(f"{path}, row {number}: not as many cells as the header. The file is cut off; restore it.")
+    rows = read_release(path, needed, advice="Set CONDVIZ_DATA to the folder above.")
+    for place, row in rows:
         for name in NAMES:
             label = row[f"{name}_aspect_majority"]
             if label not in _NOTHING and label.casefold() not in VALUES:
                 raise DataError(
-                    f"{path}, row {number}, column {name}_aspect_majority: {label[:40]!r} is no label. Allowed are "
+                    f"{place}, column {name}_aspect_majority: {label[:40]!r} is no label. Allowed are "
                     "Positive, Negative, unknown, no majority and blank."
                 )
         if row["is_original"] != "1" and row["edit_type"] not in NAMES:
             raise DataError(
-                f"{path}, row {number}, column edit_type: {row['edit_type'][:40]!r} is no aspect. "
-                f"Allowed are {', '.join(NAMES)}."
+                f"{place}, column edit_type: {row['edit_type'][:40]!r} is no aspect. Allowed are {', '.join(NAMES)}."
             )
-    return rows
+    return [row for _, row in rows]
 
 
 def _labels(row: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 import hashlib
 import io
 import os
@@ -27,7 +26,7 @@ from pathlib import Path
 
 from condviz.data.corpus import Corpus, Material, Password
 from condviz.data.rows import RatedPair
-from condviz.data.tables import read_pairs
+from condviz.data.tables import read_pairs, read_release
 from condviz.errors import DataError, require
 from condviz.types import Pair
 
@@ -171,19 +170,8 @@ def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
     Raises:
         DataError: If the file cannot be read, has another number of rows, or a label is not -1 or from 1 to 5.
     """
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t")
-            if "reannotated-label" not in (reader.fieldnames or ()):
-                found = ", ".join(reader.fieldnames or ())[:100]
-                raise DataError(f"{path} has no column reannotated-label, only: {found}. Get the L-CSTS file again.")
-            labels = [row["reannotated-label"] for row in reader]
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror}. Get it from github.com/brandeis-llc/L-CSTS."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start:,}). Get the L-CSTS file again.") from error
+    rows = read_release(Path(path), ["reannotated-label"], advice="Get it from github.com/brandeis-llc/L-CSTS.")
+    labels = [row["reannotated-label"] for _, row in rows]
     if len(labels) != len(pairs):
         raise DataError(
             f"{path} has {len(labels):,} labels, but the official validation file has {len(pairs):,} rows. "

@@ -10,7 +10,6 @@ https://github.com/tuetschek/e2e-cleaning, CC BY-SA 4.0.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 from condviz.data.corpus import Corpus, Password
 from condviz.data.families import Aspect, Family, Scene, wordings
 from condviz.data.pairs import Families
+from condviz.data.tables import read_release
 from condviz.errors import DataError
 
 FILES = {"train": "train-fixed.no-ol.csv", "dev": "devel-fixed.no-ol.csv", "test": "test-fixed.csv"}
@@ -73,24 +73,14 @@ def load(folder: Path, split: str) -> tuple[Family, ...]:
     path = folder / FILES[split]
     groups: dict[str, list[Scene]] = defaultdict(list)
     taken: set[str] = set()
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            missing = sorted({"mr", "ref"} - set(reader.fieldnames or ()))
-            if missing:
-                raise DataError(f"{path} has no column {', '.join(missing)}. Restore the file of the release.")
-            for number, row in enumerate(reader, start=1):
-                if not row["mr"] or not row["ref"]:
-                    raise DataError(f"{path}, row {number}: a cell is blank. The file is cut off; restore it.")
-                text = " ".join(row["ref"].split())
-                tags = _aspects(row["mr"], f"{path}, row {number}")
-                if tags and text not in taken:
-                    taken.add(text)
-                    groups[row["mr"]].append(Scene("base", text, tags))
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is damaged: {error}. Restore the file.") from error
+    for place, row in read_release(path, ("mr", "ref"), advice=_ADVICE):
+        if not row["mr"] or not row["ref"]:
+            raise DataError(f"{place}: a cell is blank. The file is cut off; restore it.")
+        text = " ".join(row["ref"].split())
+        tags = _aspects(row["mr"], place)
+        if tags and text not in taken:
+            taken.add(text)
+            groups[row["mr"]].append(Scene("base", text, tags))
     return tuple(
         Family(f"e2e-{split}-{number:04}", "restaurant descriptions", tuple(scenes))
         for number, scenes in enumerate(groups.values(), start=1)

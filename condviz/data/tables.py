@@ -6,18 +6,20 @@ import csv
 import io
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO
-
-import numpy as np
+from typing import IO, TYPE_CHECKING
 
 from condviz.data.files import write_text
-from condviz.data.texts import check_condition, check_sentence
+from condviz.data.texts import check_condition, check_sentence, plain_cell
 from condviz.errors import DataError
 from condviz.types import Pair
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
 
 TEXT_COLUMNS = ("sentence1", "sentence2", "condition")
 LABEL_COLUMN = "label"
@@ -26,6 +28,8 @@ HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 MAX_TABLE_BYTES = 50 * 1024 * 1024
 """The largest C-STS split has about 3 MB."""
+MAX_ROWS, MAX_COLUMNS, MAX_CELLS = 500_000, 1_000, 5_000_000
+"""A file within the limit of bytes can still hold millions of empty cells, which take far more memory than the file."""
 
 _DELIMITERS = ",;\t|"
 _MISSING = {"", "nan", "NaN", "<NA>"}
@@ -48,28 +52,11 @@ _KNOWN_BINARY = {
 
 
 @dataclass(frozen=True)
-class PairTable:
-    """A table as it was read.
-
-    Attributes:
-        pairs: One per row, in the order of the file; the label is None where it is blank or hidden.
-        columns: All column names, as in the file.
-        rows: All cells as text, one tuple per pair.
-        notes: What the reader should know, for instance about the character encoding.
-    """
-
-    pairs: tuple[Pair, ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TextTable:
     """A table of any columns.
 
     Attributes:
-        columns: Their names, all different, as in the file.
+        columns: Their names, as in the file.
         rows: All cells as text.
         notes: What the reader should know, for instance about the character encoding.
     """
@@ -77,6 +64,23 @@ class TextTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the cells as texts."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns), dtype=object)
+
+
+@dataclass(frozen=True)
+class PairTable(TextTable):
+    """A table of sentence pairs.
+
+    Attributes:
+        pairs: One per row, in the order of the file; the label is None where it is blank or hidden.
+    """
+
+    pairs: tuple[Pair, ...] = ()
 
 
 def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> PairTable:
@@ -102,7 +106,7 @@ def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX
         except DataError as error:
             raise DataError(f"{opened.name}: {error}") from error
         rows.append(tuple(cells))
-    return PairTable(tuple(pairs), opened.columns, tuple(rows), tuple(opened.notes))
+    return PairTable(opened.columns, tuple(rows), tuple(opened.notes), tuple(pairs))
 
 
 def read_table(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> TextTable:
@@ -123,25 +127,66 @@ def read_table(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX
     return TextTable(opened.columns, rows, tuple(opened.notes))
 
 
-def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> str:
-    """Give the table as CSV with one more column `score_<model>` per model.
+def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tuple[str, dict[str, str]]]:
+    """Read a file that the owners of a corpus published.
 
-    Columns of that name that the table already has, from an earlier run, are replaced.
+    Args:
+        path: CSV or TSV file.
+        needed: Columns that must be there.
+        advice: What to do if the file is missing, for the message.
+
+    Returns:
+        For each row its place, for messages, and column -> cell.
+
+    Raises:
+        DataError: If the file is missing, damaged or cut off, or has other columns.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} cannot be read: No such file or directory. {advice}")
+    try:
+        table = read_table(path)
+    except DataError as error:
+        raise DataError(f"{path} is damaged: {error} Restore the file of the release.") from error
+    if missing := sorted(set(needed) - set(table.columns)):
+        raise DataError(f"{path} has no column {', '.join(missing)}, only: {_list(table.columns)}. Restore the file.")
+    return [
+        (f"{path}, row {number}", dict(zip(table.columns, cells, strict=True)))
+        for number, cells in enumerate(table.rows, start=1)
+    ]
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Format a table as CSV that no spreadsheet runs as formulas: names of columns and cells of text are guarded."""
+    guarded = frame.map(lambda cell: plain_cell(cell) if isinstance(cell, str) else cell)
+    return guarded.set_axis([plain_cell(str(name)) for name in frame.columns], axis=1).to_csv(
+        index=False, lineterminator="\n"
+    )
+
+
+def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> str:
+    """Format the table as CSV with one more column `score_<model>` per model.
+
+    Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
+    the file can be scored again; names of columns are guarded against formulas.
 
     Args:
         table: What was scored.
         scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
+
+    Raises:
+        ValueError: If a model has another number of scores than the table has rows.
     """
-    added = [f"score_{name}" for name in scores]
+    # Nine digits restore every float32 exactly.
+    added = {
+        f"score_{name}": [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
+        for name, values in scores.items()
+    }
     kept = [index for index, column in enumerate(table.columns) if column not in added]
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([table.columns[index] for index in kept] + added)
-    for row, *values in zip(table.rows, *scores.values(), strict=True):
-        # Nine digits bring every float32 back exactly.
-        numbers = [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
-        writer.writerow([row[index] for index in kept] + numbers)
-    return buffer.getvalue()
+    frame = table.to_frame().iloc[:, kept]
+    for name, cells in added.items():
+        frame[name] = cells
+    frame.columns = [plain_cell(name) for name in frame.columns]
+    return frame.to_csv(index=False, lineterminator="\n")
 
 
 def write_predictions(path: str | Path, table: PairTable, scores: Mapping[str, np.ndarray]) -> None:
@@ -171,6 +216,11 @@ class _Opened:
                 blank += 1
                 continue
             number += 1
+            if number > min(MAX_ROWS, MAX_CELLS // len(self.columns)):
+                raise DataError(
+                    f"{self.name} has more than {number - 1:,} rows of {len(self.columns):,} columns. Allowed are "
+                    f"{MAX_ROWS:,} rows and {MAX_CELLS:,} cells. Split it, or leave columns out."
+                )
             place = f"row {number} (line {line})"
             if len(cells) != len(self.columns):
                 raise DataError(
@@ -193,6 +243,8 @@ def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str)
     header = next(records, None)
     if header is None:
         raise DataError(f"{name} is empty. {wanted}")
+    if len(header[1]) > MAX_COLUMNS:
+        raise DataError(f"{name} has {len(header[1]):,} columns, and at most {MAX_COLUMNS:,} are read. Leave some out.")
     return _Opened(name, tuple(cell.strip() for cell in header[1]), records, delimiter, notes)
 
 

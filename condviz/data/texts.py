@@ -20,11 +20,12 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _EXCERPT = 40
 
 
 def check_sentence(text: str, field: str) -> str:
-    """Give a sentence as it is scored: outer blanks removed, line breaks and tabs turned into blanks.
+    """Return a sentence as it is scored: outer blanks removed, line breaks and tabs turned into blanks.
 
     Everything else stays as typed: case, accents in either Unicode form, emoji, right-to-left text, HTML.
 
@@ -40,16 +41,16 @@ def check_sentence(text: str, field: str) -> str:
 
 
 def check_condition(text: str, field: str) -> str:
-    """Give one condition as it is scored; as `check_sentence`, with at most `MAX_CONDITION_CHARACTERS`."""
+    """Return one condition as it is scored; as `check_sentence`, with at most `MAX_CONDITION_CHARACTERS`."""
     return _check(text, field, max_characters=MAX_CONDITION_CHARACTERS, example="the sport")
 
 
 def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
-    """Give the conditions of one comparison as they are scored, in the same order.
+    """Return the conditions of one comparison as they are scored, in the same order.
 
     Args:
         conditions: One or more conditions.
-        max_conditions: The most that are allowed.
+        max_conditions: Maximum number of conditions.
 
     Raises:
         DataError: If there is none, there are too many, one is not usable (its position is named, counted from 1), or
@@ -77,8 +78,11 @@ def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CON
 
 
 def plain_cell(text: str) -> str:
-    """Give a text as a cell of a CSV file that no spreadsheet runs as a formula: with an apostrophe where needed."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    """Return a text as a CSV cell that no spreadsheet runs as a formula: with an apostrophe in front where needed.
+
+    Numbers stay as they are, also negative ones.
+    """
+    return f"'{text}" if text.startswith(FORMULA_STARTS) and not _NUMBER.fullmatch(text) else text
 
 
 def _check(text: str, field: str, *, max_characters: int, example: str) -> str:

@@ -145,7 +145,7 @@ def test_cebab_names_the_bad_row(tmp_path: Path, row: dict[str, str], message: s
     [
         (b"id,text\n1,a\n", r"has no column .*description"),
         (b"\xff\xfe\x00", "is damaged"),
-        ((",".join([*COLUMNS, *LABELS]) + "\n1,1,1,train").encode(), "row 1: not as many cells"),
+        ((",".join([*COLUMNS, *LABELS]) + "\n1,1,1,train").encode(), r"row 1 \(line 2\) has 4 cells"),
     ],
 )
 def test_cebab_damaged_files(tmp_path: Path, content: bytes, message: str) -> None:

@@ -7,11 +7,13 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.data.tables import format_predictions, read_pairs, write_predictions
+from condviz.data import tables
+from condviz.data.tables import format_predictions, read_pairs, read_table, to_csv, write_predictions
 from condviz.errors import DataError
 
 HEADER = "sentence1,sentence2,condition,label\n"
@@ -136,5 +138,31 @@ def test_predictions_stand_beside_the_original_columns(tmp_path: Path) -> None:
 
 
 def test_scores_of_another_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="Length"):
         format_predictions(read(HEADER + ROW), {"csr": np.zeros(2, np.float32)})
+
+
+def test_formulas_are_guarded_in_names_and_texts_but_not_in_numbers() -> None:
+    frame = pd.DataFrame({"=1+1": ["@sum", "-5", "-x"], "n": [-1.5, 2, 3]})
+    assert to_csv(frame) == "'=1+1,n\n'@sum,-1.5\n-5,2.0\n'-x,3.0\n"
+    table = read("sentence1,sentence2,condition,=cmd\n-a,b,c,=1\n")
+    assert format_predictions(table, {"=x": np.ones(1, np.float32)}).splitlines() == [
+        "sentence1,sentence2,condition,'=cmd,score_=x",
+        "-a,b,c,=1,1",
+    ]
+
+
+def test_many_columns_rows_and_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match=r"has 5,000 columns, and at most 1,000"):
+        read_table(io.StringIO(",".join(f"c{number}" for number in range(5000)) + "\n"))
+    monkeypatch.setattr(tables, "MAX_ROWS", 3)
+    with pytest.raises(DataError, match="more than 3 rows of 1 columns"):
+        read_table(io.StringIO("a\n" + "x\n" * 4))
+    monkeypatch.setattr(tables, "MAX_CELLS", 4)
+    with pytest.raises(DataError, match="more than 2 rows of 2 columns"):
+        read_table(io.StringIO("a,b\n" + "x,y\n" * 3))
+
+
+def test_parquet_is_named() -> None:
+    with pytest.raises(DataError, match=r"is a Parquet file, not a table of text\. Save it as CSV"):
+        read(b"PAR1" + bytes(50))
