@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from sys import getsizeof
 from threading import Lock
 
+from cachetools import LRUCache
 from torch import Tensor
 
 ENTRY_OVERHEAD_BYTES = 48
@@ -22,7 +23,7 @@ class CacheStats:
     Attributes:
         hits, misses: Look-ups answered from memory and not.
         entries: Tensors held.
-        bytes, max_bytes: Size now and limit.
+        bytes, max_bytes: Size now, keys included, and limit.
     """
 
     hits: int
@@ -40,26 +41,27 @@ class CacheStats:
 class EmbeddingCache:
     """Least-recently-used store of tensors with a limit in bytes; safe to use from several threads.
 
-    Keys are (fingerprint of the weights, role, text or texts): without the role, mean and
-    first-token vectors of a text would answer for each other, without the fingerprint those of two models would.
+    Keys are (fingerprint of the weights, role, text or texts): without the role, mean and first-token vectors of a text
+    would answer for each other, without the fingerprint those of two models would.
 
     Args:
         max_bytes: Limit; 0 stores nothing.
     """
 
     def __init__(self, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
-        self.max_bytes = max_bytes
-        self._entries: OrderedDict[Hashable, Tensor] = OrderedDict()
+        self._entries: LRUCache[Hashable, tuple[Tensor, int]] = LRUCache(max_bytes, getsizeof=lambda entry: entry[1])
         self._lock = Lock()
-        self._bytes = self._hits = self._misses = 0
+        self._hits = self._misses = 0
+
+    @property
+    def max_bytes(self) -> int:
+        """The limit."""
+        return int(self._entries.maxsize)
 
     def get_many(self, keys: Sequence[Hashable]) -> list[Tensor | None]:
-        """Give the stored tensor of each key, or None where there is none."""
+        """Return the stored tensor of each key, or None where there is none."""
         with self._lock:
-            found = [self._entries.get(key) for key in keys]
-            for key, value in zip(keys, found, strict=True):
-                if value is not None:
-                    self._entries.move_to_end(key)
+            found = [self._entries.get(key, (None, 0))[0] for key in keys]
             hits = sum(value is not None for value in found)
             self._hits += hits
             self._misses += len(found) - hits
@@ -69,26 +71,25 @@ class EmbeddingCache:
         """Store tensors; the entries used longest ago leave when the limit is passed."""
         with self._lock:
             for key, value in items:
-                size = _size(value)
-                if size > self.max_bytes:
-                    continue
-                old = self._entries.pop(key, None)
-                self._bytes += size - (_size(old) if old is not None else 0)
-                self._entries[key] = value
-            while self._bytes > self.max_bytes:
-                self._bytes -= _size(self._entries.popitem(last=False)[1])
+                size = size_of(key, value)
+                if size <= self.max_bytes:
+                    self._entries[key] = value, size
 
     def clear(self) -> None:
         """Forget every entry and set the counts to zero."""
         with self._lock:
             self._entries.clear()
-            self._bytes = self._hits = self._misses = 0
+            self._hits = self._misses = 0
 
     def stats(self) -> CacheStats:
         """Read hits, misses, entries and bytes."""
         with self._lock:
-            return CacheStats(self._hits, self._misses, len(self._entries), self._bytes, self.max_bytes)
+            used = int(self._entries.currsize)
+            return CacheStats(self._hits, self._misses, len(self._entries), used, self.max_bytes)
 
 
-def _size(value: Tensor) -> int:
-    return value.numel() * value.element_size() + ENTRY_OVERHEAD_BYTES
+def size_of(key: Hashable, value: Tensor) -> int:
+    """Count the bytes of an entry: the tensor, and the texts of its key, which may be larger."""
+    texts = key if isinstance(key, tuple) else (key,)
+    letters = sum(getsizeof(text) for text in texts if isinstance(text, str))
+    return value.numel() * value.element_size() + letters + ENTRY_OVERHEAD_BYTES

@@ -47,12 +47,12 @@ class Family:
 
 
 FAMILIES = {
-    r"e5-.*instruct": Family("mean", instruction=E5_INSTRUCTION),
-    r"qwen3-embedding": Family("last", instruction="Instruct: {instruction}\nQuery:{text}"),
     r"(e5-mistral|sfr-embedding|gte-qwen2)": Family("last", instruction=E5_INSTRUCTION),
+    r"qwen3-embedding": Family("last", instruction="Instruct: {instruction}\nQuery:{text}"),
+    r"(multilingual-)?e5-.*instruct": Family("mean", instruction=E5_INSTRUCTION),
     r"(multilingual-)?e5-(small|base|large)": Family("mean", prefix="query: "),  # for symmetric tasks, too
     r"gte-(small|base|large)$": Family("mean"),
-    r"gte-(modernbert|multilingual)|bge-": Family("cls"),  # their instruction is for retrieval only
+    r"gte-(modernbert|multilingual)|bge-": Family("cls"),  # the instruction of bge is for retrieval only
     r"(sup|unsup)-simcse|diffcse": Family("cls"),
 }
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""

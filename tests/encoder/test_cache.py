@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.encoder.cache import ENTRY_OVERHEAD_BYTES, EmbeddingCache
+from condviz.encoder.cache import EmbeddingCache, size_of
 
-ENTRY = 4 * 10 + ENTRY_OVERHEAD_BYTES
 VALUE = torch.zeros(10)
+ENTRY = size_of("a", VALUE)
 
 
 def test_counts_hits_misses_and_bytes() -> None:
@@ -38,8 +38,15 @@ def test_the_entry_used_longest_ago_leaves_first() -> None:
 def test_writing_again_replaces_and_counts_once() -> None:
     cache = EmbeddingCache()
     cache.put_many([("a", VALUE), ("a", torch.ones(5))])
-    assert cache.stats().bytes == 20 + ENTRY_OVERHEAD_BYTES
+    assert cache.stats().bytes == ENTRY - 20
     assert cache.get_many(["a"])[0].sum() == 5
+
+
+def test_long_texts_count_as_much_as_they_take() -> None:
+    cache = EmbeddingCache(max_bytes=100_000)
+    cache.put_many((("weights", "mean", f"{i}" + "long " * 1000), VALUE) for i in range(100))
+    assert cache.stats().entries < 20
+    assert cache.stats().bytes <= 100_000
 
 
 def test_too_large_entries_and_a_limit_of_zero_store_nothing() -> None:
@@ -56,8 +63,8 @@ def test_bytes_are_those_of_the_entries_and_within_the_limit(items: list[tuple[i
     cache = EmbeddingCache(max_bytes=limit)
     for key, size in items:
         cache.put_many([(key, torch.zeros(size))])
-    held = [value for value in cache.get_many(list(range(10))) if value is not None]
-    assert cache.stats().bytes == sum(4 * len(value) + ENTRY_OVERHEAD_BYTES for value in held) <= limit
+    held = [(key, value) for key, value in enumerate(cache.get_many(list(range(10)))) if value is not None]
+    assert cache.stats().bytes == sum(size_of(key, value) for key, value in held) <= limit
     assert cache.stats().entries == len(held)
 
 
@@ -74,4 +81,4 @@ def test_threads_do_not_lose_count() -> None:
         list(threads.map(work, range(8)))
     stats = cache.stats()
     assert stats.hits + stats.misses == 1600
-    assert stats.bytes == stats.entries * ENTRY <= 20 * ENTRY
+    assert stats.bytes == stats.entries * size_of(0, VALUE) <= 20 * ENTRY

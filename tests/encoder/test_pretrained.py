@@ -145,6 +145,51 @@ def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path) -> 
     assert backbone.encode([("a",), ("a man rides",)], pooling="last").isfinite().all()
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "pooling", "prefix", "instructed"),
+    [
+        ("intfloat/e5-base-v2", "bert", "mean", "query: ", False),
+        ("intfloat/multilingual-e5-large-instruct", "xlm-roberta", "mean", "", True),
+        ("intfloat/e5-mistral-7b-instruct", "mistral", "last", "", True),
+        ("Qwen/Qwen3-Embedding-0.6B", "qwen3", "last", "", True),
+        ("thenlper/gte-base", "bert", "mean", "", False),
+        ("Alibaba-NLP/gte-modernbert-base", "modernbert", "cls", "", False),
+        ("BAAI/bge-small-en-v1.5", "bert", "cls", "", False),
+        ("princeton-nlp/sup-simcse-bert-base-uncased", "bert", "cls", "", False),
+        ("someone/decoder", "qwen2", "last", "", True),
+        ("someone/deberta", "deberta-v2", None, "", False),
+        ("someone/mpnet", "mpnet", None, "", False),
+    ],
+)
+def test_families_are_asked_as_they_were_trained(
+    tmp_path: Path, name: str, kind: str, pooling: str | None, prefix: str, instructed: bool
+) -> None:
+    backbone = load_backbone(str(tiny_folder(tmp_path / name, kind)), **OPTIONS)
+    assert (backbone.pooling, backbone.prefix) == (pooling, prefix)
+    assert (backbone.instruction is not None) == instructed
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("cls_token", "cls"), ("lasttoken", "last"), ("max_tokens", None)])
+def test_pooling_is_read_from_the_files_of_sentence_transformers(
+    tmp_path: Path, mode: str, expected: str | None
+) -> None:
+    place = tiny_folder(tmp_path / "encoder")
+    (place / "1_Pooling").mkdir()
+    (place / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{mode}": True}))
+    assert load_backbone(str(place), **OPTIONS).pooling == expected
+
+
+def test_a_prefix_is_read_and_belongs_to_no_word(tmp_path: Path) -> None:
+    with_prefix = load_backbone(str(tiny_folder(tmp_path / "e5-base-v2")), **OPTIONS)
+    plain = load_backbone(str(tiny_folder(tmp_path / "encoder")), **OPTIONS)
+    typed = plain.tokenize([("query: a cat",)])
+    assert with_prefix.tokenize([("a cat",)]) == typed
+    shown = [span for span in with_prefix.spans("a cat") if span[1] > span[0]]
+    assert shown == [(0, 1), (2, 5)]
+    assert len(with_prefix.spans("a cat")) == len(typed[0])
+    assert with_prefix.fingerprint != plain.fingerprint
+
+
 def test_devices() -> None:
     assert choose_device("cpu") == "cpu"
     assert choose_device("auto") in ("cpu", "cuda", "mps")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from sklearn.decomposition import PCA, FastICA
 
-from condviz.encoder.pretrained import E5_INSTRUCTION
+from condviz.encoder.pretrained import E5_INSTRUCTION, load_backbone
 from condviz.errors import ConfigError, DataError
 from condviz.methods.case import CASE, INSTRUCTIONS, UNCONDITIONAL, CASEConfig
-from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_folder
 
 SENTENCE, CONDITION = "a man rides a bike", "the mood"
 
@@ -147,3 +148,13 @@ def test_projections_have_the_stated_size(name: str | None, expected: int) -> No
 def test_settings_that_cannot_be(settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         CASEConfig(**settings)
+
+
+def test_an_encoder_with_instructions_reads_the_prompts_of_the_paper(tmp_path: Path) -> None:
+    plain, instructed = (
+        CASE(load_backbone(str(tiny_folder(tmp_path / name, "xlm-roberta")), device="cpu"), CASEConfig())
+        for name in ("encoder", "multilingual-e5-large-instruct")
+    )
+    (row,), (asked,) = (method.tokenize([(SENTENCES[0], CONDITIONS[0])]) for method in (plain, instructed))
+    assert len(asked[0]) > len(row[0])
+    assert asked[0].pooled.count(True) == len(CONDITIONS[0].split()) + 1  # the condition and the end token

@@ -157,3 +157,9 @@ def test_words_behind_the_cut_have_no_weight() -> None:
     assert found.truncated
     assert (found.weights[..., 62:] == 0).all()
     assert (found.weights[..., :62] > 0).all()
+
+
+def test_random_weights_in_half_precision() -> None:
+    backbone = tiny_backbone()
+    method = CSR(backbone.to(torch.bfloat16), CSRConfig(router="random")).eval()
+    assert np.isfinite(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).all()  # ids are padded further than states

@@ -293,3 +293,26 @@ def test_changed_weights_share_the_rest_and_the_cache() -> None:
     assert other.fingerprint != base.fingerprint
     one, two = (backbone.encode([("a cat",)], pooling="mean") for backbone in (base, other))
     assert not torch.equal(one, two)
+
+
+def test_a_flipped_bit_is_noticed(saved: Path) -> None:
+    content = bytearray((saved / WEIGHTS).read_bytes())
+    content[-1] ^= 1
+    (saved / WEIGHTS).write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"is damaged: its SHA-256 is \w{12}"):
+        load(saved)
+
+
+def test_a_checkpoint_without_a_hash_loads_unless_it_is_empty(saved: Path) -> None:
+    edit_json(saved / MANIFEST, weights_sha256=None)
+    assert load(saved).name == "hyper-cl"
+    save_file({}, saved / WEIGHTS)
+    with pytest.raises(CheckpointError, match="holds no tensor"):
+        load(saved)
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), "2", [2]])
+def test_the_scale_of_adapters_is_a_finite_number(saved: Path, scale: object) -> None:
+    edit_json(saved / MANIFEST, adapter_scale=scale)
+    with pytest.raises(CheckpointError, match="expected a finite number or null"):
+        load(saved)

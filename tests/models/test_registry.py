@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +17,15 @@ import condviz
 from condviz.encoder import pretrained
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError
-from condviz.methods import METHODS, ConditionalScorer
+from condviz.methods import (
+    CATALOG,
+    METHODS,
+    ConditionalEncoder,
+    ConditionalScorer,
+    RoutedEncoder,
+    SeparableEncoder,
+    register,
+)
 from condviz.models import checkpoints, registry
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_folder
 
@@ -148,3 +160,112 @@ def test_device_and_precision_are_checked(folder: Path) -> None:
         registry.load("minilm", device="tpu")
     with pytest.raises(ConfigError, match="precision must be one of auto, float32, bfloat16, float16, got 'int4'"):
         registry.load("minilm", precision="int4")
+
+
+KINDS = ["bert", "roberta", "xlm-roberta", "mpnet", "deberta-v2", "modernbert", "qwen3", "mistral"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", registry.UNTRAINED)
+def test_any_method_is_built_on_any_encoder(tmp_path: Path, kind: str, name: str) -> None:
+    place = str(tiny_folder(tmp_path / "encoder", kind))
+    settings = {"rank": 4} if name == "hyper-cl" else {}
+    about, layered = registry.UNTRAINED[name], kind in ("bert", "roberta", "xlm-roberta")
+    if METHODS[about.method].meets and not layered:
+        with pytest.raises(ConfigError, match="cannot be run one by one"):
+            condviz.load(name, backbone=place, **OPTIONS, **settings)
+        return
+    if name == "cross-encoder" and kind in ("qwen3", "mistral"):
+        with pytest.raises(ConfigError, match="no separator token"):
+            condviz.load(name, backbone=place, **OPTIONS).score(*ROWS)
+        return
+    one, other = (condviz.load(name, backbone=place, **OPTIONS, **settings) for _ in range(2))
+    assert one.fingerprint == other.fingerprint  # what is random has a fixed seed
+    assert np.isfinite(one.score(*ROWS)).all()
+    assert (one.info.trained, one.info.added_parameters) == (False, one.added_parameters)
+    if kind in ("qwen3", "mistral"):
+        assert one.method_config.pooling == "last"
+
+
+def test_settings_of_a_method_on_an_encoder(tmp_path: Path, folder: Path) -> None:
+    place = str(tiny_folder(tmp_path / "bge-small-en"))
+    assert condviz.load("bi-encoder", backbone=place, **OPTIONS).method_config.pooling == "cls"
+    assert condviz.load("bi-encoder", backbone=place, pooling="top-2", **OPTIONS).method_config.pooling == "top-2"
+    assert condviz.load("csr", backbone=place, **OPTIONS).method_config.pooling == "mean"  # it is the router's
+    with pytest.raises(ConfigError, match=r"has no setting 'colour'\. Settings: pooling"):
+        condviz.load("csr", backbone=place, colour="red")
+    with pytest.raises(UnknownModelError, match="Did you mean hyper-cl"):
+        condviz.load("hyper_cl", backbone=place)
+    with pytest.raises(ConfigError, match="Name an encoder to build another"):
+        condviz.load("csr", num_routed_layers=2)
+
+
+def test_listing_and_describing_import_no_torch() -> None:
+    code = (
+        "import sys, condviz\n"
+        "from condviz.models.registry import describe, link_models\n"
+        "from condviz.methods import METHODS\n"
+        "found = [describe(name) for name in [*condviz.list_models(), *link_models()]]\n"
+        "assert found and 'csr' in METHODS and list(METHODS)\n"
+        "print([name for name in ('torch', 'transformers', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_what_is_described_is_what_the_class_can_do(folder: Path, tiny_default: None) -> None:
+    for name in registry.list_models():
+        model = registry.load(name, **OPTIONS)
+        assert model.info.encodes == isinstance(model, ConditionalEncoder)
+        assert model.info.has_router == model.has_router == isinstance(model, RoutedEncoder)
+        assert model.separable == isinstance(model, SeparableEncoder)
+
+
+def test_a_method_of_ones_own_is_one_file(folder: Path, tmp_path: Path) -> None:
+    cls = type(
+        "Own", (METHODS["bi-encoder"],), {"about": replace(CATALOG["bi-encoder"], name="own", title="Own", module="")}
+    )
+    register(cls)
+    try:
+        place = tmp_path / "encoder"
+        tiny_folder(place)
+        model = METHODS["own"](load_backbone(str(place), **OPTIONS), cls.config_cls())
+        loaded = registry.load(str(checkpoints.save(model, folder / "mine")), **OPTIONS)
+        assert (loaded.info.title, type(loaded)) == ("Own: mine", cls)
+        with pytest.raises(ValueError, match="already"):
+            register(type("Own", (METHODS["csr"],), {"about": cls.about}))
+    finally:
+        del CATALOG["own"]
+
+
+DAMAGE = {
+    "deep": lambda text: "[" * 100_000,
+    "cut": lambda text: text[: len(text) // 2],
+    "data": lambda text: json.dumps(json.loads(text) | {"training": {"recipe": {"graph": 5}, "data": [5]}}),
+    "data is no list": lambda text: json.dumps(json.loads(text) | {"training": {"recipe": {"graph": "x"}, "data": 7}}),
+    "scale": lambda text: text.replace('"adapter_scale": null', '"adapter_scale": NaN'),
+    "config": lambda text: json.dumps(json.loads(text) | {"config": {"pooling": ["mean"]}}),
+    "infinite": lambda text: json.dumps(json.loads(text) | {"config": {"num_routed_layers": float("inf")}}),
+    "bytes": lambda text: "\0",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_no_damage_keeps_the_others_from_being_listed(folder: Path, tmp_path: Path, damage: str) -> None:
+    place = checkpoints.save(trained(tmp_path), folder / "mine")
+    path = place / "condviz.json"
+    path.write_text(DAMAGE[damage](path.read_text()))
+    assert {"minilm", "mine"} <= {*registry.list_models(), *registry.link_models()}
+    for call in (registry.describe, registry.load):
+        with suppress(CheckpointError):
+            call("mine")
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\xff" * 100, (10**15).to_bytes(8, "little") + b"{}"])
+def test_damaged_weights_are_a_checkpoint_error(folder: Path, tmp_path: Path, content: bytes) -> None:
+    place = checkpoints.save(trained(tmp_path), folder / "mine")
+    (place / "model.safetensors").write_bytes(content)
+    for call in (registry.describe, registry.load):
+        with pytest.raises(CheckpointError, match="damaged or incomplete"):
+            call("mine")
