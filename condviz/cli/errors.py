@@ -42,11 +42,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Analyse; tables go to standard output, progress and notes to standard error."""
     from condviz.analysis.errors.findings import find_errors, format_csv
-    from condviz.analysis.errors.report import render_report
     from condviz.data.files import check_target, write_text
     from condviz.data.tables import read_pairs
     from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load
+    from condviz.plots.errors import render_report
 
     for path in filter(None, (options.html, options.json, options.out)):
         check_target(path)

@@ -201,7 +201,8 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     """
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    # At the ends rounding would leave 1e-17 where the formula has 0.
+    return float(middle - half) if share > 0 else 0.0, float(middle + half) if share < 1 else 1.0
 
 
 def _parallel(first: Sequence[float], second: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:

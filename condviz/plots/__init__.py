@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 PICTURES = {
     "Comparison": "condviz.plots.similarity",
     "DeletionTest": "condviz.plots.words",
+    "ErrorStudy": "condviz.plots.errors",
+    "Evaluation": "condviz.plots.evaluation",
     "EmbeddingMap": "condviz.plots.maps",
     "HeadMap": "condviz.plots.words",
     "RouterPictures": "condviz.plots.words",

@@ -1,96 +1,197 @@
-"""Figures of the error analysis: errors by score, one model against another, and calibration."""
+"""A study of errors as HTML: one sentence, figures with intervals, worst conditions, slices; a report to pass on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
+from markupsafe import Markup
 
-from condviz.analysis.errors.study import CurvePoint, Study
+from condviz.analysis.errors.columns import TARGETS
+from condviz.analysis.errors.findings import ErrorStudy, Remark
+from condviz.analysis.errors.measures import HEADS, Group, Report, show_figure, show_p
+from condviz.analysis.errors.slices import SIGNIFICANT, Search
+from condviz.analysis.errors.study import CurvePoint, Judged
+from condviz.plots.html import plain, render, signed, with_styles
+from condviz.version import __version__
 
-TIP_CHARACTERS = 220
-_COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
-
-
-def plot_residuals(study: Study) -> go.Figure:
-    """Draw the error of every rated row by its score; ids are positions in the dataset.
-
-    Args:
-        study: Rows and models; the first one is drawn.
-    """
-    judged = study.first
-    rows = np.flatnonzero(np.isfinite(judged.error))
-    over = judged.error[rows] > 0
-    figure = go.Figure()
-    for name, side, colour in zip(("too similar", "too different"), (over, ~over), _COLOURS, strict=True):
-        chosen = rows[side]
-        figure.add_trace(_points(study, chosen, judged.scores[chosen], judged.error[chosen], name, colour))
-    _finish(figure, f"score of {judged.model}", "error, in steps of the rating")
-    figure.add_hline(y=0, line_width=1, line_color="var(--cv-ink)")
-    return figure
+STYLES = ("evaluation.css",)
+WORST = 40
+"""Rows of the report, besides those with remarks."""
+MAX_POINTS = 1500
+"""Of a small picture; more rows are thinned out evenly, which the picture says."""
+WIDTH, HEIGHT = 460, 280
+LEFT, RIGHT, TOP, BOTTOM = 38, 10, 10, 34
 
 
-def plot_against(study: Study) -> go.Figure:
-    """Draw the error of the first model against that of the second; ids are positions in the dataset.
-
-    Args:
-        study: Rows and two models.
-    """
-    first, second = study.first, study.second
-    rows = np.flatnonzero(np.isfinite(first.error) & np.isfinite(second.error))
-    better = np.abs(first.error[rows]) < np.abs(second.error[rows])
-    figure = go.Figure()
-    names = (f"{first.model} is closer", f"{second.model} is closer")
-    for name, side, colour in zip(names, (better, ~better), _COLOURS, strict=True):
-        chosen = rows[side]
-        figure.add_trace(_points(study, chosen, second.error[chosen], first.error[chosen], name, colour))
-    _finish(figure, f"error of {second.model}", f"error of {first.model}")
-    figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
-    figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
-    return figure
+def to_html(result: ErrorStudy) -> Markup:
+    """Render what a notebook shows: headline, figures, slices, worst conditions, whether the condition is followed."""
+    return render("errors/study.html", headline=headline(result), **_sections(result))
 
 
-def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go.Figure:
-    """Draw the mean rating of rows with neighbouring scores, and the fit through all rows.
+def headline(result: ErrorStudy) -> Markup:
+    """Render the one sentence that the figures of the first model support."""
+    target, worst = result.worst or ("", None)
+    return render(
+        "errors/headline.html",
+        figures=(result.part or result.every).figures[0],
+        sliced=result.part is not None,
+        target=TARGETS.get(target, ""),
+        worst=worst,
+        best=result.best,
+    )
+
+
+def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = None) -> str:
+    """Render a page that needs nothing else: no script, no address, light and dark, fit for printing.
 
     Args:
-        study: Rows and models.
-        curves: One per model. Scores are shown as shares of the model's rows with lower scores, as ranges differ.
+        result: What was found.
+        remarks: Tags and notes of a reader, by position of the row; those rows are listed first.
     """
-    figure = go.Figure()
-    for judged, curve, colour in zip(study.judged, curves, _COLOURS, strict=False):
-        if not curve:
-            continue
-        ordered = np.sort(judged.scores)
-        share = 100 * np.searchsorted(ordered, [point.score for point in curve]) / len(ordered)
-        spread = {"type": "data", "array": [2 * point.error for point in curve], "thickness": 1.2, "width": 3}
-        figure.add_trace(
-            go.Scatter(
-                x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
-                line={"color": colour}, marker={"color": colour, "size": 7},
-            )
-        )  # fmt: skip
-    _finish(figure, "rows with a lower score, %", "mean rating")
-    figure.update_layout(yaxis={"range": [0.9, 5.1]})
-    return figure
+    remarks = remarks or {}
+    noted = [row for row in sorted(remarks) if result.mask[row]]
+    others = [int(row) for row in result.rows if row not in remarks]
+    body = render(
+        "errors/report.html",
+        headline=headline(result),
+        result=result,
+        dataset=result.study.dataset,
+        version=__version__,
+        rows=[_row(result, row, remarks.get(row)) for row in [*noted, *others[:WORST]]],
+        noted=len(noted),
+        worst=min(WORST, len(others)),
+        **_sections(result),
+    )
+    title = f"Errors of {' and '.join(result.models)} on {result.study.dataset.name}"
+    return str(render("errors/page.html", title=title, body=Markup(with_styles(body, *STYLES)), version=__version__))
 
 
-def _points(study: Study, rows: np.ndarray, x: np.ndarray, y: np.ndarray, name: str, colour: str) -> go.Scattergl:
-    return go.Scattergl(
-        x=x.astype(np.float32), y=y.astype(np.float32), mode="markers", name=name, ids=[str(row) for row in rows],
-        text=[_tip(study, row) for row in rows], hoverinfo="none",
-        marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
-        unselected={"marker": {"opacity": 0.12}},
-    )  # fmt: skip
+def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
+    """Return lines of the table of figures: a line per model, then the difference of two."""
+    rows: list[dict[str, Any]] = [
+        {
+            "rows": label, "model": one.model, "n": f"{one.n:,}", "items": f"{one.items:,}",
+            "cells": [(*show_figure(name, metric), metric.reason) for name, metric in _metrics(one).items()],
+        }
+        for one in report.figures
+    ]  # fmt: skip
+    if (difference := report.difference) is not None:
+        cells = []
+        for name in HEADS:
+            exact = name == "ties_excluded"
+            p = difference.mcnemar if exact else difference.p_values[name]
+            value, interval = show_figure(name, difference.values[name], sign=True)
+            chance = "" if p is None else f"{'McNemar p' if exact else 'p'} {show_p(p)}"
+            cells.append((value, " · ".join(filter(None, (interval, chance))), ""))
+        rows.append({"rows": label, "model": "difference", "n": "", "items": "", "cells": cells})
+    return rows
 
 
-def _tip(study: Study, row: int) -> str:
-    pair = study.dataset.pairs[row]
-    text = f"{pair.condition}: {pair.label:g}\n{pair.sentence1}\n{pair.sentence2}"
-    return text if len(text) <= TIP_CHARACTERS else f"{text[: TIP_CHARACTERS - 1]}…"
+def _sections(result: ErrorStudy) -> dict[str, Any]:
+    parts = [("all", result.every), ("slice", result.part), ("rest", result.rest)]
+    shown = [(label, report) for label, report in parts if report is not None]
+    kinds = (("aspect", result.aspects), ("condition", result.conditions))
+    return {
+        "models": result.models,
+        "heads": list(HEADS.values()),
+        "figures": [row for label, report in shown for row in figure_rows(label, report)],
+        "resamples": max(report.resamples for _, report in shown),
+        "groups": [(title, [_group(title, one) for one in groups]) for title, groups in kinds if groups],
+        "searches": [_search(result.models[0], target, search) for target, search in result.searches.items()],
+        "blindness": [{"found": one, "p": "" if one.p is None else show_p(one.p)} for one in result.blindness],
+        "pictures": [
+            {"model": judged.model, "residuals": _residuals(result, judged), "curve": _curve(judged, curve)}
+            for judged, curve in zip(result.study.judged, result.curves, strict=True)
+            if curve
+        ],
+        "confusions": [
+            (judged.model, counts.tolist())
+            for judged, counts in zip(result.study.judged, result.confusions, strict=True)
+            if counts.sum()
+        ],
+    }
 
 
-def _finish(figure: go.Figure, x: str, y: str) -> None:
-    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-    figure.update_layout(xaxis_title=x, yaxis_title=y, legend=legend, dragmode="select", uirevision=f"{x}|{y}")
+def _metrics(figures: Any) -> dict[str, Any]:  # noqa: ANN401 - Figures
+    return {name: getattr(figures, name) for name in HEADS}
+
+
+def _group(title: str, group: Group) -> dict[str, Any]:
+    cells = []
+    for error, spread, bias, wrong in zip(group.error, group.spread, group.bias, group.wrong, strict=True):
+        share = f"{100 * wrong:.0f} %" if np.isfinite(wrong) else "\N{EN DASH}"
+        cells += [(plain(error), f"\N{PLUS-MINUS SIGN}{spread:.2f}"), (signed(bias), ""), (share, "")]
+    return {"value": group.value.replace("_", " ") if title == "aspect" else group.value, "n": group.n, "cells": cells}
+
+
+def _search(model: str, target: str, search: Search) -> dict[str, Any]:
+    sure = [one for one in search.slices if one.q < SIGNIFICANT]
+    rows = [(one.filter, f"{one.n:,}", plain(one.inside), plain(one.outside), show_p(one.q)) for one in sure]
+    return {"title": f"Where {model} {TARGETS[target]}", "rows": rows, "tried": f"{search.tried:,}"}
+
+
+def _row(result: ErrorStudy, row: int, remark: Remark | None) -> dict[str, Any]:
+    pair, cells = result.study.dataset.pairs[row], []
+    for judged in result.study.judged:
+        fitted, error = judged.fitted[row], judged.error[row]
+        known = np.isfinite(fitted)
+        small = signed(error) if known and np.isfinite(error) else ""
+        cells.append((plain(fitted) if known else f"score {plain(judged.scores[row], 3)}", small))
+    label = "\N{EN DASH}" if pair.label is None else f"{pair.label:g}"
+    number = int(result.study.dataset.numbers[row])
+    return {"number": number, "pair": pair, "label": label, "cells": cells, "remark": remark or Remark()}
+
+
+def _residuals(result: ErrorStudy, judged: Judged) -> dict[str, Any]:
+    """Lay out the error of the rows of the slice by their score."""
+    rows = np.flatnonzero(result.mask & np.isfinite(judged.error))
+    step = max(1, int(np.ceil(len(rows) / MAX_POINTS)))
+    shown = rows[np.argsort(judged.scores[rows], kind="stable")][::step]
+    low, high = _range(judged.scores[rows])
+    x, y = _place(judged.scores[shown], low, high), _height(judged.error[shown], -4, 4)
+    dots = [(f"{a:.1f}", f"{b:.1f}", judged.error[row] > 0) for a, b, row in zip(x, y, shown, strict=True)]
+    note = f"every {step}th of {len(rows):,} rows" if step > 1 else f"{len(rows):,} rows"
+    return {**_frame((-4, -2, 0, 2, 4), low, high, f"score ({note})"), "dots": dots, "zero": float(_height(0, -4, 4))}
+
+
+def _curve(judged: Judged, curve: tuple[CurvePoint, ...]) -> dict[str, Any]:
+    """Lay out the mean ratings of groups of rows, two standard errors up and down, and the fit through all rows."""
+    knots, fit = judged.calibration.scores, judged.calibration.ratings
+    low, high = _range(knots)
+    places = np.unique(np.linspace(0, len(knots) - 1, 200).astype(int))
+    points = zip(_place(knots[places], low, high), _height(fit[places], 1, 5), strict=True)
+    line = " ".join(f"{'L' if i else 'M'}{a:.1f} {b:.1f}" for i, (a, b) in enumerate(points))
+    marks = []
+    for point in curve:
+        reach = [max(1, point.rating - 2 * point.error), min(5, point.rating + 2 * point.error)]
+        spots = _place(point.score, low, high), *_height(np.array([point.rating, *reach]), 1, 5)
+        marks.append([f"{spot:.1f}" for spot in spots])
+    return {**_frame((1, 2, 3, 4, 5), low, high, "score"), "line": line, "marks": marks}
+
+
+def _frame(ticks: tuple[int, ...], low: float, high: float, label: str) -> dict[str, Any]:
+    heights = [(plain(tick, 0), float(_height(tick, ticks[0], ticks[-1]))) for tick in ticks]
+    size = {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": WIDTH - RIGHT,
+        "top": TOP,
+        "bottom": HEIGHT - BOTTOM,
+    }
+    return {**size, "ticks": heights, "ends": (plain(low), plain(high)), "label": label}
+
+
+def _range(values: np.ndarray) -> tuple[float, float]:
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    return low, high if high > low else low + 1
+
+
+def _place(value: Any, low: float, high: float) -> Any:  # noqa: ANN401 - a number or an array
+    return LEFT + (np.asarray(value) - low) / (high - low) * (WIDTH - RIGHT - LEFT)
+
+
+def _height(value: Any, low: float, high: float) -> Any:  # noqa: ANN401
+    return HEIGHT - BOTTOM - (np.asarray(value) - low) / (high - low) * (HEIGHT - BOTTOM - TOP)

@@ -263,7 +263,7 @@ class ErrorsHandlers:
         remarks = _read_remarks(data.get("remarks"), study)
         if data.get("kind") == "report":
             from condviz.analysis.errors.findings import analyse
-            from condviz.analysis.errors.report import render_report
+            from condviz.plots.errors import render_report
 
             yield {"notice": notice("One moment", "The report is being written.", tone="busy")}
             revisions = {judged.model: self._revision(judged.model) for judged in study.judged}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from condviz.analysis.errors.study import Study
 
 Step = dict[str, Any]
-WORK = 50_000_000
+WORK = 25_000_000
 """Rows times resamples that take about a second."""
 SHOWN_CONDITIONS = 40
 _NOTHING = '{"data": [], "layout": {}}'
@@ -129,7 +129,7 @@ class Painter:
     def figure(self, study: Study, state: ErrorsState) -> Step:
         """Draw the chosen figure."""
         from condviz.analysis.errors.study import calibration_curve
-        from condviz.plots.errors import plot_against, plot_calibration, plot_residuals
+        from condviz.plots.error_figures import plot_against, plot_calibration, plot_residuals
 
         views = [name for name in VIEWS if name != "against" or study.second is not None]
         view = state.view if state.view in views else views[0]

@@ -16,7 +16,6 @@ import scipy.stats
 from condviz.analysis.errors.findings import Remark, analyse, find_errors, format_csv
 from condviz.analysis.errors.measures import check_blindness, worst_conditions
 from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
-from condviz.analysis.errors.report import render_report, show_figure
 from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
 from condviz.analysis.errors.study import judge, make_study
 from condviz.cli import main as cli
@@ -25,6 +24,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import METRICS, evaluate
 from condviz.evaluation.dataset import make_dataset, read_dataset
 from condviz.evaluation.metrics import Metric
+from condviz.plots.errors import render_report, show_figure
 from condviz.types import Pair
 from tests.analysis.errors.toy import WORDINGS, toy_dataset, toy_scores, toy_study
 from tests.stand_ins import LengthModel

@@ -1,0 +1,96 @@
+"""Figures of the error analysis: errors by score, one model against another, and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from condviz.analysis.errors.study import CurvePoint, Study
+
+TIP_CHARACTERS = 220
+_COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
+
+
+def plot_residuals(study: Study) -> go.Figure:
+    """Draw the error of every rated row by its score; ids are positions in the dataset.
+
+    Args:
+        study: Rows and models; the first one is drawn.
+    """
+    judged = study.first
+    rows = np.flatnonzero(np.isfinite(judged.error))
+    over = judged.error[rows] > 0
+    figure = go.Figure()
+    for name, side, colour in zip(("too similar", "too different"), (over, ~over), _COLOURS, strict=True):
+        chosen = rows[side]
+        figure.add_trace(_points(study, chosen, judged.scores[chosen], judged.error[chosen], name, colour))
+    _finish(figure, f"score of {judged.model}", "error, in steps of the rating")
+    figure.add_hline(y=0, line_width=1, line_color="var(--cv-ink)")
+    return figure
+
+
+def plot_against(study: Study) -> go.Figure:
+    """Draw the error of the first model against that of the second; ids are positions in the dataset.
+
+    Args:
+        study: Rows and two models.
+    """
+    first, second = study.first, study.second
+    rows = np.flatnonzero(np.isfinite(first.error) & np.isfinite(second.error))
+    better = np.abs(first.error[rows]) < np.abs(second.error[rows])
+    figure = go.Figure()
+    names = (f"{first.model} is closer", f"{second.model} is closer")
+    for name, side, colour in zip(names, (better, ~better), _COLOURS, strict=True):
+        chosen = rows[side]
+        figure.add_trace(_points(study, chosen, second.error[chosen], first.error[chosen], name, colour))
+    _finish(figure, f"error of {second.model}", f"error of {first.model}")
+    figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
+    figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
+    return figure
+
+
+def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go.Figure:
+    """Draw the mean rating of rows with neighbouring scores, and the fit through all rows.
+
+    Args:
+        study: Rows and models.
+        curves: One per model. Scores are shown as shares of the model's rows with lower scores, as ranges differ.
+    """
+    figure = go.Figure()
+    for judged, curve, colour in zip(study.judged, curves, _COLOURS, strict=False):
+        if not curve:
+            continue
+        ordered = np.sort(judged.scores)
+        share = 100 * np.searchsorted(ordered, [point.score for point in curve]) / len(ordered)
+        spread = {"type": "data", "array": [2 * point.error for point in curve], "thickness": 1.2, "width": 3}
+        figure.add_trace(
+            go.Scatter(
+                x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
+                line={"color": colour}, marker={"color": colour, "size": 7},
+            )
+        )  # fmt: skip
+    _finish(figure, "rows with a lower score, %", "mean rating")
+    figure.update_layout(yaxis={"range": [0.9, 5.1]})
+    return figure
+
+
+def _points(study: Study, rows: np.ndarray, x: np.ndarray, y: np.ndarray, name: str, colour: str) -> go.Scattergl:
+    return go.Scattergl(
+        x=x.astype(np.float32), y=y.astype(np.float32), mode="markers", name=name, ids=[str(row) for row in rows],
+        text=[_tip(study, row) for row in rows], hoverinfo="none",
+        marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
+        unselected={"marker": {"opacity": 0.12}},
+    )  # fmt: skip
+
+
+def _tip(study: Study, row: int) -> str:
+    pair = study.dataset.pairs[row]
+    text = f"{pair.condition}: {pair.label:g}\n{pair.sentence1}\n{pair.sentence2}"
+    return text if len(text) <= TIP_CHARACTERS else f"{text[: TIP_CHARACTERS - 1]}…"
+
+
+def _finish(figure: go.Figure, x: str, y: str) -> None:
+    legend = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+    figure.update_layout(xaxis_title=x, yaxis_title=y, legend=legend, dragmode="select", uirevision=f"{x}|{y}")
