@@ -23,8 +23,8 @@ from condviz.encoder.cache import EmbeddingCache
 from condviz.evaluation.score_tables import markdown_table
 from condviz.models.checkpoints import read_manifest
 from condviz.paths import ASSETS
-from condviz.training.recipes import TrainRecipe, load_recipe
-from condviz.training.trainer import train
+from condviz.training.recipes import SentenceRecipe, load_recipe
+from condviz.training.trainer import carry_out
 from condviz.training.tuning import FROZEN_CACHE_BYTES
 
 RESULTS = ASSETS / "ablations.json"
@@ -57,7 +57,7 @@ class Ablation:
         """Name under which the result is kept."""
         return f"{self.group}: {self.name}"
 
-    def load(self) -> TrainRecipe:
+    def load(self) -> SentenceRecipe:
         """Give the recipe."""
         return load_recipe(ASSETS / "recipes" / f"{self.recipe}.toml", self.changes)
 
@@ -111,7 +111,7 @@ def corpus() -> str:
 def measure(ablation: Ablation, vectors: EmbeddingCache) -> dict[str, object]:
     """Train one and give what it took and its validation scores; frozen encoders share their vectors."""
     with tempfile.TemporaryDirectory() as folder:
-        manifest = read_manifest(train(ablation.load(), Path(folder) / "model", vectors=vectors))
+        manifest = read_manifest(carry_out(ablation.load(), Path(folder) / "model", vectors=vectors))
     training, (scores,) = manifest["training"], manifest["metrics"].values()
     return {
         "command": f"python -m condviz train assets/recipes/{ablation.recipe}.toml",

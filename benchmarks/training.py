@@ -17,10 +17,9 @@ from torch.nn import functional
 from transformers import Trainer, TrainingArguments
 
 from benchmarks.common import Plan, Result, options, ratio, report, times_in_turns
-from condviz.training.batching import Unit, collate, make_units
+from condviz.training.data import Unit, collate, load_blocks, load_source, make_units
 from condviz.training.probe import Try
-from condviz.training.recipes import TrainRecipe, from_dict
-from condviz.training.sources import load_blocks, load_source
+from condviz.training.recipes import SentenceRecipe, from_dict
 
 ROWS = 32
 BLOCK = 8
@@ -77,7 +76,7 @@ class PlainStep:
         return float(loss)
 
 
-def recipe(tuning: str, batching: str) -> TrainRecipe:
+def recipe(tuning: str, batching: str) -> SentenceRecipe:
     """Give Hyper-CL of rank 32 on the default encoder, without dropout, so that losses can be compared."""
     content = {
         "name": "benchmark", "method": "hyper-cl", "config": {"rank": RANK, "pooling": "mean"}, "tuning": tuning,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -642,3 +643,33 @@ class DeletionTest(Result):
             "as_far": self.as_far,
             "held_out": list(self.held_out),
         }
+
+
+@dataclass(frozen=True)
+class Trained(Result):
+    """A finished training.
+
+    Attributes:
+        folder: The checkpoint.
+        name: Name of the model.
+        metrics: Figures on the validation rows. Sentences: spearman, pearson, pair_accuracy, times 100, and rows;
+            links: MRR, hits@1 ... in [0, 1].
+        curve: Records of the log in their order: "event", "step", and what was measured; empty if it is gone.
+    """
+
+    folder: Path
+    name: str
+    metrics: Mapping[str, Any]
+    curve: tuple[Mapping[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        curve = [dict(record) for record in self.curve]
+        return {"folder": str(self.folder), "name": self.name, "metrics": dict(self.metrics), "curve": curve}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the curve: one row per logged step or evaluation, one column per figure."""
+        import pandas as pd
+
+        rows = [record for record in self.curve if record["event"] in ("step", "evaluation")]
+        return pd.DataFrame(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")

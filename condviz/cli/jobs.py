@@ -14,15 +14,15 @@ from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
 
 if TYPE_CHECKING:
-    from condviz.training.recipes import TrainRecipe
+    from condviz.training.recipes import Recipe
 
 LOOK_S = 0.5
 ACTIONS = {
-    "follow": "show how it goes until it ends; Ctrl-C leaves it running",
+    "follow": "show its log until it ends; Ctrl-C leaves it running",
     "stop": "save its state and stop; --force ends it at once",
     "resume": "go on from the last saved state",
     "rerun": "start the same recipe again",
-    "delete": "remove it; a finished model stays",
+    "delete": "remove it with its uploads and its model; --keep-model leaves the model",
 }
 
 
@@ -37,6 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("action", nargs="?", choices=[*ACTIONS], help="what to do (default: list all)")
     parser.add_argument("job", nargs="?", metavar="JOB", help="id of a job, or the name of its model")
     parser.add_argument("--force", action="store_true", help="with stop: do not wait for a state to be saved")
+    parser.add_argument("--keep-model", action="store_true", help="with delete: leave the model that it made")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=run)
 
@@ -53,22 +54,22 @@ def run(options: argparse.Namespace) -> None:
     if options.action == "follow":
         follow(jobs, job)
     elif options.action == "delete":
-        jobs.delete(job.id)
+        jobs.delete(job.id, keep_model=options.keep_model)
     else:
         more = {"force": options.force} if options.action == "stop" else {}
         _print([getattr(jobs, options.action)(job.id, **more)], as_json=options.json)
 
 
-def start(recipe: TrainRecipe, options: argparse.Namespace) -> None:
-    """Train as a job and show how it goes; with `--resume`, go on with the newest job of this recipe.
+def start(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Train as a job and follow it; with `--resume`, go on with the newest job of this recipe.
 
     Raises:
-        ConfigError: If a place for the model is given, which jobs choose themselves.
+        ConfigError: If a folder for the model is given, which jobs choose themselves.
         TrainingError: If there is nothing to go on with, or the training fails.
     """
     if options.out:
         raise ConfigError("--out goes without --follow: a job puts its model beside the others, under its name.")
-    jobs = Jobs(roots=(Path.cwd(), Path(options.recipe).resolve().parent))
+    jobs = Jobs(roots=(Path(Path.cwd().anchor),))  # who types here may train on whatever they may read
     if not options.resume:
         follow(jobs, jobs.submit(recipe, device=options.device))
         return
@@ -98,7 +99,7 @@ def follow(jobs: Jobs, job: Job) -> None:
 
 
 def _copy(path: Path, place: int) -> int:
-    """Write what has come to a file since the last time; gives the new place in it."""
+    """Write what has come to a file since the last time; returns the new place in it."""
     try:
         with path.open("rb") as file:
             file.seek(place)

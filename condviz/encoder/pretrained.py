@@ -15,13 +15,13 @@ from weakref import WeakValueDictionary
 import torch
 from safetensors import SafetensorError
 
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone
 from condviz.encoder.packed import pack_linear_layers
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError
 from condviz.paths import is_folder
 
-DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 DEFAULT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of model.safetensors, the same in the hub's revision and in the PyPI package."""

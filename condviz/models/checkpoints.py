@@ -117,6 +117,17 @@ def save(
     return folder
 
 
+def move(folder: Path, target: Path) -> Path:
+    """Move a checkpoint, for instance one that was tried elsewhere; the target is replaced only by a whole one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        _swap(Path(shutil.move(folder, partial)), target)  # copies between file systems
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
 def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -> ConditionalScorer:
     """Load a checkpoint.
 

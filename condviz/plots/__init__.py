@@ -18,6 +18,7 @@ PICTURES = {
     "RouterPictures": "condviz.plots.words",
     "WordReading": "condviz.plots.words",
     "LinkAnswers": "condviz.plots.links",
+    "Trained": "condviz.plots.training",
 }
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""
 

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from condviz.plots.maps import CATEGORY_COLOURS
+from condviz.types import Trained
+
+CURVES = (
+    ("spearman", "evaluation", "Spearman × 100", 1),
+    ("MRR", "evaluation", "MRR", 3),
+    ("loss", "step", "loss", 4),
+)
+"""Key, event, title and decimals of what is drawn: the first that was measured."""
 
 
 @dataclass(frozen=True)
@@ -62,3 +70,18 @@ def plot_curves(
         hovermode="x unified" if len(curves) > 1 else "closest",
     )
     return figure
+
+
+def plot_training(trained: Trained) -> go.Figure:
+    """Draw the figure that chose the weights over the steps, or the loss where nothing was validated."""
+    for key, event, title, digits in CURVES:
+        rows = [record for record in trained.curve if record["event"] == event and key in record]
+        if rows:
+            curve = Curve(trained.name, [row["step"] for row in rows], [row[key] for row in rows])
+            return plot_curves([curve], title, digits=digits)
+    return plot_curves([], "loss")
+
+
+def to_html(trained: Trained) -> str:
+    """Render a finished training: its curve."""
+    return plot_training(trained).to_html(full_html=False, include_plotlyjs="cdn", default_height=360)

@@ -1,4 +1,4 @@
-"""A job: one training in processes of its own, and the folder that tells all about it. Loads no torch.
+"""A job: one training in processes of its own, the folder that tells all about it, and why it ended. Loads no torch.
 
     recipe.json      what is trained; recipe.toml the same as it was written, where it came as text
     status.json      what is settled: queued, running, or how it ended
@@ -13,7 +13,12 @@ Every file is written whole or not at all. Who changes status.json holds the loc
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import hmac
 import json
+import os
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -21,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from condviz.data.files import write_text
-from condviz.errors import DataError
+from condviz.errors import CondvizError, DataError
 
 State = Literal["queued", "running", "stopping", "stopped", "failed", "done", "dead"]
 UNFINISHED = ("queued", "running", "stopping")
@@ -30,6 +35,14 @@ LOG_BYTES = 64 * 1024
 """How much of the end of a log is shown."""
 SAME_BIRTH_S = 5.0
 """Systems compute the time of birth anew whenever they are asked, and clocks are put right now and then."""
+OUT_OF_MEMORY = (
+    "Out of memory. Halve batch_size and double accumulation, which keeps the size of a step; or tune less "
+    '(tuning = "lora" or "frozen"), or take a smaller encoder. Then start again: a resumed job has the same recipe.'
+)
+DISK = "The disk is full. Free some space and resume: what was saved before is kept."
+GONE = "The process is gone: the machine was restarted, or somebody killed it."
+_MEMORY_SIGNS = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory")
+_DISK_SIGNS = ("no space left", "disk quota exceeded", "pytorchstreamwriter failed", "file write failed")
 RESERVE_BYTES = 64 * 1024
 """Kept free for the last word of a training that has filled the disk."""
 
@@ -61,6 +74,7 @@ class Status:
         spent: Seconds of earlier attempts.
         reason: Why it ended, for people.
         supervisor: The process that watches it.
+        owner: SHA-256 of the token of the visitor who started it; "" if it was started on the machine itself.
     """
 
     state: State
@@ -74,6 +88,7 @@ class Status:
     spent: float = 0.0
     reason: str = ""
     supervisor: Process | None = None
+    owner: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,34 +194,27 @@ class Job:
         states = (path.parent.name.rpartition("-")[2] for path in self.folder.glob("run/checkpoint-*/complete"))
         return max(map(int, states), default=None)
 
+    def may_change(self, token: str | None) -> bool:
+        """Whether the holder of a token may stop, resume or delete it and read its log.
+
+        On a Space, where visitors do not know each other, only who started it; elsewhere everybody who reaches the
+        page works on the same machine. None stands for the owner of the machine, at its command line.
+        """
+        if token is None or not os.environ.get("SPACE_ID"):
+            return True
+        return bool(self.status.owner) and hmac.compare_digest(self.status.owner, hash_token(token))
+
     @property
     def can_resume(self) -> bool:
         """Whether it ended without a model."""
         return self.state in RESUMABLE
 
     def records(self) -> list[dict[str, Any]]:
-        """Give the measurements, without those of steps that were lost and done again.
-
-        Returns:
-            "event" is "start", "step" (loss, learning_rate, tokens_per_second), "evaluation" (spearman, pearson,
-            pair_accuracy, times 100; rows; probes, the scores of `status.probes`) or "end"; "step" and "steps"
-            are in all. What is not a number is None.
-        """
-        found: list[dict[str, Any]] = []
-        for line in _lines(self.folder / "run" / "log.jsonl"):
-            try:
-                record = json.loads(line)
-            except ValueError:  # being written, or cut off
-                continue
-            if record["event"] == "start":
-                found = [earlier for earlier in found if earlier["step"] <= record["step"]]
-                if found:  # going on: no second start
-                    continue
-            found.append(record)
-        return found
+        """Read the measurements, see `read_records`."""
+        return read_records(self.folder / "run" / "log.jsonl")
 
     def log(self) -> str:
-        """Give the end of the output, at most `LOG_BYTES`; it may hold anything, so escape it."""
+        """Read the end of the output, at most `LOG_BYTES`; it may hold anything, so escape it."""
         try:
             with (self.folder / "log.txt").open("rb") as file:
                 size = file.seek(0, 2)
@@ -215,6 +223,29 @@ class Job:
         except OSError:
             return ""
         return content.decode("utf-8", "replace")
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Read the log of a run, without the steps that were lost in a crash and done again.
+
+    Returns:
+        "event" is "start", "step" (loss, learning_rate, tokens_per_second), "evaluation" (of sentences: spearman,
+        pearson, pair_accuracy, times 100, rows, and probes, the scores of `Status.probes`; of links: MRR, MR, hits@1
+        ... in [0, 1], temperature) or "end"; all have "step", and all but the end "steps". What is not a number is
+        None.
+    """
+    found: list[dict[str, Any]] = []
+    for line in _lines(path):
+        try:
+            record = json.loads(line)
+        except ValueError:  # being written, or cut off
+            continue
+        if record["event"] == "start":
+            found = [earlier for earlier in found if earlier["step"] <= record["step"]]
+            if found:  # going on: no second start
+                continue
+        found.append(record)
+    return found
 
 
 def read_job(folder: Path) -> Job:
@@ -242,7 +273,7 @@ def write_status(folder: Path, status: Status) -> None:
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
-    """Give the last sign of life, if there is one."""
+    """Read the last heartbeat, if there is one."""
     content = read_json(folder / "heartbeat.json")
     if content is None:
         return None
@@ -260,8 +291,13 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
+def hash_token(token: str) -> str:
+    """Hash the token of a visitor, so that the folder of a job does not hold it; "" stays ""."""
+    return hashlib.sha256(token.encode()).hexdigest() if token else ""
+
+
 def this_process() -> Process:
-    """Give the process that asks."""
+    """Return the process that asks."""
     import psutil
 
     own = psutil.Process()
@@ -269,7 +305,7 @@ def this_process() -> Process:
 
 
 def is_alive(process: Process | None) -> bool:
-    """Tell whether a process is still there."""
+    """Whether a process is still there."""
     import psutil
 
     if process is None:
@@ -303,7 +339,9 @@ def kill(process: Process | None) -> None:
 def _build_status(content: Mapping[str, Any]) -> Status:
     supervisor = _build_process(content.get("supervisor"))
     probes = tuple(tuple(probe) for probe in content.get("probes", ()))
-    return Status(**{**content, "probes": probes, "supervisor": supervisor})
+    known = {field.name for field in fields(Status)}
+    values = {key: value for key, value in content.items() if key in known}  # other versions may write more
+    return Status(**{**values, "probes": probes, "supervisor": supervisor})
 
 
 def _build_process(content: Mapping[str, Any] | None) -> Process | None:
@@ -315,3 +353,48 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return []
+
+
+# Why a training ended
+
+
+def explain(error: BaseException) -> str:
+    """Explain an error; an unknown one is named, and the log has the rest."""
+    causes = _chain(error)
+    texts = [str(cause).lower() for cause in causes]
+    short = any(isinstance(cause, MemoryError) for cause in causes)
+    if short or any(sign in text for sign in _MEMORY_SIGNS for text in texts):
+        return OUT_OF_MEMORY
+    full = any(isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT) for cause in causes)
+    if full or any(sign in text for sign in _DISK_SIGNS for text in texts):
+        return DISK
+    if isinstance(error, CondvizError):
+        return str(error)
+    first = (str(error).strip().splitlines() or [""])[0][:300]
+    return f"Unexpected {type(error).__name__}: {first or 'no message'}. The end of the log tells where."
+
+
+def explain_exit(code: int, log: str) -> str:
+    """Explain an exit code where the training had no time to say why it ended.
+
+    Args:
+        code: Exit code as `subprocess` has it: negative for a signal.
+        log: The end of the output.
+    """
+    if any(sign in log.lower()[-4000:] for sign in _MEMORY_SIGNS):
+        return OUT_OF_MEMORY
+    killed = -code if code < 0 else code - 128
+    if code < 0 or killed == signal.SIGKILL:
+        name = signal.Signals(killed).name if killed in set(signal.Signals) else f"signal {killed}"
+        memory = " Systems do that when memory runs out: if it comes again, halve batch_size." if killed == 9 else ""
+        return f"The training was killed from outside ({name}).{memory} Resume goes on from what was saved."
+    last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "the log is empty")
+    return f"The training ended with code {code} before it could say why. Last line of the log: {last[:300]}"
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

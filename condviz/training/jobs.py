@@ -1,7 +1,8 @@
-"""All jobs: a folder of trainings, of which one runs on each device while the others wait. Loads no torch to look.
+"""The queue: a folder of jobs, of which one runs on each device while the others wait. Loads no torch to look.
 
-Jobs outlive the page and the terminal that started them. Whoever looks heals: a training whose processes are gone is
-noted as dead, and the next in the queue is started. So does every training that ends.
+Jobs outlive the page and the terminal that started them, and there is no server that watches them. Readers repair stale
+jobs instead: a training whose processes are gone is noted as dead, and the next in the queue is started. Every training
+that ends does the same.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from condviz.data.files import write_text
-from condviz.errors import DataError, TrainingError, require
+from condviz.errors import CondvizError, DataError, TrainingError, require
 from condviz.paths import CHECKPOINTS, JOBS
-from condviz.training.failures import GONE, explain, explain_exit
 from condviz.training.job import (
+    GONE,
     RESERVE_BYTES,
     UNFINISHED,
     Job,
     Process,
     Status,
+    explain,
+    explain_exit,
+    hash_token,
     is_alive,
     kill,
     read_job,
@@ -42,21 +46,24 @@ from condviz.training.job import (
 
 if TYPE_CHECKING:
     from condviz.training.loop import Probe
-    from condviz.training.recipes import TrainRecipe
+    from condviz.training.preflight import Preflight
+    from condviz.training.recipes import Recipe
 
 SWITCH = "CONDVIZ_TRAINING"
 LOCK_S = 30.0
+UPLOAD_S = 24 * 3600.0
+"""An upload that no job trains on is removed after this time."""
 _ROOT = Path(__file__).resolve().parents[2]
 _REMNANTS = ("stop", "end.json", "heartbeat.json")
 
 
 def is_enabled() -> bool:
-    """Tell whether trainings may be started: everywhere but on a Space, where CONDVIZ_TRAINING=1 allows it."""
+    """Whether trainings may be started: everywhere but on a Space, where CONDVIZ_TRAINING=1 allows it."""
     return not os.environ.get("SPACE_ID") or os.environ.get(SWITCH) == "1"
 
 
 def child_environment() -> dict[str, str]:
-    """Give the environment in which this package is found by other processes, from a checkout, too."""
+    """Return the environment in which this package is found by other processes, from a checkout, too."""
     path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
     return os.environ | {"PYTHONPATH": path, "TOKENIZERS_PARALLELISM": "false"}
 
@@ -82,8 +89,32 @@ class Jobs:
         self.roots = (self.uploads, *roots)
         self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
 
+    def check(self, recipe: Recipe, *, device: str = "auto", measured: bool = True) -> Preflight:
+        """Look at the data of a recipe and measure a few steps: what it takes, and what stands in the way.
+
+        Args:
+            recipe: What to train.
+            device: "auto", "cpu", "cuda" or "mps".
+            measured: Try some batches, which takes about ten seconds, and the loading of packages.
+
+        Raises:
+            TrainingError: If training is switched off, or the name is taken.
+            ConfigError: If a file or model is where the recipe may not look.
+        """
+        from condviz.training.preflight import check
+
+        _require_enabled()
+        self._check_name(recipe.name)
+        return check(recipe, roots=self.roots, device=device, measured=measured)
+
     def submit(
-        self, recipe: TrainRecipe, *, text: str = "", device: str = "auto", probes: Sequence[Probe] | None = None
+        self,
+        recipe: Recipe,
+        *,
+        text: str = "",
+        device: str = "auto",
+        probes: Sequence[Probe] | None = None,
+        owner: str = "",
     ) -> Job:
         """Put a training into the queue; it starts at once where its device is free.
 
@@ -91,25 +122,29 @@ class Jobs:
             recipe: What to train. Its name becomes the model's.
             text: The recipe as it was written, kept as recipe.toml; "" keeps the plain one only.
             device: "auto", "cpu", "cuda" or "mps".
-            probes: Pairs to score along the way; None takes five of the examples.
+            probes: Pairs to score along the way; None takes five of the examples, for links none.
+            owner: Token of the visitor who may stop and delete it on a Space.
 
         Raises:
             TrainingError: If training is switched off, or the name is taken.
-            ConfigError: If a file or model lies where the recipe may not look.
+            ConfigError: If a file or model is where the recipe may not look.
             DataError: If a table has no rows to learn from, or the folder cannot be written to.
             MissingExtraError: If a package for training is not installed.
         """
         from condviz.training.admission import admit, choose_processes, default_probes
+        from condviz.training.recipes import LinkRecipe
 
         _require_enabled()
         require("accelerate", "train")
         recipe = admit(recipe, self.roots)
         device, processes = choose_processes(device)
+        if isinstance(recipe, LinkRecipe):  # its probes would be sentences, and its batches cannot be divided
+            probes, processes = (), 1
         with self._lock():
             self._check_name(recipe.name)
             status = Status(
                 "queued", time.time(), device, processes, str(self.checkpoints / recipe.name),
-                tuple(map(tuple, default_probes() if probes is None else probes)),
+                tuple(map(tuple, default_probes() if probes is None else probes)), owner=hash_token(owner),
             )  # fmt: skip
             folder = self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
             folder.mkdir()
@@ -121,7 +156,7 @@ class Jobs:
             return read_job(folder)
 
     def list(self) -> list[Job]:
-        """Give all jobs, the newest first."""
+        """List all jobs, the newest first."""
         if not self.folder.is_dir():
             return []
         found = self._read()
@@ -132,7 +167,7 @@ class Jobs:
         return sorted(found, key=lambda job: (job.status.created, job.id), reverse=True)
 
     def get(self, id: str) -> Job:
-        """Give a job.
+        """Return a job.
 
         Raises:
             TrainingError: If there is none with this id.
@@ -144,7 +179,7 @@ class Jobs:
             )
         return found
 
-    def stop(self, id: str, *, force: bool = False) -> Job:
+    def stop(self, id: str, *, force: bool = False, token: str | None = None) -> Job:
         """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
 
         A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
@@ -152,12 +187,13 @@ class Jobs:
         Args:
             id: The job.
             force: End it now; what was saved before is kept.
+            token: Of the visitor who asks; None is the owner of the machine. See `Job.may_change`.
 
         Raises:
-            TrainingError: If there is no such job, or it has ended.
+            TrainingError: If there is no such job, it has ended, or is somebody else's.
         """
         with self._lock():
-            job = self._find(id)
+            job = self._find(id, token)
             if job.state not in UNFINISHED:
                 raise TrainingError(f"Job {job.name} is {job.state}: there is nothing to stop.")
             if job.state == "queued":
@@ -170,10 +206,10 @@ class Jobs:
                 (job.folder / "stop").touch()
             return read_job(job.folder)
 
-    def resume(self, id: str) -> Job:
+    def resume(self, id: str, *, token: str | None = None) -> Job:
         """Put a job that was stopped, failed or died into the queue again, to go on from its last saved state.
 
-        It ends with the same weights as if nothing had happened.
+        It ends with the same weights as if nothing had happened. `token` as in `stop`.
 
         Raises:
             TrainingError: If training is switched off, there is no such job, or it cannot go on.
@@ -183,7 +219,7 @@ class Jobs:
 
         _require_enabled()
         with self._lock():
-            job = self._find(id)
+            job = self._find(id, token)
             if not job.can_resume:
                 raise TrainingError(f"Job {job.name} is {job.state}: only what has ended without a model can go on.")
             if not Run(job.out, from_dict(job.recipe)).is_finished():  # else it died when all was done
@@ -193,8 +229,10 @@ class Jobs:
             self._advance()
             return read_job(job.folder)
 
-    def rerun(self, id: str) -> Job:
+    def rerun(self, id: str, *, token: str | None = None) -> Job:
         """Start the same recipe again as another job; where its name is taken, "-2" or the next number is added.
+
+        On a Space it belongs to the holder of the token, who must be the owner of the first one, too.
 
         Raises:
             TrainingError: If training is switched off, or there is no such job.
@@ -202,29 +240,48 @@ class Jobs:
         """
         from condviz.training.recipes import from_dict
 
-        job = self.get(id)
-        taken = self._taken()
-        stem = re.sub(r"-[2-9]$", "", job.name)
-        names = (job.name, *(f"{stem}-{number}" for number in range(2, 1000)))
-        name = next(name for name in names if name not in taken)
-        paths = [source["path"] for part in ("train", "validation") for source in job.recipe[part] if source["path"]]
-        same = Jobs(self.folder, checkpoints=self.checkpoints, roots=(*self.roots, *map(Path, paths)))  # admitted once
+        job = self._find(id, token)
+        name = self.free_name(job.name)
+        paths = [source["path"] for part in ("train", "validation") for source in job.recipe.get(part, ())]
+        places = [*paths, job.recipe.get("graph"), job.recipe.get("init"), *job.recipe.get("teacher", ())]
+        whole = [Path(place) for place in (*places, job.recipe["backbone"]) if place and Path(place).is_absolute()]
+        same = Jobs(self.folder, checkpoints=self.checkpoints, roots=(*self.roots, *whole))  # admitted once
         recipe = from_dict({**job.recipe, "name": name})
-        return same.submit(recipe, device=job.status.device, probes=job.status.probes)
+        return same.submit(recipe, device=job.status.device, probes=job.status.probes, owner=token or "")
 
-    def delete(self, id: str) -> None:
-        """Remove a job with its states and its log. A finished model stays.
+    def free_name(self, name: str) -> str:
+        """Return the name, or, where it is taken, the same with "-2" or the next number."""
+        taken, stem = self._taken(), re.sub(r"-[2-9]$", "", name)
+        return next(found for found in (name, *(f"{stem}-{i}" for i in range(2, 1000))) if found not in taken)
+
+    def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
+        """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.
+
+        Args:
+            id: The job.
+            keep_model: Leave the model.
+            token: As in `stop`.
 
         Raises:
-            TrainingError: If there is no such job, or it runs.
+            TrainingError: If there is no such job, it runs, or is somebody else's.
         """
         with self._lock():
-            job = self._find(id)
+            job = self._find(id, token)
             if job.state in ("running", "stopping"):
                 raise TrainingError(f"Job {job.name} is {job.state}. Stop it before you delete it.")
+            made = job.state == "done" and not keep_model and self._is_model_of(job)
             # Renamed first, so that half a folder is never taken for a job.
-            gone = job.folder.rename(job.folder.with_name(f".{job.id}"))
-        shutil.rmtree(gone, ignore_errors=True)
+            gone = [job.folder.rename(job.folder.with_name(f".{job.id}"))]
+            if made:
+                gone.append(job.out.rename(job.out.with_name(f".{job.id}-model")))
+            self._remove_uploads(older_than=0, of=job)
+        for folder in gone:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def remove_old_uploads(self) -> None:
+        """Remove uploads that nobody has trained on for a day."""
+        with self._lock():
+            self._remove_uploads(older_than=UPLOAD_S)
 
     def settle(self, id: str, *, code: int | None = None, forced: bool = False) -> None:
         """Write down how a job ended whose training is gone, and start the next; called by its supervisor.
@@ -268,18 +325,38 @@ class Jobs:
                 continue
         return found
 
-    def _find(self, id: str) -> Job:
-        found = next((job for job in self._read() if job.id == id), None)
-        return self.get(id) if found is None else found
+    def _find(self, id: str, token: str | None = None) -> Job:
+        found = next((job for job in self._read() if job.id == id), None) or self.get(id)
+        if not found.may_change(token):
+            raise TrainingError(f"Job {found.name} was started by somebody else: only they can change it.")
+        return found
+
+    def _is_model_of(self, job: Job) -> bool:
+        """Whether the folder of the model still holds what this job has trained."""
+        from condviz.training.recipes import from_dict
+        from condviz.training.runs import Run
+
+        try:
+            return Run(job.out, from_dict(job.recipe)).is_finished()
+        except CondvizError:  # damaged, or made by another version: not ours to remove
+            return False
+
+    def _remove_uploads(self, *, older_than: float, of: Job | None = None) -> None:
+        """Remove old uploads that no job uses; with `of`, only those of one job."""
+        used = {path for job in self._read() for path in _uploads(job, self.uploads)}
+        mine = _uploads(of, self.uploads) if of else set(self.uploads.glob("*"))
+        for path in mine - used:
+            if of or time.time() - path.stat().st_mtime > older_than:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _is_lost(self, job: Job) -> bool:
-        """Tell whether a job counts as running and no process of it is left."""
+        """Whether a job counts as running and no process of it is left."""
         if job.status.state != "running":
             return False
         return not is_alive(job.status.supervisor) and not is_alive(job.heartbeat.worker if job.heartbeat else None)
 
     def _next(self, found: Sequence[Job]) -> list[Job]:
-        """Give the jobs that can start: of each free device, the one that waits longest."""
+        """Return the jobs that can start: of each free device, the one that waits longest."""
         if not is_enabled():
             return []
         busy = {job.status.device for job in found if job.status.state == "running"}
@@ -325,7 +402,7 @@ class Jobs:
         (job.folder / "stop").unlink(missing_ok=True)
 
     def _taken(self, but: str = "") -> dict[str, str]:
-        """Give names of models that a new one must not have, and why."""
+        """Return names of models that a new one must not have, and why."""
         from condviz.models.registry import list_models
 
         folders = self.checkpoints.iterdir() if self.checkpoints.is_dir() else ()
@@ -336,6 +413,13 @@ class Jobs:
     def _check_name(self, name: str, *, but: str = "") -> None:
         if why := self._taken(but).get(name):
             raise TrainingError(f"The name {name!r} is taken: {why}. Choose another name for the model.")
+
+
+def _uploads(job: Job, folder: Path) -> set[Path]:
+    """Return the files and folders directly in the folder of uploads that a job trains on."""
+    paths = [source.get("path") for part in ("train", "validation") for source in job.recipe.get(part, ())]
+    found = [Path(path) for path in (*paths, job.recipe.get("graph")) if path]
+    return {folder / path.relative_to(folder).parts[0] for path in found if folder in path.parents}
 
 
 def _require_enabled() -> None:

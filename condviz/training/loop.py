@@ -1,13 +1,17 @@
-"""The Trainer of transformers with our order of rows, learning rates, evaluation, checks and log."""
+"""The one training loop: the Trainer of transformers with our order of rows, evaluation, checks, log and states.
+
+What is trained, and how it is judged, comes as a `Task`: rated sentence pairs (`model.py`) or links (`links.py`).
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -17,15 +21,12 @@ from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, Traine
 from transformers.trainer_callback import TrainerControl, TrainerState
 from transformers.trainer_utils import rotate_checkpoints
 
-from condviz.encoder.pretrained import choose_device, choose_precision
-from condviz.errors import TrainingError
-from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
-from condviz.training.batching import MixedOrder, Unit, Units, collate
-from condviz.training.model import TrainingModel
-from condviz.training.recipes import TrainRecipe
+from condviz.encoder.pretrained import choose_precision
+from condviz.errors import ConfigError, TrainingError
+from condviz.methods import ConditionalScorer
+from condviz.training.data import MixedOrder
+from condviz.training.recipes import LinkRecipe, SentenceRecipe
 from condviz.training.runs import Report, Run
-from condviz.training.sources import Example
-from condviz.training.tuning import parameter_groups
 
 LOG_STEPS = 10
 """Steps between two lines of the log."""
@@ -39,17 +40,80 @@ Probe = tuple[str, str, str]
 """Two sentences and a condition."""
 
 
+class Task(ABC):
+    """What is trained and how it is judged.
+
+    Attributes:
+        best: Key in `validate` of the figure that chooses the weights; higher is better.
+        part: Name of the validation figures in a checkpoint.
+        divisible: Whether several GPUs may share a batch.
+        collate: Builds a batch from units.
+        recipe: How.
+        device: "cpu", "cuda" or "mps".
+        method: The model that becomes a checkpoint.
+        module: Gives {"loss"} for a batch; holds the method.
+        units: What is shuffled.
+        order: Which units come when.
+        batch_units: Units of a forward pass.
+        whole_batches: Leave out a last part batch.
+        evaluated: Whether there is anything to validate on.
+        fitted: The method is fitted in `prepare`, without steps.
+    """
+
+    best: ClassVar[str]
+    part: ClassVar[str]
+    divisible: ClassVar[bool] = True
+    collate: Callable[[list], dict[str, Any]]
+    recipe: SentenceRecipe | LinkRecipe
+    device: str
+    method: ConditionalScorer
+    module: nn.Module
+    units: Sequence
+    order: MixedOrder
+    batch_units: int
+    whole_batches = False
+    evaluated = True
+    fitted = False
+
+    def prepare(self) -> None:  # noqa: B027 (most have nothing to prepare)
+        """Do what needs to be done once, in the precision of the training: fill caches, fit projections."""
+
+    @abstractmethod
+    def validate(self) -> dict[str, float]:
+        """Measure the model on the validation rows; NaN where a figure is not defined.
+
+        Raises:
+            ArithmeticError: If a score is not a number.
+        """
+
+    @abstractmethod
+    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
+        """Sort the trained parameters by rate and weight decay; `decayed` names all but biases and norms."""
+
+    @abstractmethod
+    def sample(self, method: ConditionalScorer) -> np.ndarray:
+        """Score a few validation rows with a method, to compare it before and after saving."""
+
+    @abstractmethod
+    def describe_data(self) -> list[dict[str, Any]]:
+        """Return what a checkpoint tells about its data."""
+
+    @abstractmethod
+    def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+        """Format the model card."""
+
+    def warmup(self, steps: int) -> float:
+        """Return the warm-up as the Trainer takes it: a share of the steps below 1, else steps."""
+        return self.recipe.warmup
+
+
 class Loop(Trainer):
     """Trains one model.
 
     Args:
-        model: The model with its loss.
-        recipe: How.
+        task: What to train.
         run: Folder for states and log.
-        parts: Units of each source.
-        validation: Rows that decide which weights are kept; may be empty.
-        device: As in `condviz.encoder.pretrained.choose_device`.
-        report: Told each record of the log.
+        report: Called with each record of the log.
         steer: Asked after each step whether to go on.
         probes: Pairs whose scores are noted at the start and at each evaluation.
 
@@ -59,33 +123,29 @@ class Loop(Trainer):
 
     def __init__(
         self,
-        model: TrainingModel,
-        recipe: TrainRecipe,
+        task: Task,
         run: Run,
         *,
-        parts: Sequence[Sequence[Unit]],
-        validation: Sequence[Example],
-        device: str = "auto",
         report: Report | None = None,
         steer: Steer | None = None,
         probes: Sequence[Probe] = (),
     ) -> None:
-        weights = [source.weight for source in recipe.train]
-        self.order = MixedOrder([len(part) for part in parts], weights, seed=recipe.seed)
-        self.recipe, self.run_folder, self.validation = recipe, run, list(validation)
+        self.task, self.run_folder, self.probes = task, run, list(probes)
+        recipe = task.recipe
         super().__init__(
-            model=model,
-            args=_arguments(recipe, run, choose_device(device), evaluated=bool(validation)),
-            train_dataset=Units(parts),
-            eval_dataset=self.validation or None,
-            data_collator=collate,
+            model=task.module,
+            args=_arguments(task, run),
+            train_dataset=task.units,
+            eval_dataset=[None] if task.evaluated else None,  # `validate` has its own
+            data_collator=task.collate,
         )
+        if self.accelerator.num_processes > 1 and not task.divisible:
+            raise ConfigError("The triples of a batch are each other's negatives: train links on one device.")
         self.remove_callback(PrinterCallback)
-        self.add_callback(_Moments(recipe.evaluations, evaluated=bool(validation)))
+        self.add_callback(_Moments(recipe.evaluations, evaluated=task.evaluated))
         if recipe.patience:
             self.add_callback(EarlyStoppingCallback(recipe.patience))
-        self.probes = list(probes)
-        self.records = Log(run, report, model, self.score_probes)
+        self.records = Log(run, report, task, self.score_probes)
         self.add_callback(self.records)
         self.steering = _Steering(steer)
         self.add_callback(self.steering)
@@ -96,13 +156,12 @@ class Loop(Trainer):
         return self.steering.stopped and self.state.global_step < self.state.max_steps
 
     def score_probes(self) -> dict[str, list[float]]:
-        """Give the scores of the probes, {"probes": [...]}, or nothing where there are none."""
+        """Return the scores of the probes, {"probes": [...]}, or nothing where there are none."""
         if not self.probes:
             return {}
-        self.model.train()
-        self.model.eval()
+        self._refresh()
         with self.autocast():
-            scores = self.model.method.score(*map(list, zip(*self.probes, strict=True)))
+            scores = self.task.method.score(*map(list, zip(*self.probes, strict=True)))
         return {"probes": [round(float(score), 4) for score in scores]}
 
     def autocast(self) -> AbstractContextManager:
@@ -110,50 +169,45 @@ class Loop(Trainer):
         return self.accelerator.autocast()
 
     def validate(self) -> dict[str, float]:
-        """Score the validation rows.
-
-        Returns:
-            Spearman, Pearson and pair accuracy, times 100, NaN where one is not defined; and the number of rows.
+        """Measure the model on the validation rows.
 
         Raises:
-            TrainingError: If a score is no number.
+            TrainingError: If a score is not a number.
         """
-        self.model.train()  # forgets the identity of the weights: those of the best step may have been loaded
+        self._refresh()
+        try:
+            with self.autocast():
+                return self.task.validate()
+        except ArithmeticError as error:
+            self._stop(str(error))
+
+    def _refresh(self) -> None:
+        """Make the method forget the identity of its weights, which steps change, and with it what is cached."""
+        self.model.train()
         self.model.eval()
-        with self.autocast():
-            scores = self.model.method.score(*columns(self.validation))
-        if not np.isfinite(scores).all():
-            self._stop("a score on the validation rows is not a number")
-        ratings = np.array([row.label for row in self.validation])
-        first, second = condition_pairs(self.validation).T
-        accuracy = pair_accuracy(ratings[first], ratings[second], scores[first], scores[second]).ties_excluded
-        found = {"spearman": spearman(ratings, scores), "pearson": pearson(ratings, scores), "pair_accuracy": accuracy}
-        metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
-        return metrics | {"rows": len(scores)}
 
     # Called by the Trainer
 
-    def _get_train_sampler(self, train_dataset: Units | None = None) -> Sampler[int]:
-        return self.order
+    def _get_train_sampler(self, train_dataset: Sequence | None = None) -> Sampler[int]:
+        return self.task.order
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
-        """Make AdamW with one rate for the encoder and one for the head."""
+        """Create AdamW with the rates and decays of the task."""
         if self.optimizer is None:
-            model = self.model if model is None else model
-            groups = parameter_groups(model, self.recipe, self.get_decay_parameter_names(model))
+            groups = self.task.parameter_groups(self.get_decay_parameter_names(self.model if model is None else model))
             make, options = self.get_optimizer_cls_and_kwargs(self.args)
             self.optimizer = make(groups, **options)
         return self.optimizer
 
     def compute_loss(self, model: nn.Module, inputs: Mapping[str, Any], **_: object) -> Tensor:
-        """Give the loss, and stop if it is no number."""
+        """Compute the loss, and stop if it is not a number."""
         loss = model(**inputs)["loss"]
         if not bool(loss.isfinite()):
             self._stop(f"the loss is {loss.item()}")
         return loss
 
     def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-        """Score the validation rows and tell everybody."""
+        """Validate, and log the figures."""
         metrics = {f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
@@ -164,12 +218,12 @@ class Loop(Trainer):
         return None if grad_norm is None else float(grad_norm)
 
     def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
-        # A step can leave weights that are no numbers after a loss that was one.
+        # A step can leave weights that are not numbers after a loss that was one.
         if not all(bool(value.isfinite().all()) for value in self.model.parameters() if value.requires_grad):
             self._stop("a weight is not a number")
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
-            # Older states go only when the new one is known to be whole.
+            # Older states go only when the new one is known to be whole: a kill in between leaves one to go on from.
             self.run_folder.complete(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
             rotate_checkpoints(
                 self.args.output_dir,
@@ -182,26 +236,24 @@ class Loop(Trainer):
         state = self.run_folder.last_state()
         kept = f"The last good state is kept in {state}" if state else "No state had been saved yet"
         raise TrainingError(
-            f"Training stopped after step {self.state.global_step}: {reason}. {kept}. Lower lr or head_lr, or set "
+            f"Training stopped after step {self.state.global_step}: {reason}. {kept}. Lower the learning rate, or set "
             'clip = 1.0 or precision = "float32", and begin again.'
         )
 
 
 class Log(TrainerCallback):
-    """Writes one line per record, and tells `report`.
+    """Writes one line per record, and passes it to `report`.
 
     Args:
         run: Where to.
-        report: Told each record; may raise.
-        model: Counts the tokens.
-        probe: Gives more for the first record.
+        report: Called with each record; may raise.
+        task: Counts the tokens, where its module does.
+        probe: Returns more for the first record.
     """
 
-    def __init__(
-        self, run: Run, report: Report | None, model: TrainingModel, probe: Callable[[], Mapping[str, Any]]
-    ) -> None:
-        self.run, self.report, self.model, self.probe = run, report, model, probe
-        self.clock, self.tokens = time.perf_counter(), 0
+    def __init__(self, run: Run, report: Report | None, task: Task, probe: Callable[[], Mapping[str, Any]]) -> None:
+        self.run, self.report, self.module, self.probe = run, report, task.module, probe
+        self._restart()
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Write a record. What is not a number becomes null."""
@@ -216,7 +268,7 @@ class Log(TrainerCallback):
         """Note the first step."""
         if state.is_world_process_zero:
             self.add({"event": "start", "step": state.global_step, "steps": state.max_steps, **self.probe()})
-        self.clock, self.tokens = time.perf_counter(), self.model.tokens
+        self._restart()
 
     def on_log(
         self,
@@ -228,17 +280,23 @@ class Log(TrainerCallback):
     ) -> None:
         """Note loss or scores."""
         place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
+        scores = {name.removeprefix("eval_"): value for name, value in logs.items() if name.startswith("eval_")}
         if not state.is_world_process_zero:
             return
         if "loss" in logs:
-            seconds, tokens = time.perf_counter() - self.clock, self.model.tokens - self.tokens
+            seconds, tokens = time.perf_counter() - self.clock, self._tokens() - self.tokens
             speed = {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
             shown = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
             self.add({"event": "step", **place, **shown, **speed})
-        elif "eval_rows" in logs:
-            scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_")}
+        elif scores:
             self.add({"event": "evaluation", **place, **scores})
-        self.clock, self.tokens = time.perf_counter(), self.model.tokens
+        self._restart()
+
+    def _restart(self) -> None:
+        self.clock, self.tokens = time.perf_counter(), self._tokens()
+
+    def _tokens(self) -> int:
+        return getattr(self.module, "tokens", 0)
 
 
 class _Moments(TrainerCallback):
@@ -274,7 +332,7 @@ class _Steering(TrainerCallback):
             control.should_training_stop = self.stopped = True
 
     def _agree(self, wish: int, device: torch.device) -> Wish:
-        """Take the strongest wish of all processes."""
+        """Take the strongest wish of all processes: one that stopped alone would leave the others waiting for it."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             shared = torch.tensor(wish, device=device)
             torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
@@ -282,41 +340,33 @@ class _Steering(TrainerCallback):
         return self.WISHES[wish]
 
 
-def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
-    """Give sentences 1, sentences 2 and conditions of rows."""
-    return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
-
-
-def units_per_batch(recipe: TrainRecipe) -> int:
-    """Give how many units one forward pass has."""
-    return {"rows": recipe.batch_size, "pairs": recipe.batch_size // 2, "blocks": 1}[recipe.batching]
-
-
-def _arguments(recipe: TrainRecipe, run: Run, device: str, *, evaluated: bool) -> TrainingArguments:
-    dtype = choose_precision(recipe.precision, device)
-    best = evaluated and recipe.keep == "best"
+def _arguments(task: Task, run: Run) -> TrainingArguments:
+    recipe = task.recipe
+    dtype = choose_precision(recipe.precision, task.device)
+    best = task.evaluated and recipe.keep == "best"
     arguments = TrainingArguments(
         output_dir=str(run.folder),
-        per_device_train_batch_size=units_per_batch(recipe),
+        per_device_train_batch_size=task.batch_units,
+        dataloader_drop_last=task.whole_batches,
         gradient_accumulation_steps=recipe.accumulation,
         num_train_epochs=recipe.epochs,
         learning_rate=recipe.lr,
         weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup,
+        warmup_steps=task.warmup(recipe.epochs * (len(task.order) // task.batch_units)),
         lr_scheduler_type="linear",
         max_grad_norm=recipe.clip,
         seed=recipe.seed,
         bf16=dtype == torch.bfloat16,
         fp16=dtype == torch.float16,
-        use_cpu=device == "cpu",
+        use_cpu=task.device == "cpu",
         # `_Moments` says when.
-        eval_strategy="steps" if evaluated else "no",
+        eval_strategy="steps" if task.evaluated else "no",
         eval_steps=NEVER,
         save_strategy="steps",
         save_steps=NEVER,
         save_total_limit=None,  # `Loop` removes older states
         load_best_model_at_end=best,
-        metric_for_best_model="spearman" if best else None,
+        metric_for_best_model=task.best if best else None,
         greater_is_better=True if best else None,
         restore_callback_states_from_checkpoint=bool(recipe.patience),
         logging_steps=LOG_STEPS,

@@ -21,7 +21,7 @@ MASKED_LOGIT = -1e4
 
 
 def mean_squared_error(scores: Tensor, targets: Tensor) -> Tensor:
-    """Give the mean of (score - target)^2.
+    """Return the mean of (score - target)^2.
 
     Args:
         scores: Shape (b,): cosines, or the cross-encoder's numbers.
@@ -65,7 +65,7 @@ def high_low_halves(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
-    """Give the mean of max(0, margin + d_high - d_low) with the distance d = 1 - score.
+    """Return the mean of max(0, margin + d_high - d_low) with the distance d = 1 - score.
 
     Args:
         scores: Cosines, shape (b,): highs, then lows.
@@ -88,7 +88,7 @@ def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
 
 
 def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
-    """Give the mean of -log(e^(p / t) / (e^(p / t) + e^(n / t))): one positive, one negative, of the same sentences.
+    """Return the mean of -log(e^(p / t) / (e^(p / t) + e^(n / t))): one positive, one negative, of the same sentences.
 
     Args:
         scores: Cosines, shape (b,): p are the highs, n the lows. There are no negatives from other pairs.
@@ -102,22 +102,12 @@ def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
         ConfigError: If the temperature is not a positive number.
 
     Source:
-        Hyper-CL (Yoo et al. 2024), section 4; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
+        Hyper-CL (Yoo et al. 2024), section 3.3; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
     """
     _check_temperature(temperature)
     high, low = high_low_halves(scores)
     # -log sigmoid((p - n) / t), in the form that does not overflow.
     return F.softplus((low - high) / temperature).mean()
-
-
-def quadruplet_with_mse(scores: Tensor, targets: Tensor, *, margin: float = 1.0) -> Tensor:
-    """Give `quadruplet` plus `mean_squared_error` over all rows; arguments and errors as there."""
-    return quadruplet(scores, margin=margin) + mean_squared_error(scores, targets)
-
-
-def hyper_cl(scores: Tensor, targets: Tensor, *, temperature: float) -> Tensor:
-    """Give the loss of Hyper-CL: `info_nce` plus `mean_squared_error` over all rows; arguments and errors as there."""
-    return info_nce(scores, temperature=temperature) + mean_squared_error(scores, targets)
 
 
 def _check_temperature(temperature: float) -> None:
@@ -126,7 +116,7 @@ def _check_temperature(temperature: float) -> None:
 
 
 def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor | None = None) -> Tensor:
-    """Say which tails may serve as negatives of which (head, relation).
+    """Mark which tails may serve as negatives of which (head, relation).
 
     Args:
         triples: Rows of the batch, shape (b, 3), int64; relations in [0, 2N), N and above are inverses.
@@ -148,7 +138,7 @@ def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor 
 
 
 def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
-    """Say which heads may serve as a negative tail of their own query.
+    """Mark which heads may serve as a negative tail of their own query.
 
     Args:
         triples: Shape (b, 3), int64.
@@ -242,7 +232,7 @@ def _masked(logits: Tensor, keep: Tensor | None) -> Tensor:
 
 
 def symmetric_cross_entropy(logits: Tensor) -> Tensor:
-    """Give the cross-entropy of the rows over all columns plus that of the columns of the first b x b block.
+    """Return the cross-entropy of the rows over all columns plus that of the columns of the first b x b block.
 
     Args:
         logits: Shape (b, b + extra); the positives are on the diagonal.
@@ -276,6 +266,7 @@ class TailQueue(nn.Module):
 
     vectors: Tensor
     triples: Tensor
+    next: Tensor
 
     def __init__(self, capacity: int, dimension: int, *, seed: int = 0) -> None:
         super().__init__()
@@ -284,7 +275,9 @@ class TailQueue(nn.Module):
         start = torch.randn(capacity, dimension, generator=torch.Generator().manual_seed(seed))
         self.register_buffer("vectors", F.normalize(start, dim=1))
         self.register_buffer("triples", torch.full((capacity, 3), -1))
-        self._next = 0
+        self.register_buffer(
+            "next", torch.tensor(0)
+        )  # a buffer, so that a resumed training goes on with the same tails
 
     @property
     def full(self) -> bool:
@@ -298,10 +291,10 @@ class TailQueue(nn.Module):
                 f"Got {len(tails)} tails with {len(triples)} triples; the queue holds {len(self.vectors)}. "
                 "Give one triple per tail, and a queue at least as long as a batch."
             )
-        places = (self._next + torch.arange(len(tails), device=self.vectors.device)) % len(self.vectors)
+        places = (self.next + torch.arange(len(tails), device=self.vectors.device)) % len(self.vectors)
         self.vectors[places] = tails.detach().to(self.vectors.dtype)
         self.triples[places] = triples.to(self.triples.device)
-        self._next = (self._next + len(tails)) % len(self.vectors)
+        self.next.add_(len(tails)).remainder_(len(self.vectors))
 
 
 class LinkContrast(nn.Module):
@@ -316,7 +309,7 @@ class LinkContrast(nn.Module):
 
     Source:
         SimKGC (Wang et al. 2022), section 3.3. The temperature, margin and weight are its defaults. Whether a query's
-        own head is a negative is decided by giving `heads`: SimKGC and, by its text, Hyper-CL do; see spec D8.
+        own head is a negative is decided by passing `heads`: SimKGC and, by its text, Hyper-CL do; see spec D8.
     """
 
     def __init__(
@@ -344,7 +337,7 @@ class LinkContrast(nn.Module):
         return torch.exp(-self.log_inverse_temperature)
 
     def forward(self, queries: Tensor, tails: Tensor, *, triples: Tensor, heads: Tensor | None = None) -> Tensor:
-        """Give the loss of one batch; in training mode the tails then join the queue.
+        """Return the loss of one batch; in training mode the tails then join the queue.
 
         Args:
             queries: (head, relation) vectors, shape (b, d).

@@ -1,22 +1,47 @@
-"""A method in training: the scores of a batch with their gradient, each different text encoded once, and the loss."""
+"""Training on rated sentence pairs: the scores of a batch with their gradient, each text encoded once, and the loss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.tokens import Encoded, Joined, batches_by_length
 from condviz.errors import DataError
+from condviz.evaluation.cards import format_card
+from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
+from condviz.evaluation.scoreboard import Board
 from condviz.methods import ConditionalScorer
-from condviz.training.batching import Batch, number
+from condviz.models.registry import load
+from condviz.training.data import (
+    TABLE,
+    Batch,
+    Example,
+    MixedOrder,
+    collate,
+    columns,
+    digest,
+    load_rows,
+    load_source,
+    make_units,
+    number,
+    units_per_batch,
+)
+from condviz.training.loop import Task
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
-from condviz.training.recipes import Loss
+from condviz.training.recipes import Loss, SentenceRecipe
+from condviz.training.runs import shareable_path
+from condviz.training.tuning import build_model, is_fitted, load_pretrained, parameter_groups
 
 BATCH_TOKENS = {"cpu": 8192, "mps": 16384, "cuda": 65536}
 """Tokens per forward pass, with padding. A batch is cut into such parts by length, which saves padding; each part
@@ -24,7 +49,7 @@ costs a gradient of the size of the weights, so that smaller parts were slower."
 
 
 class TrainingModel(nn.Module):
-    """Gives the loss of a batch.
+    """Computes the loss of a batch.
 
     Args:
         method: What is trained.
@@ -54,7 +79,7 @@ class TrainingModel(nn.Module):
         return self
 
     def forward(self, batch: Batch, labels: Tensor, teacher: Tensor) -> dict[str, Tensor]:
-        """Give the loss.
+        """Compute the loss.
 
         Args:
             batch: b rows; where the loss compares pairs, b / 2 highs and then their lows.
@@ -113,7 +138,7 @@ class TrainingModel(nn.Module):
         return batches_by_length([len(row) for row in rows], limit)
 
     def _plain_distance(self, sentences: list[str]) -> Tensor:
-        """Give the mean squared distance of the cosines of sentences without a condition to the pretrained ones: ()."""
+        """Compute the mean squared distance of the cosines of sentences without a condition to the pretrained ones: ()."""
         method, (pretrained,) = self.method, self._pretrained
         texts = list(dict.fromkeys(sentences))
         vectors = self.embed_alone(texts)
@@ -130,3 +155,97 @@ class TrainingModel(nn.Module):
 
     def _move(self, values: Tensor) -> Tensor:
         return values.to(self.method.backbone.device)
+
+
+class SentenceTask(Task):
+    """Learns from rated sentence pairs; judged by Spearman on the validation rows.
+
+    Args:
+        recipe: How.
+        device: Where.
+        vectors: Store for the vectors of a frozen encoder, which trainings in one precision may share.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: As `condviz.train`.
+    """
+
+    best, part = "spearman", "validation"
+    collate = staticmethod(collate)
+
+    def __init__(self, recipe: SentenceRecipe, device: str, *, vectors: EmbeddingCache | None = None) -> None:
+        self.recipe, self.device = recipe, device
+        self.parts = [load_rows(source, recipe) for source in recipe.train]
+        self.held = [load_source(source) for source in recipe.validation]
+        self.validation = [row for part in self.held for row in part]
+        units = [make_units(self._with_teacher(part), recipe.batching) for part in self.parts]
+        self.units = [unit for part in units for unit in part]
+        self.order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
+        self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
+        self.method = build_model(recipe, vectors)
+        self.fitted = is_fitted(self.method)
+        pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
+        self.module = TrainingModel(self.method, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
+
+    def prepare(self) -> None:
+        """Fit a projection, or encode all texts at once where the encoder is frozen."""
+        sentences1, sentences2, conditions = columns([row for part in self.parts for row in part])
+        texts = sentences1 + sentences2, conditions * 2
+        if self.fitted:
+            self.method.fit_projection(*texts, seed=self.recipe.seed)
+        else:
+            self.module.fill_cache(*texts)
+
+    def validate(self) -> dict[str, float]:
+        """Compute Spearman, Pearson and pair accuracy, times 100, and count the rows."""
+        scores = self.method.score(*columns(self.validation))
+        if not np.isfinite(scores).all():
+            raise ArithmeticError("a score on the validation rows is not a number")
+        ratings = np.array([row.label for row in self.validation])
+        first, second = condition_pairs(self.validation).T
+        accuracy = pair_accuracy(ratings[first], ratings[second], scores[first], scores[second]).ties_excluded
+        found = {"spearman": spearman(ratings, scores), "pearson": pearson(ratings, scores), "pair_accuracy": accuracy}
+        metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
+        return metrics | {"rows": len(scores)}
+
+    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
+        """Return one rate for the encoder and one for the head; no decay on biases and norms."""
+        return parameter_groups(self.module, self.recipe, decayed)
+
+    def sample(self, method: ConditionalScorer) -> np.ndarray:
+        """Score 8 rows."""
+        return method.score(*columns((self.validation or self.parts[0])[:8]))
+
+    def describe_data(self) -> list[dict[str, Any]]:
+        """Return name, number and SHA-256 of the rows of each source."""
+        sources = zip((*self.recipe.train, *self.recipe.validation), (*self.parts, *self.held), strict=True)
+        return [
+            {
+                "source": source.name,
+                "split": "" if source.name == TABLE else source.split,
+                "path": shareable_path(source.path),
+                "rows": len(rows),
+                "sha256": digest(rows),
+            }
+            for source, rows in sources
+        ]
+
+    def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+        """Format the model card, without scores on test parts, which nobody has measured yet."""
+        method = self.method
+        manifest = {
+            "method": method.name,
+            "backbone": {"name": method.backbone.name},
+            "training": training,
+            "metrics": metrics,
+        }
+        return format_card(name, manifest, Board())
+
+    def _with_teacher(self, rows: list[Example]) -> list[Example]:
+        """Score rows that have no teacher's score yet by the mean of the teachers."""
+        if not self.recipe.teacher:
+            return rows
+        scores = [load(name, device=self.device).score(*columns(rows)) for name in self.recipe.teacher]
+        return [
+            row if row.teacher is not None else replace(row, teacher=float(mean))
+            for row, mean in zip(rows, np.mean(scores, axis=0), strict=True)
+        ]

@@ -9,16 +9,16 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.training.admission import choose_processes
-from condviz.training.batching import MixedOrder, Unit
-from condviz.training.failures import MEMORY, explain_exit
+from condviz.data.kg_formats import load_graph
+from condviz.errors import CondvizError, DataError
+from condviz.training.admission import admit, choose_processes
+from condviz.training.data import MixedOrder, Survey, Unit, survey, units_per_batch
+from condviz.training.job import OUT_OF_MEMORY, explain_exit
 from condviz.training.jobs import child_environment
-from condviz.training.loop import units_per_batch
-from condviz.training.recipes import TrainRecipe
-from condviz.training.sources import Example
-from condviz.training.survey import Survey, survey
+from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe
 from condviz.training.tuning import FITTED
 
 if TYPE_CHECKING:
@@ -63,18 +63,25 @@ class Preflight:
     advice: tuple[str, ...] = ()
 
 
-def check(recipe: TrainRecipe, *, device: str = "auto", measured: bool = True) -> Preflight:
+def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", measured: bool = True) -> Preflight:
     """Look at a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
     Args:
         recipe: The recipe.
+        roots: As in `condviz.training.admission.admit`: nothing is read that a training would not be let to read.
         device: "auto", "cpu", "cuda" or "mps".
         measured: Make the try, which takes about ten seconds, and the loading of packages.
 
     Raises:
-        ConfigError: If the device is unknown or not there.
+        ConfigError: If the device is unknown or not there, or the recipe names a file or model that it may not read.
     """
     device, processes = choose_processes(device)
+    try:
+        recipe = admit(recipe, roots)
+    except DataError as error:
+        return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
+    if isinstance(recipe, LinkRecipe):
+        return _check_links(recipe, device)
     found = survey(recipe)
     steps = count_steps(recipe, found, processes)
     facts: dict[str, Any] = {
@@ -106,7 +113,22 @@ def check(recipe: TrainRecipe, *, device: str = "auto", measured: bool = True) -
     )
 
 
-def count_steps(recipe: TrainRecipe, found: Survey, processes: int = 1) -> int:
+def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
+    """Look at a graph; how long a step takes is not measured."""
+    try:
+        graph = load_graph(recipe.graph)
+    except CondvizError as error:
+        return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
+    rows, held = 2 * len(graph.splits["train"]), 2 * len(graph.splits["valid"])
+    problems = [
+        f"The {name} part of {graph.name} has no triples." for name, n in (("train", rows), ("valid", held)) if not n
+    ]
+    steps = recipe.epochs * (rows // max(1, min(recipe.batch_size, rows)))
+    advice = ("The time is not measured for links; the first epoch shows it.",)
+    return Preflight(device, rows, held, 0, steps, problems=tuple(problems), advice=advice)
+
+
+def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> int:
     """Give the steps of the optimizer of a whole training."""
     if recipe.config.get("projection") in FITTED or not found.units:
         return 0
@@ -115,7 +137,7 @@ def count_steps(recipe: TrainRecipe, found: Survey, processes: int = 1) -> int:
     return recipe.epochs * math.ceil(batches / recipe.accumulation)
 
 
-def _try(recipe: TrainRecipe, device: str, found: Survey) -> tuple[Measured | None, tuple[str, ...]]:
+def _try(recipe: SentenceRecipe, device: str, found: Survey) -> tuple[Measured | None, tuple[str, ...]]:
     """Run the probe; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
 
@@ -132,10 +154,10 @@ def _try(recipe: TrainRecipe, device: str, found: Survey) -> tuple[Measured | No
         answer = json.loads(done.stdout.splitlines()[-1])
         return (None, (answer["problem"],)) if "problem" in answer else (Measured(**answer), ())
     said = explain_exit(done.returncode, done.stderr)
-    return None, (MEMORY if "killed" in said else said,)
+    return None, (OUT_OF_MEMORY if "killed" in said else said,)
 
 
-def _sample(recipe: TrainRecipe, found: Survey) -> dict[str, Any]:
+def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
     """Choose what is tried: the heaviest batch there could be, and some as they come."""
     units = [unit for part in found.units for unit in part]
     size = min(units_per_batch(recipe), len(units))
@@ -143,7 +165,7 @@ def _sample(recipe: TrainRecipe, found: Survey) -> dict[str, Any]:
     batches = [sorted(units, key=_weight, reverse=True)[:size]]
     batches += [dice.sample(units, size) for _ in range(TIMED_BATCHES)]
     validation = dice.sample(found.validation, min(SCORED_ROWS, len(found.validation)))
-    texts = {text for unit in units for row in unit for text in (row.sentence1, row.sentence2, row.condition)}
+    texts = {text for unit in units for row in unit for text in row.texts}
     longest = sorted(texts, key=len, reverse=True)[:LONGEST_TEXTS]
     return {
         "batches": [[[asdict(row) for row in unit] for unit in batch] for batch in batches],
@@ -153,13 +175,13 @@ def _sample(recipe: TrainRecipe, found: Survey) -> dict[str, Any]:
 
 
 def _weight(unit: Unit) -> int:
-    return sum(len(row.sentence1) + len(row.sentence2) + len(row.condition) for row in unit)
+    return sum(len(text) for row in unit for text in row.texts)
 
 
-def _seconds(recipe: TrainRecipe, found: Survey, steps: int, tried: Measured) -> float:
+def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured) -> float:
     """Expect the time of a whole training from a measured try."""
     evaluations = recipe.epochs * recipe.evaluations + 1 if found.validation else 0  # once more at the end
-    texts = 2 * len({row for part in found.units for unit in part for row in _texts(unit)})
+    texts = 2 * len({row.texts for part in found.units for unit in part for row in unit})
     return (
         tried.preparation
         + steps * (recipe.accumulation * tried.batch + tried.update)
@@ -168,11 +190,7 @@ def _seconds(recipe: TrainRecipe, found: Survey, steps: int, tried: Measured) ->
     )
 
 
-def _texts(unit: Sequence[Example]) -> list[tuple[str, str, str]]:
-    return [(row.sentence1, row.sentence2, row.condition) for row in unit]
-
-
-def _too_large(recipe: TrainRecipe, tried: Measured) -> str:
+def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
     head = (
         f"This needs about {tried.memory / 1e9:.1f} GB of memory, and {tried.available / 1e9:.1f} GB are free on this "
         "machine."

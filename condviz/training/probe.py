@@ -6,10 +6,12 @@ Memory that does not suffice ends this process and no other, and its peak is tha
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,17 +19,19 @@ import torch
 
 from condviz.encoder.pretrained import choose_precision
 from condviz.errors import CondvizError
-from condviz.training.batching import Unit, collate
-from condviz.training.machine import free_memory, peak_memory
+from condviz.training.data import Example, Unit, collate
 from condviz.training.model import TrainingModel
-from condviz.training.recipes import TrainRecipe, from_dict
-from condviz.training.sources import Example
+from condviz.training.recipes import SentenceRecipe, from_dict
 from condviz.training.tuning import build_model, is_fitted, load_pretrained
 
 MEASURE_S = 6.0
 """Batches are timed until this is over, at least one."""
 SHARE = 0.9
 """Of the free memory: the rest is for what a try does not show."""
+
+
+_GROUP = Path("/sys/fs/cgroup")
+"""Limits of a container, for which psutil shows the memory of the whole machine."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Try:
         device: "cpu", "cuda" or "mps".
     """
 
-    def __init__(self, recipe: TrainRecipe, device: str) -> None:
+    def __init__(self, recipe: SentenceRecipe, device: str) -> None:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)
         pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
         method = build_model(recipe)
@@ -84,7 +88,7 @@ class Try:
         return torch.autocast(self.device, self.dtype, enabled=self.dtype != torch.float32)
 
     def run_batch(self, units: Sequence[Unit]) -> tuple[float, float]:
-        """Give the seconds of a batch and of the step of the optimizer after it."""
+        """Return the seconds of a batch and of the step of the optimizer after it."""
         inputs = collate(units)
         moved = {key: value.to(self.device) if torch.is_tensor(value) else value for key, value in inputs.items()}
         self.model.train()
@@ -98,7 +102,7 @@ class Try:
         return middle - start, self._now() - middle
 
     def time_scores(self, rows: Sequence[Example]) -> float:
-        """Give the seconds per row that is scored."""
+        """Return the seconds per row that is scored."""
         if not rows:
             return 0.0
         self.model.train()  # forgets the identity of the weights
@@ -109,7 +113,7 @@ class Try:
         return (self._now() - start) / len(rows)
 
     def time_encoding(self, units: Sequence[Unit]) -> float:
-        """Give the seconds per text that is encoded ahead, where the encoder is frozen."""
+        """Return the seconds per text that is encoded ahead, where the encoder is frozen."""
         rows = [row for unit in units for row in unit]
         sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
         conditions = [row.condition for row in rows for _ in range(2)]
@@ -128,7 +132,7 @@ class Try:
         return time.perf_counter()
 
 
-def measure(recipe: TrainRecipe, device: str, request: Mapping[str, Any]) -> Measured:
+def measure(recipe: SentenceRecipe, device: str, request: Mapping[str, Any]) -> Measured:
     """Try a training.
 
     Args:
@@ -165,7 +169,7 @@ def measure(recipe: TrainRecipe, device: str, request: Mapping[str, Any]) -> Mea
 
 
 def _expect(tried: Try, heaviest: Sequence[Unit], batch_size: int, limit: float) -> tuple[int, int]:
-    """Give the memory that the heaviest batch will take, from two smaller ones, and how many rows fit."""
+    """Return the memory that the heaviest batch will take, from two smaller ones, and how many rows fit."""
     whole = len(heaviest)
     if whole < 4:
         tried.run_batch(heaviest)
@@ -185,7 +189,7 @@ def _expect(tried: Try, heaviest: Sequence[Unit], batch_size: int, limit: float)
 
 
 def _time(tried: Try, batches: Sequence[Sequence[Unit]]) -> tuple[float, float]:
-    """Give the mean seconds of a batch and of a step of the optimizer, without the heaviest batch."""
+    """Return the mean seconds of a batch and of a step of the optimizer, without the heaviest batch."""
     seconds: list[tuple[float, float]] = []
     start = time.perf_counter()
     for batch in batches[1:] or batches:
@@ -194,6 +198,32 @@ def _time(tried: Try, batches: Sequence[Sequence[Unit]]) -> tuple[float, float]:
             break
     passes, updates = zip(*seconds, strict=True)
     return sum(passes) / len(passes), sum(updates) / len(updates)
+
+
+def free_memory(device: str) -> int:
+    """Return the bytes that a new process could take on "cuda", or in main memory."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    return min(psutil.virtual_memory().available, _group_free())
+
+
+def peak_memory(device: str) -> int:
+    """Return the most bytes that this process has held on "cuda", or in main memory."""
+    if device == "cuda":
+        return torch.cuda.max_memory_reserved()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _group_free() -> int:
+    try:
+        limit = (_GROUP / "memory.max").read_text(encoding="ascii").strip()
+        used = int((_GROUP / "memory.current").read_text(encoding="ascii"))
+        # Files that were read are counted, and given back when memory is wanted.
+        facts = dict(line.split() for line in (_GROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+    except (OSError, ValueError):
+        return sys.maxsize
+    return sys.maxsize if limit == "max" else int(limit) - used + int(facts.get("inactive_file", 0))
 
 
 def main() -> None:

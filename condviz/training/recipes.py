@@ -1,18 +1,23 @@
-"""Recipes: everything that decides a training, in one TOML file that is checked before any work begins."""
+"""Recipes: everything that decides a training, in one TOML file that is checked before any work begins.
+
+There are two kinds: rated sentence pairs, and the links of a knowledge graph (a recipe with the key `graph`).
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
-from condviz.encoder.pretrained import DEFAULT_BACKBONE, PRECISIONS
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
-from condviz.methods import METHODS
+from condviz.methods.catalog import CATALOG
 
 NONE = "none"
 """How a recipe writes None, which TOML has no word for: `rank = "none"`."""
@@ -21,10 +26,23 @@ Batching = Literal["rows", "pairs", "blocks"]
 Start = Literal["random", "identity"]
 Keep = Literal["best", "last"]
 DiskType = Literal["float32", "float16"]
+Precision = Literal["auto", "float32", "bfloat16", "float16"]
 T = TypeVar("T")
 
+# Strict: 2.0 epochs, "yes" and true for a number are mistakes of whoever wrote the recipe.
+Int = Annotated[int, Strict()]
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Switch = Annotated[bool, Strict()]
+OrNone = BeforeValidator(lambda value: None if value == NONE else value)
+AtLeastOne = Annotated[Int, Field(ge=1)]
+NotNegative = Annotated[Number, Field(ge=0)]
+Positive = Annotated[Number, Field(gt=0)]
+Rate = Annotated[Number, Field(gt=0, lt=1)]
+Share = Annotated[Number, Field(ge=0, lt=1)]
+CLOSED = ConfigDict(extra="forbid")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=CLOSED)
 class Source:
     """Where rows come from.
 
@@ -40,20 +58,18 @@ class Source:
     name: str
     split: str = "train"
     path: str = ""
-    weight: float = 1.0
-    seed: int = 0
-    draws: int = 1
+    weight: Positive = 1.0
+    seed: Int = 0
+    draws: AtLeastOne = 1
 
     def __post_init__(self) -> None:
-        _require(self.weight > 0, "weight of a source", self.weight, "above 0")
-        _require(self.draws >= 1, "draws of a source", self.draws, "1 or more")
         if (self.name == "csv") != bool(self.path):
             raise ConfigError(
                 f'Source {self.name!r}: path is {self.path!r}. name = "csv" needs a path, others take none.'
             )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CLOSED)
 class Loss:
     """Weights of the terms of the loss; a term of weight 0 is left out.
 
@@ -68,22 +84,17 @@ class Loss:
         margin: Of quadruplet.
     """
 
-    mse: float = 1.0
-    infonce: float = 0.0
-    quadruplet: float = 0.0
-    teacher: float = 0.0
-    plain: float = 0.0
-    temperature: float = 1.5
-    margin: float = 1.0
+    mse: NotNegative = 1.0
+    infonce: NotNegative = 0.0
+    quadruplet: NotNegative = 0.0
+    teacher: NotNegative = 0.0
+    plain: NotNegative = 0.0
+    temperature: Positive = 1.5
+    margin: Positive = 1.0
 
     def __post_init__(self) -> None:
-        terms = {name: getattr(self, name) for name in ("mse", "infonce", "quadruplet", "teacher", "plain")}
-        for name, value in terms.items():
-            _require(value >= 0, f"loss.{name}", value, "0 or more")
-        if not any(terms.values()):
-            raise ConfigError("Every term of the loss has weight 0. Give one of mse, infonce, quadruplet a weight.")
-        _require(self.temperature > 0, "loss.temperature", self.temperature, "above 0")
-        _require(self.margin > 0, "loss.margin", self.margin, "above 0")
+        if not any((self.mse, self.infonce, self.quadruplet, self.teacher, self.plain)):
+            raise ConfigError("Every term of the loss has weight 0. Give mse, infonce or quadruplet a weight.")
 
     @property
     def contrasts(self) -> bool:
@@ -91,7 +102,7 @@ class Loss:
         return self.infonce > 0 or self.quadruplet > 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CLOSED)
 class Lora:
     """Low-rank adapters of the encoder (Hu et al. 2021, arXiv:2106.09685), used by tuning = "lora".
 
@@ -102,264 +113,313 @@ class Lora:
         targets: Ends of the names of the linear layers that get one; empty takes all linear layers.
     """
 
-    rank: int = 16
-    alpha: float = 32.0
-    dropout: float = 0.0
+    rank: AtLeastOne = 16
+    alpha: Positive = 32.0
+    dropout: Share = 0.0
     targets: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        _require(self.rank >= 1, "lora.rank", self.rank, "1 or more")
-        _require(self.alpha > 0, "lora.alpha", self.alpha, "above 0")
-        _require(0 <= self.dropout < 1, "lora.dropout", self.dropout, "in [0, 1)")
 
-
-@dataclass(frozen=True)
-class TrainRecipe:
-    """How a model is trained.
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class Recipe:
+    """What both kinds of recipe decide.
 
     Attributes:
         name: Name of the model, and of its folder.
         method: Key in `condviz.METHODS`.
-        train: Sources of training rows.
         config: Settings of the method.
-        validation: Sources of the rows that decide which weights are kept.
         backbone, revision: The pretrained encoder; an empty revision takes the pinned or newest one.
+        start: "random" head, or "identity": a head under which conditions change (almost) nothing at first.
+        epochs: Passes over the data.
+        lr: Peak learning rate of the encoder, or of its adapters.
+        clip: Largest norm of the gradient; 0 does not clip.
+        precision: "auto" computes in bfloat16 where the hardware has it; weights stay float32.
+        seed: Decides the head, the order of the rows, and dropout.
+        disk: Number type of the stored weights.
+    """
+
+    name: str
+    method: str
+    config: Mapping[str, Any] = Field(default_factory=dict)
+    backbone: str = DEFAULT_BACKBONE
+    revision: str = ""
+    start: Start = "random"
+    epochs: AtLeastOne = 3
+    lr: Rate = 3e-5
+    clip: NotNegative = 0.0
+    precision: Precision = "auto"
+    seed: Annotated[Int, Field(ge=0)] = 42
+    disk: DiskType = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name.startswith(".") or set(self.name) & set("/\\\0"):
+            raise ConfigError(f"name is {self.name!r}; it names a folder. Use letters, digits and hyphens.")
+        if self.method not in CATALOG:
+            raise ConfigError(f"method is {self.method!r}{_near(self.method, CATALOG)}. Known: {', '.join(CATALOG)}.")
+        self.method_config()
+
+    def method_config(self) -> Any:  # noqa: ANN401 (one config class per method)
+        """Build the settings of the method; raises ConfigError if one is unknown or not allowed."""
+        return _build_config(CATALOG[self.method].config_cls, self.config)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON with all keys; None is written as `NONE`, so that `from_dict` reads it again."""
+        return _plain(asdict(self) | {"config": asdict(self.method_config())})
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class SentenceRecipe(Recipe):
+    """How a model learns from rated sentence pairs.
+
+    Attributes:
+        train: Sources of training rows.
+        validation: Sources of the rows that decide which weights are kept.
         init: A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method
             with the same settings. "" starts from the pretrained encoder.
-        start: "random" head, or "identity": a head under which conditions change (almost) nothing at first.
         loss: The loss.
         teacher: Models whose mean score is learnt too, see `Loss.teacher`.
         batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or
             "blocks": all pairs of some sentences, see `condviz.data.pairs`.
         tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
             adapters and head ("lora"), or the head alone ("frozen").
-        frozen_layers: How many of the lowest layers stay as they are, too, in tuning = "layers".
+        frozen_layers: How many of the lowest layers stay frozen, too, in tuning = "layers".
         dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
         lora: The adapters.
-        epochs: Passes over the data.
         batch_size: Rows per forward pass and device; in blocks, sentences.
         accumulation: Forward passes per step of the optimizer.
-        lr: Highest learning rate of the encoder, or of its adapters.
-        head_lr: That of the head; None takes `lr`.
-        weight_decay: None on biases and norms.
-        warmup: Share of the steps in which the rate rises to `lr`; then it falls to 0 in a line.
-        clip: Greatest norm of the gradient; 0 does not clip (papers).
-        precision: "auto" computes in bfloat16 where the hardware has it; weights stay float32.
-        seed: Decides the head, the order of the rows, and dropout.
+        head_lr: Learning rate of the head; None takes `lr`.
+        weight_decay: Not applied to biases and norms.
+        warmup: Share of the steps in which the rate rises to `lr`; then it falls linearly to 0.
         evaluations: How often the model is evaluated and saved in each epoch.
         keep: "best" by Spearman on the validation rows, or "last".
         patience: Stop after so many evaluations without a better one; 0 never stops early.
-        disk: Number type of the stored weights.
     """
 
-    name: str
-    method: str
     train: tuple[Source, ...]
-    config: Mapping[str, Any] = field(default_factory=dict)
     validation: tuple[Source, ...] = ()
-    backbone: str = DEFAULT_BACKBONE
-    revision: str = ""
     init: str = ""
-    start: Start = "random"
-    loss: Loss = field(default_factory=Loss)
+    loss: Loss = Field(default_factory=Loss)
     teacher: tuple[str, ...] = ()
     batching: Batching = "rows"
     tuning: Tuning = "full"
-    frozen_layers: int = 0
-    dropout: float | None = None
-    lora: Lora = field(default_factory=Lora)
-    epochs: int = 3
-    batch_size: int = 32
-    accumulation: int = 1
-    lr: float = 3e-5
-    head_lr: float | None = None
-    weight_decay: float = 0.1
-    warmup: float = 0.1
-    clip: float = 0.0
-    precision: str = "auto"
-    seed: int = 42
-    evaluations: int = 1
+    frozen_layers: Annotated[Int, Field(ge=0)] = 0
+    dropout: Annotated[Share | None, OrNone] = None
+    lora: Lora = Field(default_factory=Lora)
+    batch_size: AtLeastOne = 32
+    accumulation: AtLeastOne = 1
+    head_lr: Annotated[Rate | None, OrNone] = None
+    weight_decay: NotNegative = 0.1
+    warmup: Share = 0.1
+    evaluations: AtLeastOne = 1
     keep: Keep = "best"
-    patience: int = 0
-    disk: DiskType = "float32"
+    patience: Annotated[Int, Field(ge=0)] = 0
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        if self.method not in METHODS:
-            raise ConfigError(f"method is {self.method!r}{_near(self.method, METHODS)}. Known: {', '.join(METHODS)}.")
-        self.method_config()
-        _require(bool(self.train), "train", self.train, "at least one source, [[train]]")
-        for name in ("epochs", "batch_size", "accumulation", "evaluations"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "1 or more")
-        for name in ("weight_decay", "clip", "patience", "seed", "frozen_layers"):
-            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        for name in ("lr", "head_lr"):
-            value = getattr(self, name)
-            allowed = "above 0 and below 1: 1e-5 to 1e-4 for an encoder, up to 1e-3 for a head alone"
-            _require(value is None or 0 < value < 1, name, value, allowed)
-        _require(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "in [0, 1)")
-        _require(0 <= self.warmup < 1, "warmup", self.warmup, "in [0, 1), a share of the steps")
-        allowed = ("auto", *PRECISIONS)
-        _require(self.precision in allowed, "precision", self.precision, f"one of {', '.join(allowed)}")
-        self._check_combinations()
-        self._check_sources()
+        super().__post_init__()
+        for refused, message in self._conflicts():
+            if refused:
+                raise ConfigError(message)
 
-    def _check_combinations(self) -> None:
-        if self.loss.contrasts and self.batching == "rows":
-            raise ConfigError('infonce and quadruplet compare two conditions. Set batching = "pairs".')
-        if self.frozen_layers and self.tuning != "layers":
-            raise ConfigError(f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".')
-        if self.init and self.tuning == "lora":
+    def _conflicts(self) -> Iterable[tuple[object, str]]:
+        """Yield what does not go together, and what to do about it."""
+        alone = CATALOG[self.method].encodes
+        yield not self.train, "train is empty; it needs at least one source, [[train]]."
+        yield (
+            self.loss.contrasts and self.batching == "rows",
+            'infonce and quadruplet compare two conditions. Set batching = "pairs".',
+        )
+        yield (
+            self.frozen_layers and self.tuning != "layers",
+            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".',
+        )
+        yield (
+            self.init and self.tuning == "lora",
+            f"init is {self.init!r}, but adapters of a checkpoint change the pretrained encoder only. Set "
+            'tuning = "layers", "full" or "frozen".',
+        )
+        yield (
+            self.batching == "pairs" and self.batch_size % 2,
+            f"batch_size is {self.batch_size}; pairs of rows need an even number.",
+        )
+        yield (
+            self.loss.plain and (self.tuning == "frozen" or not alone),
+            "loss.plain keeps the vectors of sentences without a condition. A cross-encoder has none, and those of a "
+            "frozen encoder cannot change: set loss.plain = 0.",
+        )
+        yield (
+            self.teacher and not self.loss.teacher,
+            f"teacher is {list(self.teacher)}, but loss.teacher is 0. Give it a weight.",
+        )
+        yield (
+            not self.validation and (self.keep == "best" or self.patience),
+            'The best weights are found on validation rows. Add [[validation]], or set keep = "last".',
+        )
+        yield self.patience and self.keep != "best", 'patience needs keep = "best".'
+        yield (
+            self.batching != "blocks" and any(source.draws > 1 for source in self.train),
+            'draws of a source needs batching = "blocks": single pairs are drawn once.',
+        )
+        yield (
+            alone and any(source.name == "scenes-plain" for source in self.train),
+            "Rows without a condition (scenes-plain) are for a cross-encoder. Other encoders keep their vectors "
+            "without a condition by loss.plain, for instance --set loss.plain=5.",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=CLOSED)
+class LinkRecipe(Recipe):
+    """How a model learns to predict the links of a knowledge graph. The defaults are SimKGC's for WN18RR.
+
+    Attributes:
+        graph: "wn18rr", "fb15k237" or a folder of tables, see `condviz.data.kg_formats`.
+        neighbours: Append names of neighbours to short definitions; in training without the answer.
+        tuning: "full", or "frozen": entities are encoded once and only the head of the method is trained.
+        normalize: Scale (head, relation) vectors to length 1 in the loss; False is Hyper-CL's code.
+        self_negatives: The head of a query is a wrong answer to it (SimKGC).
+        pre_batch: How many earlier batches serve their tails as more negatives.
+        pre_batch_weight: What their logits are multiplied by.
+        temperature: Initial value of the learnt temperature.
+        margin: Subtracted from the score of the right answer.
+        batch_size: Triples of a batch; all other tails of the batch are negatives.
+        weight_decay: On all weights, as in SimKGC's code.
+        warmup: Steps, at most a tenth of all, in which the rate rises; then it falls linearly to 0.
+        validation_triples: How many triples of the validation part decide which epoch is kept; 0 takes all.
+    """
+
+    # A batch holds the negatives of its own queries, so accumulating smaller ones would be another loss; the weights
+    # of the epoch that ranks the validation part best are kept, as in SimKGC.
+    accumulation: ClassVar[int] = 1
+    evaluations: ClassVar[int] = 1
+    keep: ClassVar[Keep] = "best"
+    patience: ClassVar[int] = 0
+
+    graph: str = "wn18rr"
+    neighbours: Switch = True
+    tuning: Literal["full", "frozen"] = "full"
+    normalize: Switch = True
+    self_negatives: Switch = True
+    pre_batch: Annotated[Int, Field(ge=0)] = 0
+    pre_batch_weight: NotNegative = 0.5
+    temperature: Rate = 0.05
+    margin: NotNegative = 0.02
+    epochs: AtLeastOne = 50
+    batch_size: Annotated[Int, Field(ge=2)] = 1024
+    lr: Rate = 5e-5
+    weight_decay: NotNegative = 1e-4
+    warmup: Annotated[Int, Field(ge=0)] = 400
+    clip: NotNegative = 10.0
+    validation_triples: Annotated[Int, Field(ge=0)] = 0
+    disk: DiskType = "float16"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        method = CATALOG[self.method]
+        if not method.answers_links:
+            known = [name for name, other in CATALOG.items() if other.answers_links]
+            raise ConfigError(f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}.")
+        if self.tuning == "frozen" and not method.separable:
             raise ConfigError(
-                f"init is {self.init!r}, but adapters of a checkpoint change the pretrained encoder only. Set "
-                'tuning = "layers", "full" or "frozen".'
+                f'tuning is "frozen" and method {self.method!r}, which has no head over the vectors of entities and '
+                'relations. Use tri-encoder or hyper-cl, or set tuning = "full".'
             )
-        if self.batching == "pairs" and self.batch_size % 2:
-            raise ConfigError(f"batch_size is {self.batch_size}; pairs of rows need an even number.")
-        if self.loss.plain and (self.method == "cross-encoder" or self.tuning == "frozen"):
+        if self.tuning == "frozen" and self.neighbours:
             raise ConfigError(
-                "loss.plain keeps what an encoder gives for a sentence alone. A cross-encoder gives nothing there, and "
-                "a frozen encoder cannot change: set loss.plain = 0."
-            )
-        if self.teacher and not self.loss.teacher:
-            raise ConfigError(f"teacher is {list(self.teacher)}, but loss.teacher is 0. Give it a weight.")
-        if not self.validation and (self.keep == "best" or self.patience):
-            raise ConfigError(
-                'The best weights are found on validation rows. Add [[validation]], or set keep = "last".'
-            )
-        if self.patience and self.keep != "best":
-            raise ConfigError('patience needs keep = "best".')
-
-    def _check_sources(self) -> None:
-        if any(source.draws > 1 for source in self.train) and self.batching != "blocks":
-            raise ConfigError('draws of a source needs batching = "blocks": single pairs are drawn once.')
-        if self.method != "cross-encoder" and any(source.name == "scenes-plain" for source in self.train):
-            raise ConfigError(
-                "Rows without a condition (scenes-plain) are for a cross-encoder. An encoder of single sentences keeps "
-                "what it gives without a condition by loss.plain, for instance --set loss.plain=5."
+                "A frozen encoder reads each entity once, so the answer to a train triple would be in the text of "
+                "its head. Set neighbours = false."
             )
 
-    def method_config(self) -> Any:  # noqa: ANN401 (one config class per method)
-        """Build the settings of the method.
 
-        Raises:
-            ConfigError: If one is unknown or not allowed.
-        """
-        return build(METHODS[self.method].config_cls, self.config, "config")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give plain JSON, all keys; None is written as `NONE`, so that `from_dict` reads it again."""
-        content = asdict(self) | {"config": asdict(self.method_config())}
-        return _plain(content)
+def _kind(content: object) -> str:
+    return "links" if isinstance(content, Mapping) and "graph" in content else "sentences"
 
 
-def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> TrainRecipe:
+KINDS: dict[str, type[Recipe]] = {"sentences": SentenceRecipe, "links": LinkRecipe}
+AnyRecipe = Annotated[
+    Annotated[SentenceRecipe, Tag("sentences")] | Annotated[LinkRecipe, Tag("links")], Discriminator(_kind)
+]
+_ADAPTER: TypeAdapter[SentenceRecipe | LinkRecipe] = TypeAdapter(AnyRecipe)
+
+
+def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> SentenceRecipe | LinkRecipe:
     """Build a recipe from a table.
 
     Args:
-        content: The keys of `TrainRecipe`.
+        content: The keys of `SentenceRecipe`, or, with a key `graph`, of `LinkRecipe`.
         overrides: Texts "key=value", with dots for keys inside of tables ("loss.mse=0.5", "train.0.weight=2"); the
             value is read as TOML, else as text.
 
     Raises:
         ConfigError: If a key is unknown or missing, or a value is not allowed.
     """
-    return build(TrainRecipe, override(content, overrides), "")
-
-
-def override(content: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    """Give a copy of a table with keys changed as `from_dict` says."""
     changed = _plain(content)
-    for text in texts:
+    for text in overrides:
         _override(changed, text)
-    return changed
+    try:
+        return _ADAPTER.validate_python(changed)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, KINDS[_kind(changed)])) from None
 
 
-def load_recipe(path: str | Path, overrides: Sequence[str] = ()) -> TrainRecipe:
-    """Read a recipe.
+def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe, overrides: Sequence[str] = ()) -> Recipe:
+    """Return a recipe from a TOML file, a table, or a recipe.
 
     Args:
-        path: A TOML file.
+        recipe: Path of the file, the table, or the recipe itself.
         overrides: As in `from_dict`.
 
     Raises:
         ConfigError: If the file cannot be read, or a key or value is wrong.
     """
-    content = read_toml(path)
+    if isinstance(recipe, Recipe):
+        return from_dict(recipe.to_dict(), overrides) if overrides else recipe
+    if isinstance(recipe, Mapping):
+        return from_dict(recipe, overrides)
     try:
-        return from_dict(content, overrides)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """Read the table of a file; raises ConfigError if there is none in it."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return from_dict(tomllib.loads(Path(recipe).read_text(encoding="utf-8")), overrides)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. Recipes lie in assets/recipes.") from error
+        raise ConfigError(f"{recipe} cannot be read: {error.strerror}. Recipes are in assets/recipes.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
+        raise ConfigError(f"{recipe} is not valid TOML: {error}.") from error
+    except ConfigError as error:
+        raise ConfigError(f"{recipe}: {error}") from error
 
 
-def check_name(name: str) -> None:
-    """Check the name of a model, which becomes that of a folder.
-
-    Raises:
-        ConfigError: If it cannot be one.
-    """
-    if not name or name.startswith(".") or set(name) & set("/\\\0"):
-        raise ConfigError(f"name is {name!r}; it names a folder. Use letters, digits and hyphens.")
-
-
-def build(cls: type[T], table: object, place: str) -> T:
-    """Build a dataclass from a table, with names and types checked.
-
-    Args:
-        cls: A dataclass.
-        table: Its fields; those with a default may be missing.
-        place: Where the table stands, for messages; "" is the top.
-
-    Raises:
-        ConfigError: If the table has unknown or missing keys, or values of another type.
-    """
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{place} is {table!r}, expected a table of keys and values.")
-    hints, known = get_type_hints(cls), {item.name: item for item in fields(cls)}
-    prefix = f"{place}." if place else ""
+def _build_config(cls: type[T], table: Mapping[str, Any]) -> T:
+    """Build the settings of a method, which check their own values."""
+    hints = get_type_hints(cls)
     for key in table:
-        if key not in known:
-            raise ConfigError(f"Unknown key {prefix}{key}{_near(key, known)}. Known: {', '.join(known)}.")
-    for key, item in known.items():
-        if key not in table and item.default is MISSING and item.default_factory is MISSING:
-            raise ConfigError(f"Key {prefix}{key} is missing. The recipes in assets/recipes show how it is written.")
-    return cls(**{key: _convert(value, hints[key], f"{prefix}{key}") for key, value in table.items()})
+        if key not in hints:
+            raise ConfigError(f"Unknown key config.{key}{_near(key, hints)}. Known: {', '.join(hints)}.")
+    optional = {name for name, hint in hints.items() if type(None) in get_args(hint)}
+    return cls(**{key: None if value == NONE and key in optional else value for key, value in table.items()})
 
 
-def _convert(value: object, hint: Any, place: str) -> Any:  # noqa: ANN401 (any field)
-    """Check a value against a type hint; lists become tuples and tables dataclasses."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        if value is None or value == NONE:
-            return None
-        return _convert(value, next(argument for argument in arguments if argument is not NoneType), place)
-    if origin is Literal:
-        _require(value in arguments, place, value, f"one of {', '.join(map(str, arguments))}")
-        return value
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ConfigError(f"{place} is {value!r}, expected a list.")
-        return tuple(_convert(item, arguments[0], f"{place}.{i}") for i, item in enumerate(value))
-    if hasattr(hint, "__dataclass_fields__"):
-        return build(hint, value, place)
-    if origin is not None:  # a mapping with keys of its own
-        _require(isinstance(value, Mapping), place, value, "a table")
-        return dict(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool) or value != value:
-        raise ConfigError(f"{place} is {value!r}, expected {hint.__name__}.")
-    return value
+def _explain(error: ValidationError, cls: type) -> str:
+    """Say what is wrong with the first wrong entry; unknown keys go first, as they are most often the cause."""
+    found = sorted(error.errors(), key=lambda item: item["type"] != "unexpected_keyword_argument")[0]
+    path = tuple(map(str, found["loc"][1:]))  # the first part names the kind of recipe
+    name, value, limits = ".".join(path), found["input"], found.get("ctx", {})
+    if found["type"] == "unexpected_keyword_argument":
+        known = _known_keys(cls, path[:-1])
+        return f"Unknown key {name}{_near(path[-1], known)}. Known: {', '.join(known)}."
+    if found["type"] == "missing":
+        return f"Key {name} is missing. The recipes in assets/recipes show how it is written."
+    if "expected" in limits:
+        return f"{name} is {value!r}, allowed is one of {limits['expected'].replace(chr(39), '')}."
+    words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
+    if bound := next((key for key in words if key in limits), None):
+        return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:g}')}."
+    kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
+    expected = kinds.get(found["type"]) or found["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+    return f"{name or 'The recipe'} is {value!r}, expected {expected}."
+
+
+def _known_keys(cls: type, path: Sequence[str]) -> list[str]:
+    """List the keys of the table at a place inside of a recipe."""
+    for key in path:
+        if not key.isdecimal():
+            hint = get_type_hints(cls)[key]
+            cls = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), cls)
+    return [item.name for item in fields(cls)]
 
 
 def _override(content: dict[str, Any], text: str) -> None:
@@ -373,22 +433,16 @@ def _override(content: dict[str, Any], text: str) -> None:
     *parents, last = path.strip().split(".")
     table: Any = content
     for key in parents:
-        if isinstance(table, list):
-            table = _item(table, key, text)
-        else:
-            table = table.setdefault(key, {})
-            _require(isinstance(table, dict | list), f"--set {text}: {key}", table, "a table or a list")
-    if isinstance(table, list):
-        _item(table, last, text)
-        table[int(last)] = value
-    else:
-        table[last] = value
+        table = table[_index(table, key, text)] if isinstance(table, list) else table.setdefault(key, {})
+        if not isinstance(table, dict | list):
+            raise ConfigError(f"--set {text}: {key} is {table!r}, which has no keys inside.")
+    table[_index(table, last, text) if isinstance(table, list) else last] = value
 
 
-def _item(table: list, key: str, text: str) -> Any:  # noqa: ANN401 (any item)
+def _index(table: list, key: str, text: str) -> int:
     if not key.isdecimal() or int(key) >= len(table):
-        raise ConfigError(f"--set {text}: {key!r} is no place in a list of {len(table)}; the first is 0.")
-    return table[int(key)]
+        raise ConfigError(f"--set {text}: {key!r} is not a valid index into a list of {len(table)}; the first is 0.")
+    return int(key)
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON)
@@ -399,11 +453,6 @@ def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON)
     return NONE if value is None else value
 
 
-def _near(key: str, known: Mapping[str, object]) -> str:
-    found = get_close_matches(str(key), known, n=1)
+def _near(key: str, known: Iterable[str]) -> str:
+    found = get_close_matches(str(key), list(known), n=1)
     return f" (did you mean {found[0]}?)" if found else ""
-
-
-def _require(holds: bool, name: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise ConfigError(f"{name} is {value!r}, allowed is {allowed}.")

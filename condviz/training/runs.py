@@ -11,7 +11,7 @@ from typing import Any
 from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError
 from condviz.models.checkpoints import MANIFEST, read_manifest
-from condviz.training.recipes import TrainRecipe
+from condviz.training.recipes import Recipe, from_dict
 
 Report = Callable[[Mapping[str, Any]], None]
 """Told each record of the log; may raise to stop the training."""
@@ -32,7 +32,7 @@ class Run:
         log: One JSON object per line: "event" is "start", "step", "evaluation" or "end".
     """
 
-    def __init__(self, out: Path, recipe: TrainRecipe, folder: Path | None = None) -> None:
+    def __init__(self, out: Path, recipe: Recipe, folder: Path | None = None) -> None:
         self.out, self.recipe = out, recipe
         self.folder = out.parent / f".{out.name}.run" if folder is None else folder
         self.log = self.folder / "log.jsonl"
@@ -44,7 +44,7 @@ class Run:
             return False
         stored = read_manifest(self.out)["training"].get("recipe")
         # Both are made shareable, as older checkpoints hold whole paths.
-        return isinstance(stored, dict) and shareable(stored) == shareable(self.recipe.to_dict())
+        return isinstance(stored, dict) and shareable(_current(stored)) == shareable(self.recipe.to_dict())
 
     def last_state(self) -> Path | None:
         """Give the newest saved state that is complete."""
@@ -107,7 +107,7 @@ class Run:
 
     def _check_recipe(self) -> None:
         try:
-            stored = json.loads(self._recipe.read_text(encoding="utf-8"))
+            stored = _current(json.loads(self._recipe.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             raise ConfigError(
                 f"{self._recipe} cannot be read ({error}). Delete {self.folder} to begin again."
@@ -126,17 +126,17 @@ def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
     The encoder alone keeps its folder, since the checkpoint is loaded with it.
 
     Args:
-        recipe: As `TrainRecipe.to_dict` gives it.
+        recipe: As `Recipe.to_dict` returns it.
     """
-    sources = {
-        part: [{**source, "path": shareable_path(source["path"])} for source in recipe.get(part, ())]
+    places = {
+        part: [{**source, "path": shareable_path(source["path"])} for source in recipe[part]]
         for part in ("train", "validation")
+        if part in recipe
     }
-    models = {
-        "init": shareable_path(recipe.get("init", "")),
-        "teacher": list(map(shareable_path, recipe.get("teacher", ()))),
-    }
-    return {**recipe, **sources, **models}
+    places |= {key: shareable_path(recipe[key]) for key in ("init", "graph") if key in recipe}
+    if "teacher" in recipe:
+        places["teacher"] = list(map(shareable_path, recipe["teacher"]))
+    return {**recipe, **places}
 
 
 def shareable_path(path: str) -> str:
@@ -145,6 +145,14 @@ def shareable_path(path: str) -> str:
         return path
     whole, folder = Path(path).resolve(), corpora.data_folder().resolve()
     return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) else whole.name
+
+
+def _current(stored: dict[str, Any]) -> dict[str, Any]:
+    """Add the defaults of keys that recipes did not have when this one was stored."""
+    try:
+        return from_dict(stored).to_dict()
+    except ConfigError:  # of a newer version
+        return stored
 
 
 def _is_empty(folder: Path) -> bool:

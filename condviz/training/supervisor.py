@@ -1,6 +1,6 @@
 """The process that watches a job, and starts the next: python -m condviz.training.supervisor FOLDER. Loads no torch.
 
-It outlives the page, and is still there to tell when the training is killed.
+It outlives the page, and is still there to write down how it ended when the training is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ state."""
 
 
 def command(job: Job) -> list[str]:
-    """Give the command that trains a job.
+    """Return the command that trains a job.
 
     Through `accelerate launch` on GPUs, of which there may be several. Everywhere else there is one process, for which
     the launcher would do nothing but hold 230 MB and take the seconds in which it imports torch.
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
 
 
 def _is_overdue(folder: Path) -> bool:
-    """Tell whether the training was asked to stop long ago, or before its first step, when there is nothing to save."""
+    """Whether the training was asked to stop long ago, or before its first step, when there is nothing to save."""
     try:
         asked = (folder / "stop").stat().st_mtime
     except OSError:

@@ -13,18 +13,15 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import ConfigError, require
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models.registry import load
-from condviz.training.recipes import Lora, TrainRecipe
+from condviz.training.recipes import Lora, Recipe, SentenceRecipe
 
-START_SCALE = 0.1
-"""Under start = "identity" the random part of a head is shrunk to this, so that what does not depend on the condition
-prevails at first."""
 FROZEN_CACHE_BYTES = 4 * 2**30
 """Memory for the vectors of a frozen encoder, which every epoch asks for again."""
 FITTED = ("pca", "ica")
 """Projections of CASE that are fitted, not trained."""
 
 
-def build_model(recipe: TrainRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
+def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:
     """Build the model that a recipe trains, on an encoder of its own, in float32 on the CPU.
 
     Args:
@@ -40,7 +37,7 @@ def build_model(recipe: TrainRecipe, vectors: EmbeddingCache | None = None) -> C
     torch.manual_seed(recipe.seed)
     model = METHODS[recipe.method](backbone, recipe.method_config())
     if recipe.start == "identity":
-        start_as_identity(model)
+        model.start_identity()
     if recipe.init:
         _take_over(model, recipe.init)
     _prepare(backbone, recipe, vectors)
@@ -52,7 +49,7 @@ def build_model(recipe: TrainRecipe, vectors: EmbeddingCache | None = None) -> C
     return model
 
 
-def load_pretrained(recipe: TrainRecipe, device: str = "cpu") -> Backbone:
+def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
     """Load the encoder of a recipe anew, shared with nobody, in float32.
 
     Raises:
@@ -78,7 +75,7 @@ def _take_over(model: ConditionalScorer, name: str) -> None:
         model.load_state_dict(trained.head_state(), strict=False)
 
 
-def _prepare(backbone: Backbone, recipe: TrainRecipe, vectors: EmbeddingCache | None) -> None:
+def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
     """Say which weights of the encoder are trained, and how."""
     if recipe.dropout is not None:
         for module in backbone.modules():
@@ -132,35 +129,7 @@ def add_adapters(encoder: nn.Module, lora: Lora) -> None:
     peft.inject_adapter_in_model(config, encoder)
 
 
-def start_as_identity(model: ConditionalScorer) -> None:
-    """Make a head under which conditions change almost nothing: W_c near the identity, or h_c' near 1.
-
-    With rank K the start is a projection on K random directions, which keeps cosines roughly.
-
-    Raises:
-        ConfigError: If the method has no such head.
-    """
-    config = model.method_config
-    with torch.no_grad():
-        if model.name == "hyper-cl" and config.rank is None:
-            _shrink([model.hyper])
-            model.hyper.bias.copy_(torch.eye(model.backbone.hidden_size).flatten())
-        elif model.name == "hyper-cl":
-            _shrink([model.hyper_left, model.hyper_right])
-            basis = torch.linalg.qr(torch.randn(model.backbone.hidden_size, config.rank)).Q
-            model.hyper_left.bias.copy_(basis.flatten())
-            model.hyper_right.bias.copy_(basis.T.flatten())
-        elif model.name == "tri-encoder" and config.composition == "hadamard":
-            _shrink([model.condition[-1]])
-            nn.init.ones_(model.condition[-1].bias)
-        else:
-            raise ConfigError(
-                f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {model.name}. '
-                'Use start = "random".'
-            )
-
-
-def parameter_groups(model: nn.Module, recipe: TrainRecipe, decayed: Iterable[str]) -> list[dict]:
+def parameter_groups(model: nn.Module, recipe: SentenceRecipe, decayed: Iterable[str]) -> list[dict]:
     """Sort the trained parameters by rate and weight decay for the optimizer.
 
     Args:
@@ -176,8 +145,3 @@ def parameter_groups(model: nn.Module, recipe: TrainRecipe, decayed: Iterable[st
             decay = recipe.weight_decay if name in decayed else 0.0
             groups.setdefault((rate, decay), []).append(parameter)
     return [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
-
-
-def _shrink(layers: Iterable[nn.Linear]) -> None:
-    for layer in layers:
-        layer.weight.mul_(START_SCALE)

@@ -17,19 +17,18 @@ from typing import Any, Literal
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
-from condviz.training.failures import explain
-from condviz.training.job import Heartbeat, Job, read_job, this_process
+from condviz.training.job import Heartbeat, Job, explain, read_job, this_process
 
 BEAT_S = 1.0
 SAVE_S = 600.0
 """A killed training loses at most this much work, however long its epochs are."""
 NICENESS = 5
 """On a CPU the page, for which people wait, goes first."""
-SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "seconds")
+SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@10", "seconds")
 
 
 class Heart:
-    """Tells every second how far the training is, and listens whether it shall stop.
+    """Writes every second how far the training is, and checks for stop requests.
 
     Args:
         folder: Folder of the job.
@@ -50,13 +49,13 @@ class Heart:
         self._thread.start()
 
     def end(self) -> None:
-        """Tell once more, and stop telling."""
+        """Write a last heartbeat."""
         self._ended.set()
         self._thread.join()
         self._write()
 
     def steer(self, step: int, steps: int) -> Literal["go", "save", "stop"]:
-        """Note a step, and say how to go on."""
+        """Note a step, and decide how to go on."""
         now = time.monotonic()
         left = None
         if self.since is not None and step > self.first_step:
@@ -71,7 +70,9 @@ class Heart:
         return "go"
 
     def report(self, record: Mapping[str, Any]) -> None:
-        """Note a record, and print it."""
+        """Note a record, and print it; of the encoding of entities, every tenth part."""
+        if record["event"] == "encode" and record["step"] < record["steps"] and record["step"] // 4096 % 10:
+            return
         if record["event"] == "start":
             self.since, self.first_step = time.monotonic(), record["step"]
             self.beat = replace(self.beat, phase="training", step=record["step"], steps=record["steps"])
@@ -135,9 +136,9 @@ def _train(job: Job, heart: Heart, *, first: bool) -> None:
     if job.status.device == "cpu" and os.nice(0) == 0:  # else whoever started it has decided
         os.nice(NICENESS)
     from condviz.training.recipes import from_dict
-    from condviz.training.trainer import train
+    from condviz.training.trainer import carry_out
 
-    train(
+    carry_out(
         from_dict(job.recipe),
         job.out,
         resume=True,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from condviz.training.jobs import Jobs
-    from condviz.training.recipes import TrainRecipe
+    from condviz.training.recipes import SentenceRecipe
 
 
 def _jobs() -> Jobs:
@@ -24,16 +24,16 @@ def _enabled() -> bool:
     return is_enabled()
 
 
-def _read(content: Mapping[str, Any]) -> TrainRecipe:
+def _read(content: Mapping[str, Any]) -> SentenceRecipe:
     from condviz.training.recipes import from_dict
 
     return from_dict(content)
 
 
-def _check(recipe: TrainRecipe) -> Any:  # noqa: ANN401 - a Preflight; its module imports torch
+def _check(recipe: SentenceRecipe) -> Any:  # noqa: ANN401 - a Preflight; its module imports torch
     from condviz.training.preflight import check
 
-    return check(recipe)
+    return check(recipe, roots=_jobs().roots)
 
 
 def _push(folder: Path, repository: str, *, token: str, private: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from condviz.encoder.pretrained import DEFAULT_BACKBONE
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
 from condviz.paths import ASSETS
@@ -164,7 +164,7 @@ def write(content: Mapping[str, Any]) -> str:
     """Write a recipe as text, without what goes without saying.
 
     Args:
-        content: All keys, as `TrainRecipe.to_dict` gives them.
+        content: All keys, as `SentenceRecipe.to_dict` gives them.
     """
     defaults = _defaults(str(content["method"]))
     source = defaults["train"][0]

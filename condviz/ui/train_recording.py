@@ -71,7 +71,7 @@ def record() -> str:
     """Train, and give the lines of the recording: head, then records with their time in seconds."""
     from condviz.training.admission import default_probes
     from condviz.training.recipes import from_dict
-    from condviz.training.trainer import train
+    from condviz.training.trainer import carry_out
 
     lines: list[Mapping[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -84,7 +84,7 @@ def record() -> str:
         def note(entry: Mapping[str, Any]) -> None:
             lines.append({**entry, "time": round(time.monotonic() - start, 1)})
 
-        train(recipe, folder / "model", report=note, probes=probes, device="cpu")
+        carry_out(recipe, folder / "model", report=note, probes=probes, device="cpu")
     return write_recording(recipe.to_dict(), probes, lines)
 
 

@@ -82,7 +82,7 @@ class TrainService:
         """
         return _view(self.jobs.get(id), log=True)
 
-    def read(self, text: str) -> Any:  # noqa: ANN401 - a TrainRecipe
+    def read(self, text: str) -> Any:  # noqa: ANN401 - a SentenceRecipe
         """Read a recipe and check what the page allows.
 
         Raises:

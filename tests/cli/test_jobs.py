@@ -90,6 +90,3 @@ def test_training_as_a_job(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.Monke
     assert followed[1].id == followed[0].id
     assert cli.main(["train", str(path), "--follow", "--out", "somewhere"]) == 2
     assert "--out goes without --follow" in capsys.readouterr().err
-    path.write_text('graph = "wn18rr"\n')
-    assert cli.main(["train", str(path), "--follow"]) == 2
-    assert "graphs are trained without --follow" in capsys.readouterr().err

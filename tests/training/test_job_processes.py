@@ -25,8 +25,8 @@ from condviz.models import checkpoints
 from condviz.training import supervisor, worker
 from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs
-from condviz.training.recipes import TrainRecipe
-from condviz.training.trainer import train
+from condviz.training.recipes import SentenceRecipe
+from condviz.training.trainer import carry_out
 from tests.training.toy import toy_recipe
 from tests.training.toy_jobs import pretend_jobs
 
@@ -48,7 +48,7 @@ def in_child(function: Callable[..., Any], *args: object) -> int:
     return child.exitcode
 
 
-def recipe(folder: Path, **changes: Any) -> TrainRecipe:
+def recipe(folder: Path, **changes: Any) -> SentenceRecipe:
     """Give 18 steps with dropout, a state after every third."""
     return toy_recipe(
         folder, "hyper-cl", config={"rank": 4}, **{"epochs": 3, "batch_size": 4, "evaluations": 2, **changes}
@@ -56,7 +56,7 @@ def recipe(folder: Path, **changes: Any) -> TrainRecipe:
 
 
 def run(folder: Path, out: str, steer: Callable[[int, int], str] | None = None) -> None:
-    train(recipe(folder), folder / out, resume=True, device="cpu", steer=steer, folder=folder / f"{out}-run")
+    carry_out(recipe(folder), folder / out, resume=True, device="cpu", steer=steer, folder=folder / f"{out}-run")
 
 
 def run_until_killed(folder: Path, out: str, place: str, count: int) -> None:

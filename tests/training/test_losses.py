@@ -18,13 +18,11 @@ from condviz.training.losses import (
     TailQueue,
     false_negative_mask,
     high_low_halves,
-    hyper_cl,
     in_batch_logits,
     info_nce,
     mean_squared_error,
     pre_batch_logits,
     quadruplet,
-    quadruplet_with_mse,
     self_negative_logits,
     self_negative_mask,
     symmetric_cross_entropy,
@@ -54,7 +52,6 @@ def test_quadruplet_by_hand() -> None:
     scores = torch.tensor([0.5, 1.0, 0.25, -0.5])
     assert quadruplet(scores).item() == 0.375
     assert quadruplet(scores, margin=0.25).item() == 0.0
-    assert quadruplet_with_mse(scores, scores + 0.5).item() == pytest.approx(0.625)
 
 
 def test_info_nce_by_hand() -> None:
@@ -92,13 +89,6 @@ def test_ranges(rows: list[tuple[float, float]]) -> None:
     assert info_nce(scores, temperature=1.5).item() > 0
     ordered = batch([(max(row), min(row)) for row in rows])
     assert info_nce(ordered, temperature=1.5).item() <= math.log(2) + 1e-12
-
-
-@given(pairs, st.floats(0.1, 3))
-def test_hyper_cl_is_the_sum(rows: list[tuple[float, float]], temperature: float) -> None:
-    scores, targets = batch(rows), torch.full((2 * len(rows),), 0.5)
-    expected = info_nce(scores, temperature=temperature) + mean_squared_error(scores, targets)
-    assert hyper_cl(scores, targets, temperature=temperature) == expected
 
 
 @pytest.mark.parametrize("scores", [torch.zeros(3), torch.zeros(0), torch.zeros(2, 2)])

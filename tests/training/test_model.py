@@ -12,11 +12,10 @@ import torch
 from torch.nn.functional import normalize
 
 from condviz.errors import ConfigError
-from condviz.training.batching import Batch, collate, make_units
+from condviz.training.data import Batch, collate, load_source, make_units
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.model import TrainingModel
-from condviz.training.recipes import Loss, TrainRecipe
-from condviz.training.sources import load_source
+from condviz.training.recipes import Loss, SentenceRecipe
 from condviz.training.tuning import build_model, load_pretrained, parameter_groups
 from tests.tiny import encoded_rows
 from tests.training.toy import toy_recipe
@@ -40,12 +39,12 @@ HEADS = [setting for setting in SETTINGS if setting[0] in ("tri-encoder", "hyper
 HEADS.append(("bi-encoder", {"transform": True}))
 
 
-def make(folder: Path, method: str, config: dict, **changes: Any) -> tuple[TrainingModel, TrainRecipe]:
+def make(folder: Path, method: str, config: dict, **changes: Any) -> tuple[TrainingModel, SentenceRecipe]:
     recipe = toy_recipe(folder, method, config=config, **changes)
     return TrainingModel(build_model(recipe), recipe.loss, frozen=recipe.tuning == "frozen"), recipe
 
 
-def batch(recipe: TrainRecipe, size: int = 4) -> dict:
+def batch(recipe: SentenceRecipe, size: int = 4) -> dict:
     return collate(make_units(load_source(recipe.train[0]), recipe.batching)[:size])
 
 

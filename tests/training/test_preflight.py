@@ -11,20 +11,19 @@ from typing import Any
 
 import pytest
 
-from condviz.training import machine, preflight, probe
+from condviz.training import preflight, probe
+from condviz.training.data import survey
 from condviz.training.loop import Loop
-from condviz.training.model import TrainingModel
+from condviz.training.model import SentenceTask
 from condviz.training.preflight import check, count_steps
-from condviz.training.recipes import TrainRecipe
+from condviz.training.recipes import SentenceRecipe
 from condviz.training.runs import Run
-from condviz.training.survey import survey
-from condviz.training.tuning import build_model
 from tests.training.toy import HEADER, toy_recipe
 
 GB = 10**9
 
 
-def write(recipe: TrainRecipe, text: str) -> None:
+def write(recipe: SentenceRecipe, text: str) -> None:
     Path(recipe.train[0].path).write_text(HEADER + text)
 
 
@@ -36,15 +35,7 @@ def write(recipe: TrainRecipe, text: str) -> None:
 def test_steps_are_those_of_the_training(tmp_path: Path, changes: dict[str, Any]) -> None:
     recipe = toy_recipe(tmp_path, **changes)
     found = survey(recipe)
-    loop = Loop(
-        TrainingModel(build_model(recipe), recipe.loss, frozen=False),
-        recipe,
-        Run(tmp_path / "toy", recipe),
-        parts=found.units,
-        validation=(),
-        device="cpu",
-        steer=lambda *_: "stop",
-    )
+    loop = Loop(SentenceTask(recipe, "cpu"), Run(tmp_path / "toy", recipe), steer=lambda *_: "stop")
     loop.args.save_strategy = "no"
     loop.train()
     assert loop.state.max_steps == count_steps(recipe, found)
@@ -55,7 +46,7 @@ def test_rows_that_are_not_used_are_counted(tmp_path: Path) -> None:
     recipe = toy_recipe(tmp_path, keep="last", validation=[])
     pairs = "".join(f"a{i},b,x,1\na{i},b,y,5\n" for i in range(10))
     write(recipe, pairs + "a0,b,x,1\nc,d,x,\nalone,d,x,2\n")  # repeated, without a label, without a partner
-    found = check(recipe, device="cpu", measured=False)
+    found = check(recipe, roots=[tmp_path], device="cpu", measured=False)
     assert (found.rows, found.dropped, found.validation_rows, found.problems) == (20, 3, 0, ())
     assert (found.device, found.minutes, found.memory) == ("cpu", None, None)
     assert any("20 rows are few" in line for line in found.advice)
@@ -65,7 +56,7 @@ def test_rows_that_are_not_used_are_counted(tmp_path: Path) -> None:
 def test_labels_that_contradict_each_other_and_rows_on_both_sides(tmp_path: Path) -> None:
     recipe = toy_recipe(tmp_path, batching="rows", loss={"mse": 1.0})
     write(recipe, "".join(f"a{i},b,x,1\na{i},b,x,5\n" for i in range(10)))
-    advice = check(recipe, device="cpu", measured=False).advice
+    advice = check(recipe, roots=[tmp_path], device="cpu", measured=False).advice
     assert any("10 triples of texts have several labels" in line for line in advice)
     assert any("20 of 20 validation rows are also trained on" in line for line in advice)
 
@@ -74,12 +65,12 @@ def test_what_is_wrong_with_the_data_is_told_without_a_try(tmp_path: Path, monke
     monkeypatch.setattr(preflight, "_try", lambda *_: pytest.fail("nothing to try"))
     recipe = toy_recipe(tmp_path, validation=[{"name": "csv", "path": str(tmp_path / "dev.csv")}])
     (tmp_path / "dev.csv").write_text(HEADER + "a,b,x,3\nc,d,x,3\n")
-    assert "no model ranks them better" in check(recipe, device="cpu").problems[0]
+    assert "no model ranks them better" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
     Path(recipe.train[0].path).unlink()
-    assert "rows.csv is neither in" in check(recipe, device="cpu").problems[0]
+    assert "rows.csv is neither in" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
 
 
-def request(recipe: TrainRecipe) -> dict[str, Any]:
+def request(recipe: SentenceRecipe) -> dict[str, Any]:
     return preflight._sample(recipe, survey(recipe))
 
 
@@ -114,9 +105,9 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = probe.measure(recipe, "cpu", request(recipe))
     assert (found.batch, found.memory, found.fitting_rows) == (None, 9 * GB, 4)
     monkeypatch.setattr(preflight, "_try", lambda *_: (found, ()))
-    told = check(recipe, device="cpu")
+    told = check(recipe, roots=[tmp_path], device="cpu")
     assert told.problems == (
-        "This needs about 9.0 GB of memory, and 5.0 GB are free on this machine. batch_size = 4 with accumulation = 8 "
+        "This needs about 9.0 GB of memory, and 5.0 GB are free on this probe. batch_size = 4 with accumulation = 8 "
         "would fit and takes the same steps.",
     )
     assert (told.minutes, told.memory) == (None, 9 * GB)
@@ -128,7 +119,7 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
         fitting_rows=8, cut_texts=3, precision="float32",
     )  # fmt: skip
     monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
-    found = check(toy_recipe(tmp_path, epochs=2), device="cpu")
+    found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
     assert (found.steps, found.seconds_per_step) == (6, 2.5)
     assert found.minutes == pytest.approx((10 + 6 * 2.5 + 3 * 24 * 0.1) / 60)
     assert any("3 of the texts are longer" in line for line in found.advice)
@@ -149,7 +140,7 @@ def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     monkeypatch.setattr(
         preflight.subprocess, "run", lambda _, **options: start([sys.executable, "-c", code], **options)
     )
-    assert problem in check(toy_recipe(tmp_path), device="cpu").problems[0]
+    assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
 
 def test_the_process_of_a_try_answers_in_one_line(
@@ -166,10 +157,10 @@ def test_the_process_of_a_try_answers_in_one_line(
 
 
 def test_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_GROUP", tmp_path)
-    whole = machine.free_memory("cpu")
+    monkeypatch.setattr(probe, "_GROUP", tmp_path)
+    whole = probe.free_memory("cpu")
     for name, text in (("max", "900\n"), ("current", "700\n"), ("stat", "anon 100\ninactive_file 50\n")):
         (tmp_path / f"memory.{name}").write_text(text)
-    assert machine.free_memory("cpu") == 250
+    assert probe.free_memory("cpu") == 250
     (tmp_path / "memory.max").write_text("max\n")
-    assert machine.free_memory("cpu") == pytest.approx(whole, rel=0.5)
+    assert probe.free_memory("cpu") == pytest.approx(whole, rel=0.5)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import condviz
 from condviz.cli import main as cli
 from condviz.data import corpora
 from condviz.encoder.cache import EmbeddingCache
@@ -21,13 +22,13 @@ from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.models import checkpoints
 from condviz.training import model as model_module
 from condviz.training import trainer as trainer_module
-from condviz.training.batching import collate, make_units
+from condviz.training.data import collate, load_source, make_units
 from condviz.training.loop import Loop, TrainingError
 from condviz.training.model import TrainingModel
-from condviz.training.recipes import Source, TrainRecipe
+from condviz.training.recipes import SentenceRecipe, Source
 from condviz.training.runs import shareable, shareable_path
-from condviz.training.sources import load_source
-from condviz.training.trainer import train
+from condviz.training.trainer import carry_out
+from condviz.training.tuning import build_model
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 
@@ -52,7 +53,7 @@ class Stopped(Exception):
     """Somebody pulled the plug."""
 
 
-def quick(folder: Path, method: str = "bi-encoder", **changes: Any) -> TrainRecipe:
+def quick(folder: Path, method: str = "bi-encoder", **changes: Any) -> SentenceRecipe:
     return toy_recipe(folder, method, **{"dropout": 0.0, **changes})
 
 
@@ -68,7 +69,7 @@ def load(folder: Path) -> checkpoints.ConditionalScorer:
     return checkpoints.load(folder, device="cpu", precision="float32")
 
 
-def loss_of(model: checkpoints.ConditionalScorer, recipe: TrainRecipe) -> float:
+def loss_of(model: checkpoints.ConditionalScorer, recipe: SentenceRecipe) -> float:
     inputs = collate(make_units(load_source(recipe.train[0]), recipe.batching))
     with torch.no_grad():
         return float(TrainingModel(model, recipe.loss, frozen=False).eval()(**inputs)["loss"])
@@ -77,8 +78,8 @@ def loss_of(model: checkpoints.ConditionalScorer, recipe: TrainRecipe) -> float:
 @pytest.mark.parametrize(("method", "changes"), LEARNERS, ids=str)
 def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None:
     recipe = quick(tmp_path, method, **{"epochs": 5, "keep": "last", "validation": [], **changes})
-    before = loss_of(trainer_module.build_model(recipe), recipe)
-    folder = train(recipe, tmp_path / "out" / "toy", device="cpu")
+    before = loss_of(build_model(recipe), recipe)
+    folder = carry_out(recipe, tmp_path / "out" / "toy", device="cpu")
     assert loss_of(load(folder), recipe) < before - 0.005
     tensors = set(load_file(folder / checkpoints.WEIGHTS))
     assert any(name.startswith("backbone.") for name in tensors) == (recipe.tuning in ("full", "layers"))
@@ -90,7 +91,7 @@ def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None
 def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
     records: list[Mapping[str, Any]] = []
     recipe = quick(tmp_path)
-    folder = train(recipe, tmp_path / "toy", device="cpu", report=records.append)
+    folder = carry_out(recipe, tmp_path / "toy", device="cpu", report=records.append)
     manifest = checkpoints.read_manifest(folder)
     training = manifest["training"]
     assert training["recipe"] == shareable(recipe.to_dict())
@@ -120,16 +121,16 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
     changes = dict(changes)
     source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": changes.pop("weight", 2.0)}
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, train=[source], keep="best", **changes)
-    straight = train(recipe, tmp_path / "straight", device="cpu")
+    straight = carry_out(recipe, tmp_path / "straight", device="cpu")
     steps = checkpoints.read_manifest(straight)["training"]["steps"]
     assert steps > stop
     with pytest.raises(Stopped):
-        train(recipe, tmp_path / "broken", device="cpu", report=stop_at("step", stop))
+        carry_out(recipe, tmp_path / "broken", device="cpu", report=stop_at("step", stop))
     assert not (tmp_path / "broken").exists()
     with pytest.raises(ConfigError, match=r"holds an unfinished training \(checkpoint-.*Go on with --resume"):
-        train(recipe, tmp_path / "broken", device="cpu")
+        carry_out(recipe, tmp_path / "broken", device="cpu")
     records: list[Mapping[str, Any]] = []
-    resumed = train(recipe, tmp_path / "broken", device="cpu", resume=True, report=records.append)
+    resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True, report=records.append)
     assert 0 < records[0]["step"] < stop
     one, other = (load_file(folder / checkpoints.WEIGHTS) for folder in (straight, resumed))
     assert one.keys() == other.keys()
@@ -142,26 +143,26 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) 
     scores = []
     for size, accumulation in ((8, 1), (4, 2)):
         recipe = quick(tmp_path, batching=batching, loss={"mse": 1.0}, batch_size=size, accumulation=accumulation)
-        scores.append(load(train(recipe, tmp_path / f"toy{size}", device="cpu")).score(*ROWS))
+        scores.append(load(carry_out(recipe, tmp_path / f"toy{size}", device="cpu")).score(*ROWS))
     np.testing.assert_allclose(*scores, atol=1e-2)  # Adam enlarges rounding errors of gradients that are almost 0
-    assert np.abs(scores[0] - trainer_module.build_model(recipe).eval().score(*ROWS)).max() > 0.05
+    assert np.abs(scores[0] - build_model(recipe).eval().score(*ROWS)).max() > 0.05
 
 
 def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
-    folder = train(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy", device="cpu")
+    folder = carry_out(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy", device="cpu")
     changed = set(load_file(folder / checkpoints.WEIGHTS))
     assert any("layer.1." in name for name in changed)
     assert not any("layer.0." in name or ".embeddings.word" in name for name in changed)
     with pytest.raises(ConfigError, match=r"frozen_layers is 99, but .* has 3 layers"):
-        trainer_module.build_model(quick(tmp_path, tuning="layers", frozen_layers=99))
+        build_model(quick(tmp_path, tuning="layers", frozen_layers=99))
 
 
 def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> None:
-    first = train(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first", device="cpu")
-    model = trainer_module.build_model(quick(tmp_path, "csr", tuning="layers", init=str(first)))
+    first = carry_out(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first", device="cpu")
+    model = build_model(quick(tmp_path, "csr", tuning="layers", init=str(first)))
     torch.testing.assert_close(model.backbone.model.state_dict(), load(first).backbone.model.state_dict())
     assert any(value.requires_grad for value in model.backbone.parameters())
-    plain = trainer_module.build_model(quick(tmp_path, "csr", tuning="layers")).eval().score(*ROWS)
+    plain = build_model(quick(tmp_path, "csr", tuning="layers")).eval().score(*ROWS)
     assert np.abs(model.eval().score(*ROWS) - plain).max() > 1e-3
     with pytest.raises(ConfigError, match=r"adapters of a checkpoint.*layers"):
         quick(tmp_path, tuning="lora", init=str(first))
@@ -169,20 +170,20 @@ def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> Non
 
 def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
     settings = {"tuning": "frozen", "config": {"rank": 4}, "lr": 1e-2, "epochs": 1}
-    first = train(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first", device="cpu")
+    first = carry_out(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first", device="cpu")
     before = load(first).score(*ROWS)
     for changes, equal in (({}, True), ({"config": {"rank": 8}}, False)):
         recipe = quick(tmp_path, "hyper-cl", **settings | changes, init=str(first))
-        scores = trainer_module.build_model(recipe).eval().score(*ROWS)
+        scores = build_model(recipe).eval().score(*ROWS)
         assert np.allclose(scores, before, atol=1e-5) == equal
 
 
 def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -> None:
     recipe = quick(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, lr=1e-2, epochs=1)
     vectors = EmbeddingCache()
-    train(recipe, tmp_path / "first", device="cpu", vectors=vectors)
+    carry_out(recipe, tmp_path / "first", device="cpu", vectors=vectors)
     first = vectors.stats()
-    train(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu", vectors=vectors)
+    carry_out(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu", vectors=vectors)
     second = vectors.stats()
     assert second.misses == first.misses
     assert second.hits > first.hits
@@ -190,22 +191,22 @@ def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     recipe = quick(tmp_path, epochs=1)
-    folder = train(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
+    folder = carry_out(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
     time = (folder / checkpoints.WEIGHTS).stat().st_mtime_ns
-    train(recipe, folder, device="cpu", resume=True)
+    carry_out(recipe, folder, device="cpu", resume=True)
     assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
     manifest = checkpoints.read_manifest(folder)
     manifest["training"]["recipe"] = recipe.to_dict()  # as older versions kept it: with whole paths
     (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    train(recipe, folder, device="cpu", resume=True)
+    carry_out(recipe, folder, device="cpu", resume=True)
     assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
-    train(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
+    carry_out(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
     assert checkpoints.read_manifest(folder)["training"]["seed"] == 1
 
 
 def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = quick(tmp_path, epochs=1)
-    folder = train(recipe, tmp_path / "toy", device="cpu")
+    folder = carry_out(recipe, tmp_path / "toy", device="cpu")
     for name in (checkpoints.MANIFEST, checkpoints.CARD):
         content = (folder / name).read_text(encoding="utf-8")
         assert "rows.csv" in content
@@ -217,19 +218,19 @@ def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, mo
 
 def test_another_recipe_does_not_go_on_from_a_state(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
-        train(quick(tmp_path), tmp_path / "toy", device="cpu", report=stop_at("step", 6))
+        carry_out(quick(tmp_path), tmp_path / "toy", device="cpu", report=stop_at("step", 6))
     with pytest.raises(ConfigError, match="begun with another recipe: lr, seed differ"):
-        train(quick(tmp_path, seed=1, lr=1e-4), tmp_path / "toy", device="cpu", resume=True)
+        carry_out(quick(tmp_path, seed=1, lr=1e-4), tmp_path / "toy", device="cpu", resume=True)
 
 
 def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
     recipe = quick(tmp_path, tuning="lora", lr=1e-2)
-    model = trainer_module.build_model(recipe)
+    model = build_model(recipe)
     torch.manual_seed(0)
     for name, value in model.named_parameters():
         if "lora_B" in name:
             torch.nn.init.normal_(value, std=0.1)
-    plain = trainer_module.build_model(quick(tmp_path)).eval().score(*ROWS)
+    plain = build_model(quick(tmp_path)).eval().score(*ROWS)
     model.train().eval()
     folder = checkpoints.save(model, tmp_path / "toy")
     assert checkpoints.read_manifest(folder)["adapter_scale"] == 2.0
@@ -242,14 +243,44 @@ def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("projection", ["pca", "ica"])
 def test_case_can_be_fitted(tmp_path: Path, projection: str) -> None:
     recipe = quick(tmp_path, "case", tuning="frozen", config={"projection": projection, "projection_dim": 3})
-    folder = train(recipe, tmp_path / "toy", device="cpu")
+    folder = carry_out(recipe, tmp_path / "toy", device="cpu")
     assert checkpoints.read_manifest(folder)["metrics"]["validation"]["rows"] == 24
     assert load(folder).encode(SENTENCES, CONDITIONS).shape == (4, 3)
 
 
 def test_half_precision_on_disk(tmp_path: Path) -> None:
-    folder = train(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy", device="cpu")
+    folder = carry_out(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy", device="cpu")
     assert {value.dtype for value in load_file(folder / checkpoints.WEIGHTS).values()} == {torch.float16}
+
+
+def test_the_files_that_were_tried_are_the_ones_that_are_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried, saved, load_one = [], [], checkpoints.load
+    save_one = checkpoints.save
+
+    def note(folder: Path, **options: Any) -> checkpoints.ConditionalScorer:
+        tried.append((folder / checkpoints.WEIGHTS).read_bytes())
+        return load_one(folder, **options)
+
+    monkeypatch.setattr(checkpoints, "load", note)
+    monkeypatch.setattr(checkpoints, "save", lambda *a, **k: saved.append(1) or save_one(*a, **k))
+    folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
+    assert tried == [(folder / checkpoints.WEIGHTS).read_bytes()]
+    assert saved == [1]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(checkpoints.FILES)
+
+
+def test_the_public_function_returns_the_curve(tmp_path: Path) -> None:
+    recipe = quick(tmp_path)
+    done = condviz.train(recipe.to_dict(), out=tmp_path / "toy", device="cpu")
+    assert (done.folder, done.name) == (tmp_path / "toy", "toy")
+    assert done.metrics["rows"] == 24
+    frame = done.to_frame()
+    assert frame["step"].tolist() == [3, 3, 6, 6]
+    assert frame["spearman"].notna().tolist() == [False, True, False, True]
+    json.dumps(done.to_dict())
+    assert "plotly" in done._repr_html_().lower()
 
 
 def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
@@ -257,9 +288,9 @@ def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
 ) -> None:
     monkeypatch.setitem(trainer_module.TOLERANCE, "float32", -1.0)
     with pytest.raises(TrainingError, match="apart from the trained one"):
-        train(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
+        carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
     assert not (tmp_path / "toy").exists()
-    assert (tmp_path / ".toy.run" / "model" / checkpoints.MANIFEST).is_file()
+    assert (tmp_path / ".toy.run" / "model" / "toy" / checkpoints.MANIFEST).is_file()
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
@@ -273,7 +304,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
 
     monkeypatch.setattr(model_module, "mean_squared_error", poisoned)
     with pytest.raises(TrainingError, match=r"after step 4: the loss is nan.*kept in .*checkpoint-3.*Lower lr"):
-        train(quick(tmp_path), tmp_path / "toy", device="cpu")
+        carry_out(quick(tmp_path), tmp_path / "toy", device="cpu")
     assert (tmp_path / ".toy.run" / "checkpoint-3" / "model.safetensors").is_file()
 
 
@@ -287,9 +318,9 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Loop, "create_optimizer", poisoned)
     with pytest.raises(TrainingError, match="No state had been saved yet"):
-        train(quick(tmp_path, batch_size=24), tmp_path / "toy", device="cpu")
+        carry_out(quick(tmp_path, batch_size=24), tmp_path / "toy", device="cpu")
     with pytest.raises(TrainingError, match="a weight is not a number"):
-        train(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy", device="cpu")
+        carry_out(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy", device="cpu")
 
 
 def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,15 +328,15 @@ def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(
         Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
     )
-    folder = train(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy", device="cpu")
+    folder = carry_out(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy", device="cpu")
     training = checkpoints.read_manifest(folder)["training"]
     assert (training["steps"], training["best_step"]) == (12, 6)
 
 
 def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("condviz.training.loop.spearman", lambda *_: None)
+    monkeypatch.setattr("condviz.training.model.spearman", lambda *_: None)
     records: list[Mapping[str, Any]] = []
-    folder = train(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu", report=records.append)
+    folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu", report=records.append)
     assert next(record for record in records if record["event"] == "evaluation")["spearman"] is None
     assert checkpoints.read_manifest(folder)["metrics"]["validation"]["spearman"] is None
 
@@ -318,13 +349,13 @@ def test_teachers_score_rows_without_a_score(tmp_path: Path, monkeypatch: pytest
         def score(self, sentences1: list[str], *_: object) -> np.ndarray:
             return np.full(len(sentences1), self.value, np.float32)
 
-    monkeypatch.setattr(trainer_module, "load", lambda name, **_: Teacher({"low": 0.0, "high": 0.5}[name]))
+    monkeypatch.setattr(model_module, "load", lambda name, **_: Teacher({"low": 0.0, "high": 0.5}[name]))
     losses = {}
     for teacher in ((), ("low",), ("low", "high")):
         records: list[Mapping[str, Any]] = []
         loss = {"mse": 1.0, "teacher": 1.0} if teacher else {"mse": 1.0}
         recipe = quick(tmp_path, teacher=list(teacher), loss=loss, epochs=1, lr=1e-9)
-        train(recipe, tmp_path / f"toy{len(teacher)}", device="cpu", report=records.append)
+        carry_out(recipe, tmp_path / f"toy{len(teacher)}", device="cpu", report=records.append)
         losses[teacher] = records[1]["loss"]
     assert len({round(value, 5) for value in losses.values()}) == 3
     assert min(losses.values()) == losses[()]
@@ -354,10 +385,10 @@ def test_data_that_cannot_be_used(tmp_path: Path) -> None:
     ):
         rows.write_text(content)
         with pytest.raises(DataError, match=message):
-            train(recipe, tmp_path / "toy", device="cpu")
+            carry_out(recipe, tmp_path / "toy", device="cpu")
     rows.unlink()
     with pytest.raises(DataError, match=r"rows\.csv is neither in"):
-        train(recipe, tmp_path / "toy", device="cpu")
+        carry_out(recipe, tmp_path / "toy", device="cpu")
     with pytest.raises(DataError, match="no corpus 'scene'"):
         load_source(Source("scene"))
     with pytest.raises(DataError, match="no part 'x'"):
@@ -368,7 +399,7 @@ def test_data_that_cannot_be_used(tmp_path: Path) -> None:
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     recipe = quick(tmp_path)
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        train(recipe, tmp_path / "encoder", device="cpu")
+        carry_out(recipe, tmp_path / "encoder", device="cpu")
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

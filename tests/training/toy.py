@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from condviz.training.recipes import TrainRecipe, from_dict
+from condviz.training.recipes import SentenceRecipe, from_dict
 from tests.tiny import CONDITIONS, WORDS, tiny_folder
 
 HEADER = "sentence1,sentence2,condition,label\n"
@@ -24,7 +24,7 @@ def write_table(path: Path, pairs: int = 12) -> Path:
     return path
 
 
-def toy_recipe(folder: Path, method: str = "bi-encoder", **changes: Any) -> TrainRecipe:
+def toy_recipe(folder: Path, method: str = "bi-encoder", **changes: Any) -> SentenceRecipe:
     """Give a recipe for two epochs on the small set; writes table and encoder on the first call."""
     if not (folder / "encoder").exists():
         tiny_folder(folder / "encoder")

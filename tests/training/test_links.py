@@ -8,32 +8,37 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import condviz
-from condviz.errors import ConfigError, DataError
+from condviz.errors import ConfigError, DataError, TrainingStopped
 from condviz.evaluation.kgc_vectors import query_vectors
 from condviz.methods import METHODS
-from condviz.models.checkpoints import read_manifest
+from condviz.models.checkpoints import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
-from condviz.training.kgc_model import TripleEncoder, TripleHead
-from condviz.training.kgc_recipes import LinkRecipe, from_dict, is_link_recipe
-from condviz.training.kgc_trainer import train_links
-from condviz.training.recipes import read_toml
+from condviz.training.links import LinkTask, TripleEncoder, TripleHead
+from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
+from condviz.training.trainer import carry_out
 from tests.kg_toy import toy_graph, write_graph
 from tests.tiny import tiny_backbone, tiny_folder
 
-RECIPES = sorted(path for path in (ASSETS / "recipes").glob("*.toml") if is_link_recipe(read_toml(path)))
+RECIPES = sorted(path for path in (ASSETS / "recipes").glob("*.toml") if isinstance(load_recipe(path), LinkRecipe))
 SMALL = {"hyper-cl": {"rank": 4, "pooling": "mean"}}
 
 
+@pytest.fixture(autouse=True)
+def _vectors_are_kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
+
+
 def test_there_are_recipes() -> None:
-    assert all(from_dict(read_toml(path)).name == path.stem for path in RECIPES)
+    assert all(load_recipe(path).name == path.stem for path in RECIPES)
     assert {"wn18rr-hyper-cl", "wn18rr-csr", "wn18rr-simkgc"} <= {path.stem for path in RECIPES}
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
-    content = dict(read_toml(path))
+    content = load_recipe(path).to_dict()
     if isinstance(content.get("config", {}).get("rank"), int):
         content["config"] = content["config"] | {"rank": 4}
     small = {
@@ -42,9 +47,7 @@ def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
         "epochs": 1, "batch_size": 8, "precision": "float32", "disk": "float32",
     }  # fmt: skip
     records: list[Mapping[str, Any]] = []
-    folder = train_links(
-        from_dict(content | small), tmp_path / "model", device="cpu", report=records.append, folder=tmp_path / "cache"
-    )
+    folder = carry_out(from_dict(content | small), tmp_path / "model", device="cpu", report=records.append)
     metrics = next(record for record in records if record["event"] == "evaluation")
     assert 0 < metrics["MRR"] <= 1
     assert metrics["queries"] == 2
@@ -69,7 +72,7 @@ def test_training_lowers_the_loss(tmp_path: Path) -> None:
         precision="float32",
     )
     records: list[Mapping[str, Any]] = []
-    train_links(recipe, tmp_path / "model", device="cpu", report=records.append, folder=tmp_path / "cache")
+    carry_out(recipe, tmp_path / "model", device="cpu", report=records.append)
     losses = [record["loss"] for record in records if record["event"] == "step"]
     assert losses[-1] < losses[0]
     told = read_manifest(tmp_path / "model")["training"]["recipe"]["graph"]
@@ -148,4 +151,50 @@ def test_a_graph_without_validation_is_refused(tmp_path: Path) -> None:
     triples = (folder / "triples.tsv").read_text(encoding="utf-8").replace("valid", "train")
     (folder / "triples.tsv").write_text(triples, encoding="utf-8")
     with pytest.raises(DataError, match="valid part of graph has no triples"):
-        train_links(LinkRecipe(name="toy", method="csr", graph=str(folder)), tmp_path / "model")
+        carry_out(LinkRecipe(name="toy", method="csr", graph=str(folder)), tmp_path / "model")
+
+
+@pytest.mark.parametrize("tuning", ["full", "frozen"])
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_path: Path) -> None:
+    recipe = from_dict({
+        "name": "toy",
+        "method": "tri-encoder",
+        "graph": str(write_graph(tmp_path / "graph")),
+        "config": {"pooling": "mean"},
+        "backbone": str(tiny_folder(tmp_path / "encoder")),
+        "neighbours": False,
+        "tuning": tuning,
+        "pre_batch": 2,
+        "epochs": 4,
+        "batch_size": 8,
+        "lr": 1e-2,
+        "precision": "float32",
+        "disk": "float32",
+    })  # fmt: skip
+    straight = carry_out(recipe, tmp_path / "straight", device="cpu")
+    steps = read_manifest(straight)["training"]["steps"]
+    with pytest.raises(TrainingStopped):
+        carry_out(recipe, tmp_path / "broken", device="cpu", steer=lambda step, _: "stop" if step > 2 else "go")
+    resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True)
+    assert steps > 4
+    one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
+
+
+def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter([0.5, 0.9, 0.1, 0.9])
+    monkeypatch.setattr(LinkTask, "validate", lambda self: {"MRR": next(values)})
+    recipe = LinkRecipe(
+        name="toy",
+        method="bi-encoder",
+        graph=str(write_graph(tmp_path / "graph")),
+        backbone=str(tiny_folder(tmp_path / "encoder")),
+        epochs=3,
+        batch_size=8,
+        precision="float32",
+    )
+    monkeypatch.setattr(LinkTask, "card", lambda *_: "card")
+    training = read_manifest(carry_out(recipe, tmp_path / "model", device="cpu"))["training"]
+    assert training["best_step"] * 3 == training["steps"] * 2

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condviz.errors import DataError
-from condviz.training.batching import MixedOrder, Units, collate, make_units, number
-from condviz.training.sources import Example
+from condviz.training.data import Example, MixedOrder, collate, make_units, number
 
 row = st.builds(
     Example,
@@ -99,12 +98,6 @@ def test_the_order_depends_on_seed_and_epoch_alone() -> None:
         assert list(order) == orders[seed, epoch]
         assert sorted(orders[seed, epoch]) == list(range(20))
     assert len({tuple(order) for order in orders.values()}) == 3
-
-
-def test_units_of_several_sources_stand_one_after_the_other() -> None:
-    rows = [Example("a", "b", condition, 3, "g") for condition in "xyz"]
-    units = Units([make_units(rows[:1], "rows"), make_units(rows[1:], "rows")])
-    assert [units[i][0].condition for i in range(len(units))] == ["x", "y", "z"]
 
 
 def test_a_block_is_one_unit_of_highs_and_then_lows() -> None:

@@ -1,0 +1,363 @@
+"""Rows to train on: where they come from, which of them go into one batch, and what is wrong with them.
+
+A batch of pairs holds b / 2 highs and then their b / 2 lows in the same order, as the losses expect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from condviz.data import corpora
+from condviz.data.tables import read_pairs
+from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.training.recipes import Batching, SentenceRecipe, Source
+from condviz.types import Pair
+
+TABLE = "csv"
+"""Name of the source that reads any table with the columns of C-STS; the others are those of `condviz.data.corpora`."""
+MIN_ROWS = 16
+"""Fewer rows than this teach nothing that holds for others."""
+FEW_ROWS = 200
+H = TypeVar("H", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One row.
+
+    Attributes:
+        sentence1, sentence2, condition: Texts.
+        label: Rating, 1 (different) to 5 (same).
+        group: Rows with the same group are one sentence pair under different conditions; unique across sources.
+        teacher: Score of a teacher, about 0 to 1; None where there is none.
+        block: Rows of the same block go into one batch; "" where rows come singly.
+    """
+
+    sentence1: str
+    sentence2: str
+    condition: str
+    label: float
+    group: str
+    teacher: float | None = None
+    block: str = ""
+
+    @property
+    def target(self) -> float:
+        """The rating as a number in [0, 1]: y = (label - 1) / 4."""
+        return (self.label - 1) / 4
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The two sentences and the condition."""
+        return self.sentence1, self.sentence2, self.condition
+
+
+Unit = tuple[Example, ...]
+"""What is shuffled: one row, the high and the low row of a sentence pair, or the highs and then the lows of a block."""
+
+
+def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
+    """Return sentences 1, sentences 2 and conditions of rows."""
+    return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
+
+
+def load_rows(source: Source, recipe: SentenceRecipe) -> list[Example]:
+    """Load the rows of a source as the recipe batches them; errors as in `load_source` and `load_blocks`."""
+    return load_blocks(source, recipe.batch_size) if recipe.batching == "blocks" else load_source(source)
+
+
+def load_source(source: Source) -> list[Example]:
+    """Load the rows of a source, always the same in the same order.
+
+    Raises:
+        DataError: If there is no such source or split, its files are missing or cannot be used, or no row is left.
+        MissingExtraError: If a package that reads the source is not installed.
+    """
+    if source.name == TABLE:
+        rows = _read_table(source)
+        if not rows:
+            raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
+        return rows
+    place = f"{source.name} {source.split} {source.seed}"
+    return [
+        Example(row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}")
+        for row in corpora.build(source.name, source.split, seed=source.seed)
+    ]
+
+
+def load_blocks(source: Source, sentences: int) -> list[Example]:
+    """Load the rows of a source in blocks of so many sentences, drawn `source.draws` times.
+
+    Raises:
+        ConfigError: If the source is a table, which has no tags to build blocks from.
+        DataError: As `load_source`.
+    """
+    if source.name == TABLE:
+        raise ConfigError(f'{source.path}: a table cannot be divided into blocks. Set batching = "pairs".')
+    rows = []
+    for seed in range(source.seed, source.seed + source.draws):
+        place = f"{source.name} {source.split} {seed}"
+        for number, block in enumerate(corpora.build_blocks(source.name, source.split, sentences=sentences, seed=seed)):
+            rows += [
+                Example(
+                    row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}",
+                    block=f"{place} block {number}",
+                )
+                for row in block
+            ]  # fmt: skip
+    return rows
+
+
+def find_table(path: str) -> Path:
+    """Find a file in the current folder or in that of the corpora.
+
+    Raises:
+        DataError: If it is in neither.
+    """
+    places = (Path(path), corpora.data_folder() / path)
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise DataError(
+            f"{path} is neither in {Path.cwd()} nor in {corpora.data_folder()}. Put the file there, set "
+            f"{corpora.VARIABLE}, or give another path with --set train.0.path=FILE."
+        )
+    return found
+
+
+def digest(rows: Sequence[Example]) -> str:
+    """Compute the SHA-256 of rows, in their order."""
+    content = hashlib.sha256()
+    for row in rows:
+        content.update(json.dumps([*row.texts, row.label, row.teacher]).encode())
+    return content.hexdigest()
+
+
+def _read_table(source: Source) -> list[Example]:
+    """Read a table with its column "teacher", if it has one; leave out repeated rows and those without a label."""
+    path = find_table(source.path)
+    table = read_pairs(path)
+    column = table.columns.index("teacher") if "teacher" in table.columns else None
+    rows: dict[Pair, Example] = {}
+    for number, (pair, cells) in enumerate(zip(table.pairs, table.rows, strict=True), start=1):
+        if pair.label is None or pair in rows:
+            continue
+        group = json.dumps([source.path, pair.sentence1, pair.sentence2])
+        row = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group)
+        if column is not None and cells[column].strip():
+            row = replace(row, teacher=_teacher(path, number, cells[column]))
+        rows[pair] = row
+    return list(rows.values())
+
+
+def _teacher(path: Path, number: int, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError as error:
+        raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
+
+
+# Batches
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts of b rows: `sentences1`, `sentences2` and `conditions`, b each."""
+
+    sentences1: tuple[str, ...]
+    sentences2: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+
+class MixedOrder(Sampler[int]):
+    """An order of units that depends on seed and epoch alone, so that training can resume in the middle of an epoch.
+
+    Args:
+        sizes: Units of each source.
+        weights: How often each unit of a source appears in an epoch; of the broken part, others in every epoch.
+        seed: Decides the order.
+    """
+
+    def __init__(self, sizes: Sequence[int], weights: Sequence[float], *, seed: int) -> None:
+        self.sizes, self.seed, self.epoch = list(sizes), seed, 0
+        self.counts = [max(1, round(size * weight)) for size, weight in zip(sizes, weights, strict=True)]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; the Trainer calls it."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    def __iter__(self) -> Iterator[int]:
+        order, start = [], 0
+        for part, (size, count) in enumerate(zip(self.sizes, self.counts, strict=True)):
+            # One endless walk over reshuffled units, of which each epoch takes the next `count`: a weight of 0.4
+            # shows every unit twice in five epochs, and none three times.
+            first = self.epoch * count
+            for lap in range(first // size, (first + count - 1) // size + 1):
+                shuffled = self._shuffled(size, part, lap)
+                order += [start + i for i in shuffled[max(0, first - lap * size) : first + count - lap * size]]
+            start += size
+        yield from (order[i] for i in self._shuffled(len(order), len(self.sizes), self.epoch))
+
+    def _shuffled(self, size: int, *key: int) -> list[int]:
+        return np.random.default_rng([self.seed, *key]).permutation(size).tolist()
+
+
+def make_units(rows: Sequence[Example], batching: Batching) -> list[Unit]:
+    """Turn rows into units.
+
+    Args:
+        rows: Any rows.
+        batching: "rows" keeps all; "pairs" keeps groups of exactly two rows, the higher label first (of equal ones the
+            first row), as the official code of Hyper-CL does; "blocks" puts such pairs of one block together.
+
+    Raises:
+        DataError: If no pair is left.
+    """
+    if batching == "rows":
+        return [(row,) for row in rows]
+    groups: dict[str, list[Example]] = defaultdict(list)
+    for row in rows:
+        groups[row.group].append(row)
+    pairs = [tuple(sorted(group, key=lambda row: -row.label)) for group in groups.values() if len(group) == 2]
+    if not pairs:
+        raise DataError(
+            f"None of {len(groups)} sentence pairs has exactly two rated conditions, which batches of pairs need. Use "
+            'other data, or batching = "rows" with the loss mse.'
+        )
+    if batching == "pairs":
+        return pairs
+    blocks: dict[str, list[Unit]] = defaultdict(list)
+    for pair in pairs:
+        blocks[pair[0].block].append(pair)
+    return [tuple(row for place in zip(*block, strict=True) for row in place) for block in blocks.values()]
+
+
+def units_per_batch(recipe: SentenceRecipe) -> int:
+    """Return how many units one forward pass has."""
+    return {"rows": recipe.batch_size, "pairs": recipe.batch_size // 2, "blocks": 1}[recipe.batching]
+
+
+def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
+    """Build a batch: all highs, then all lows; or single rows as they come.
+
+    Returns:
+        The texts, "labels" (b,) in [0, 1] and "teacher" (b,), NaN where a row has none.
+    """
+    halves = [(unit[: len(unit) // 2], unit[len(unit) // 2 :]) for unit in units]
+    rows = [row for half in zip(*halves, strict=True) for part in half for row in part]
+    return {
+        "batch": Batch(*map(tuple, columns(rows))),
+        "labels": torch.tensor([row.target for row in rows]),
+        "teacher": torch.tensor([float("nan") if row.teacher is None else row.teacher for row in rows]),
+    }
+
+
+def number(items: Iterable[H]) -> tuple[list[H], Tensor]:
+    """List the different items, and return the place of each item in that list, (n,) int64."""
+    places: dict[H, int] = {}
+    index = [places.setdefault(item, len(places)) for item in items]
+    return list(places), torch.tensor(index, dtype=torch.long)
+
+
+# Before a training
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a recipe's data look like.
+
+    Attributes:
+        rows: Rows that are trained on, once each.
+        validation_rows: Rows that decide which weights are kept.
+        dropped: Rows of the files that are not used: repeated, without a label, or without a partner in batches of
+            pairs.
+        units: What is shuffled, of each source: rows, pairs of rows, or blocks.
+        validation: The validation rows.
+        problems: Why a training cannot begin, in words.
+        advice: What to think about.
+    """
+
+    rows: int = 0
+    validation_rows: int = 0
+    dropped: int = 0
+    units: tuple[tuple[Unit, ...], ...] = ()
+    validation: tuple[Example, ...] = ()
+    problems: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+def survey(recipe: SentenceRecipe) -> Survey:
+    """Look at the data of a recipe; what is wrong is returned in `problems`, not raised."""
+    try:
+        parts = [load_rows(source, recipe) for source in recipe.train]
+        units = [make_units(part, recipe.batching) for part in parts]
+        validation = [row for source in recipe.validation for row in load_source(source)]
+        raw = sum(_count(source, part) for source, part in zip(recipe.train, parts, strict=True))
+    except CondvizError as error:
+        return Survey(problems=(str(error),))
+    rows = [row for part in units for unit in part for row in unit]
+    return Survey(
+        rows=len(rows),
+        validation_rows=len(validation),
+        dropped=raw - len(rows),
+        units=tuple(map(tuple, units)),
+        validation=tuple(validation),
+        problems=tuple(_problems(recipe, rows, validation)),
+        advice=tuple(_advice(rows, validation)),
+    )
+
+
+def _count(source: Source, rows: Sequence[Example]) -> int:
+    return len(read_pairs(find_table(source.path)).pairs) if source.name == TABLE else len(rows)
+
+
+def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    labels, ranked = {row.label for row in rows}, {row.label for row in validation}
+    if len(rows) < MIN_ROWS:
+        yield f"There are only {len(rows)} rows to train on; at least {MIN_ROWS} are needed, hundreds are better."
+    elif recipe.batching != "blocks" and recipe.batch_size > len(rows):
+        fitting = 2 ** (len(rows).bit_length() - 1)
+        yield f"batch_size is {recipe.batch_size}, but there are only {len(rows)} rows. Set it to {fitting}."
+    if len(labels) == 1 and not recipe.loss.teacher:
+        yield (
+            f"Every row has the label {labels.pop():g}, so there is nothing to tell apart. Add rows with other labels, "
+            "from 1 (different) to 5 (same)."
+        )
+    if recipe.keep == "best" and len(ranked) == 1:
+        yield (
+            f"Every validation row has the label {ranked.pop():g}: no model ranks them better than another. Add other "
+            'labels, or set keep = "last".'
+        )
+
+
+def _advice(rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:
+    if MIN_ROWS <= len(rows) < FEW_ROWS:
+        yield f"{len(rows)} rows are few: expect a model that knows these conditions and no others."
+    labels: dict[tuple[str, str, str], set[float]] = defaultdict(set)
+    for row in rows:
+        labels[row.texts].add(row.label)
+    if disputed := sum(len(given) > 1 for given in labels.values()):
+        yield f"{disputed} triples of texts have several labels; the model learns their mean."
+    if shared := sum(row.texts in labels for row in validation):
+        yield (
+            f"{shared} of {len(validation)} validation rows are also trained on: their scores will look better than "
+            "those on new rows."
+        )
+    if not validation:
+        yield "Without validation rows there is no curve of scores, and the last weights are kept."

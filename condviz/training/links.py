@@ -1,0 +1,275 @@
+"""Training on the links of a knowledge graph: head and relation are sentence and condition, the tail is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from condviz.data.kg import Graph
+from condviz.data.kg_formats import load_graph
+from condviz.errors import DataError
+from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
+from condviz.evaluation.kgc_cards import link_card
+from condviz.evaluation.kgc_vectors import entity_texts, project, query_vectors, relation_texts, shorten, stored_vectors
+from condviz.evaluation.ranking import RankingReport, TrueAnswers
+from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.training.data import MixedOrder, number
+from condviz.training.loop import Task
+from condviz.training.losses import LinkContrast, TailQueue
+from condviz.training.model import TrainingModel
+from condviz.training.recipes import LinkRecipe, Loss
+from condviz.training.tuning import load_pretrained
+
+Told = Callable[[Mapping[str, Any]], None]
+
+
+class LinkTask(Task):
+    """Learns to rank the right tail first; judged by the filtered MRR on the validation part.
+
+    Args:
+        recipe: How.
+        device: Where.
+        report: Called while entities are encoded: "event" is "encode"; may raise to stop.
+        folder: Where vectors of entities are kept, see `condviz.evaluation.kgc_vectors.stored_vectors`.
+
+    Raises:
+        DataError: If the graph is missing, or its train or validation part is empty.
+        CheckpointError: If the encoder cannot be found.
+    """
+
+    best, part, divisible, whole_batches = "MRR", "valid", False, True
+    collate = staticmethod(lambda triples: {"triples": torch.stack(triples)})
+
+    def __init__(
+        self, recipe: LinkRecipe, device: str, *, report: Told | None = None, folder: Path | None = None
+    ) -> None:
+        self.recipe, self.device, self.graph = recipe, device, load_graph(recipe.graph)
+        for split in ("train", "valid"):
+            if not len(self.graph.splits[split]):
+                raise DataError(
+                    f"The {split} part of {self.graph.name} has no triples. Training needs train and valid."
+                )
+        self.units = torch.from_numpy(self.graph.directed("train"))
+        self.order = MixedOrder([len(self.units)], [1.0], seed=recipe.seed)
+        self.batch_units = min(recipe.batch_size, len(self.units))
+        backbone = load_pretrained(recipe, device)
+        torch.manual_seed(recipe.seed)
+        self.method = METHODS[recipe.method](backbone, recipe.method_config()).to(device)
+        if recipe.start == "identity":
+            self.method.start_identity()
+        self.texts = entity_texts(self.graph, self.method, neighbours=recipe.neighbours)
+        self.stored: Tensor | None = None
+        if recipe.tuning == "frozen":
+
+            def told(done: int, total: int) -> None:
+                if report:
+                    report({"event": "encode", "step": done, "steps": total})
+
+            self.stored = stored_vectors(self.method, self.texts, folder=folder, progress=told)
+        self.module = LinkModel(self._vectors(), self._loss(), self_negatives=recipe.self_negatives)
+
+    def warmup(self, steps: int) -> float:
+        """Return the steps of the recipe, at most a tenth of all."""
+        return min(self.recipe.warmup, steps // 10)
+
+    def validate(self) -> dict[str, float]:
+        """Compute the mean of both directions, and the temperature that is learnt."""
+        with torch.autocast(self.device, enabled=False), torch.no_grad():
+            entities = self._entities(self.method)
+            queries = split_queries(self.graph, "valid", limit=self.recipe.validation_triples)
+            vectors = encode_queries(self.method, self.graph, entities=entities, texts=self.texts, queries=queries)
+            if not vectors.isfinite().all():
+                raise ArithmeticError("a vector of the validation part is not a number")
+            metrics = RankingReport.from_ranks(*rank_queries(self.graph, vectors, entities, queries).chunk(2)).mean
+        return metrics.to_dict() | {"temperature": round(float(self.module.loss.temperature.detach()), 4)}
+
+    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
+        """Return one group: SimKGC applies weight decay to all weights."""
+        trained = [value for value in self.module.parameters() if value.requires_grad]
+        return [{"params": trained, "lr": self.recipe.lr, "weight_decay": self.recipe.weight_decay}]
+
+    def sample(self, method: ConditionalScorer) -> np.ndarray:
+        """Score 8 validation triples."""
+        heads, relations, tails = split_queries(self.graph, "valid", limit=4).T
+        alone = method.encode_sentences([self.texts[entity] for entity in (*heads.tolist(), *tails.tolist())])
+        entities = torch.zeros(len(self.texts), alone.shape[1])
+        entities[torch.cat([heads, tails])] = functional.normalize(torch.as_tensor(alone), dim=1)
+        options = {"texts": self.texts, "heads": heads, "relations": relations}
+        queries = query_vectors(method, self.graph, entities=entities, **options)
+        return (queries * entities[tails]).sum(1).numpy()
+
+    def describe_data(self) -> list[dict[str, Any]]:
+        """Return name and triples of the graph."""
+        return [{"graph": self.graph.name, **{split: len(rows) for split, rows in self.graph.splits.items()}}]
+
+    def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
+        """Format the model card."""
+        return link_card(name, self.method.info, training, metrics, notice=self.graph.notice)
+
+    def _entities(self, method: ConditionalEncoder) -> Tensor:
+        if self.stored is not None:
+            return project(method, self.stored)
+        entities = torch.from_numpy(method.encode_sentences(self.texts))
+        method.backbone.cache.clear()  # those vectors will not be asked for again
+        return entities
+
+    def _vectors(self) -> nn.Module:
+        method, recipe = self.method, self.recipe
+        if self.stored is None:
+            return TripleEncoder(method, self.graph, recipe)
+        method.backbone.requires_grad_(False)
+        names = relation_texts(self.graph, range(2 * self.graph.num_relations))
+        relations = method.backbone.encode([(name,) for name in names], pooling=method.method_config.pooling)
+        return TripleHead(method, self.stored, relations, normalize=recipe.normalize)
+
+    def _loss(self) -> LinkContrast:
+        recipe, graph, queue = self.recipe, self.graph, None
+        if recipe.pre_batch:
+            size = recipe.pre_batch * self.batch_units
+            queue = TailQueue(size, self.method.backbone.hidden_size, seed=recipe.seed)
+        return LinkContrast(
+            TrueAnswers(graph.splits["train"], num_entities=graph.num_entities, num_relations=graph.num_relations),
+            temperature=recipe.temperature,
+            margin=recipe.margin,
+            queue=queue,
+            queue_weight=recipe.pre_batch_weight,
+        )
+
+
+class LinkModel(nn.Module):
+    """Computes the loss of a batch of triples.
+
+    Args:
+        vectors: Gives the vectors of (head, relation), of tails and of heads alone.
+        loss: The loss; its temperature is trained, and its queue of earlier tails belongs to a saved state.
+        self_negatives: The head of a query is a negative, too.
+    """
+
+    def __init__(self, vectors: nn.Module, loss: LinkContrast, *, self_negatives: bool) -> None:
+        super().__init__()
+        self.vectors, self.loss, self.self_negatives = vectors, loss, self_negatives
+
+    @property
+    def tokens(self) -> int:
+        """Tokens encoded so far."""
+        return getattr(self.vectors, "tokens", 0)
+
+    def forward(self, triples: Tensor) -> dict[str, Tensor]:
+        """Compute {"loss"} of triples (b, 3), relations in [0, 2N)."""
+        queries, tails, heads = self.vectors(triples)
+        # In single precision: a temperature of 0.05 multiplies rounding errors of half precision by twenty.
+        with torch.autocast(queries.device.type, enabled=False):
+            own = heads.float() if self.self_negatives else None
+            return {"loss": self.loss(queries.float(), tails.float(), triples=triples.cpu(), heads=own)}
+
+
+class TripleEncoder(nn.Module):
+    """Reads the texts of triples with an encoder that is trained.
+
+    The text of a head does not name the tail among its neighbours, nor the other way round: it would give the answer
+    away (SimKGC, doc.py).
+
+    Args:
+        method: What is trained.
+        graph: The graph.
+        recipe: For the form of texts and vectors.
+    """
+
+    def __init__(self, method: ConditionalEncoder, graph: Graph, recipe: LinkRecipe) -> None:
+        super().__init__()
+        self.inner = TrainingModel(method, Loss(), frozen=False)
+        self.graph, self.recipe = graph, recipe
+        self.text = cache(self._text)  # every epoch asks for the same texts
+
+    @property
+    def tokens(self) -> int:
+        """Tokens encoded so far."""
+        return self.inner.tokens
+
+    def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Encode a batch.
+
+        Args:
+            triples: (b, 3), relations in [0, 2N).
+
+        Returns:
+            Vectors of (head, relation), of tails and of heads alone, (b, d) each; the last two of length 1.
+        """
+        rows = triples.tolist()
+        heads = [self.text(head, tail) for head, _, tail in rows]
+        tails = [self.text(tail, head) for head, _, tail in rows]
+        relations = [self.graph.relation_text(relation) for _, relation, _ in rows]
+        asked, ask = number(zip(heads, relations, strict=True))
+        alone, place = number([*heads, *tails])
+        # On CPUs the fused attention is slow backwards, see `TrainingModel.forward`.
+        device = self.inner.method.backbone.device
+        with sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext():
+            queries = self.inner.embed(asked)[ask.to(device)]
+            plain = functional.normalize(self.inner.embed_alone(alone).float(), dim=1)[place.to(device)]
+        return _finish(queries, self.recipe.normalize), plain[len(rows) :], plain[: len(rows)]
+
+    def _text(self, entity: int, other: int) -> str:
+        text = self.graph.text(entity, neighbours=self.recipe.neighbours, without=other)
+        return shorten(self.inner.method.backbone, [text])[0]
+
+
+class TripleHead(nn.Module):
+    """Trains the head of a method on vectors of entities and relations that were encoded once.
+
+    Args:
+        method: A method that encodes both apart; its encoder stays as it is.
+        entities: What the encoder gives for each entity, (E, d).
+        relations: The same for each relation and inverse relation, (2N, d).
+        normalize: As in `LinkRecipe`.
+    """
+
+    def __init__(self, method: SeparableEncoder, entities: Tensor, relations: Tensor, *, normalize: bool) -> None:
+        super().__init__()
+        self.method, self.normalize = method, normalize
+        self.register_buffer("entities", entities, persistent=False)
+        self.register_buffer("relations", relations, persistent=False)
+
+    def train(self, mode: bool = True) -> TripleHead:
+        """Switch between training and inference; the encoder stays as it is."""
+        super().train(mode)
+        self.method.backbone.eval()
+        return self
+
+    def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Put a batch together; as `TripleEncoder.forward`."""
+        triples = triples.to(self.entities.device)
+        heads = self.method.project_sentences(self.entities[triples[:, 0]])
+        tails = self.method.project_sentences(self.entities[triples[:, 2]])
+        used, index = triples[:, 1].unique(return_inverse=True)
+        conditions = self.method.project_conditions(self.relations[used])
+        if hasattr(self.method, "factors"):
+            queries = self._project(heads, self.method.factors(conditions), index)
+        else:
+            queries = self.method.compose(heads, conditions, index)
+        tails, heads = functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
+        return _finish(queries, self.normalize), tails, heads
+
+    def _project(self, heads: Tensor, factors: tuple[Tensor, ...], index: Tensor) -> Tensor:
+        """Compute W_r times each head, one relation at a time: a copy of W_r per row takes ten times as long."""
+        order = index.argsort(stable=True)
+        sizes = index.bincount(minlength=len(factors[0])).tolist()
+        parts = []
+        for relation, rows in enumerate(heads[order].split(sizes)):
+            for factor in factors:
+                rows = rows @ factor[relation]
+            parts.append(rows)
+        return torch.cat(parts)[order.argsort()]
+
+
+def _finish(queries: Tensor, normalize: bool) -> Tensor:
+    """Scale (head, relation) vectors to length 1 where that is wanted, in single precision."""
+    return functional.normalize(queries.float(), dim=1) if normalize else queries.float()
