@@ -132,7 +132,8 @@ def _place(key: str, path: str, folders: Sequence[Path]) -> str:
         )
     found = next((place for place in allowed if place.exists()), None)
     if found is None:
-        raise DataError(f"{key} {path[:200]}: there is no such file in {', '.join(str(p.parent) for p in allowed)}.")
+        parents = ", ".join(dict.fromkeys(str(place.parent) for place in allowed))
+        raise DataError(f"{key} {path[:200]}: there is no such file in {parents}.")
     return str(found)
 
 

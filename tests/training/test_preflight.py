@@ -67,7 +67,7 @@ def test_what_is_wrong_with_the_data_is_told_without_a_try(tmp_path: Path, monke
     (tmp_path / "dev.csv").write_text(HEADER + "a,b,x,3\nc,d,x,3\n")
     assert "no model ranks them better" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
     Path(recipe.train[0].path).unlink()
-    assert "rows.csv is neither in" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
+    assert "no such file" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
 
 
 def request(recipe: SentenceRecipe) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(preflight, "_try", lambda *_: (found, ()))
     told = check(recipe, roots=[tmp_path], device="cpu")
     assert told.problems == (
-        "This needs about 9.0 GB of memory, and 5.0 GB are free on this probe. batch_size = 4 with accumulation = 8 "
+        "This needs about 9.0 GB of memory, and 5.0 GB are free on this machine. batch_size = 4 with accumulation = 8 "
         "would fit and takes the same steps.",
     )
     assert (told.minutes, told.memory) == (None, 9 * GB)
