@@ -138,7 +138,7 @@ class TrainingModel(nn.Module):
         return batches_by_length([len(row) for row in rows], limit)
 
     def _plain_distance(self, sentences: list[str]) -> Tensor:
-        """Compute the mean squared distance of the cosines of sentences without a condition to the pretrained ones: ()."""
+        """Compute the mean squared distance of cosines without a condition to the pretrained ones: ()."""
         method, (pretrained,) = self.method, self._pretrained
         texts = list(dict.fromkeys(sentences))
         vectors = self.embed_alone(texts)
