@@ -49,7 +49,7 @@ class Aspect:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def group_of(self, value: str) -> str | None:
-        """Give the group of a nominal value, or None if it is in none."""
+        """Return the group of a nominal value, or None if it is in none."""
         return next((group for group, members in self.groups.items() if value in members), None)
 
 

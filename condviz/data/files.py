@@ -9,7 +9,7 @@ from condviz.errors import DataError
 
 
 def check_target(path: str | Path) -> Path:
-    """Make sure that a file could be written, before the long work that fills it.
+    """Check that a file can be written, before the long work that fills it.
 
     Raises:
         DataError: If its folder does not exist or cannot be written to, or the path is a folder.

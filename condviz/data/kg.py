@@ -86,7 +86,7 @@ class Graph:
         return np.concatenate([self.splits[name] for name in SPLITS])
 
     def directed(self, split: str) -> np.ndarray:
-        """Give the triples of a split forward and then the same backwards: (2 t, 3) int64, relations in [0, 2N)."""
+        """Return the triples of a split forward, then backwards: (2 t, 3) int64, relations in [0, 2N)."""
         forward = self.splits[split]
         shift = np.array([0, self.num_relations, 0])
         return np.concatenate([forward, (forward + shift)[:, [2, 1, 0]]])
@@ -94,16 +94,16 @@ class Graph:
     # Texts
 
     def relation_text(self, relation: int) -> str:
-        """Give what encoders read for a relation in [0, 2N): "hypernym", or "inverse hypernym" for N and above."""
+        """Return the text of a relation in [0, 2N): "hypernym", or "inverse hypernym" for N and above."""
         inverse, number = divmod(relation, self.num_relations)
         return (INVERSE if inverse else "") + self.relations[number].text
 
     def text(self, entity: int, *, neighbours: bool = True, without: int | None = None) -> str:
-        """Give what encoders read for an entity.
+        """Return the text of an entity.
 
         Args:
             entity: Its number.
-            neighbours: Put the names of neighbours in the train graph behind a short definition.
+            neighbours: Whether to append the names of neighbours in the train graph to a short definition.
             without: An entity that is not named among them: in training the answer, which the text would give away.
         """
         item = self.entities[entity]
@@ -115,11 +115,11 @@ class Graph:
         return f"{item.name}: {description}" if description else item.name
 
     def texts(self, *, neighbours: bool = True) -> list[str]:
-        """Give the text of every entity, in their order."""
+        """Return the texts of all entities, in their order."""
         return [self.text(entity, neighbours=neighbours) for entity in range(self.num_entities)]
 
     def neighbours(self, entity: int) -> list[int]:
-        """Give the first ten neighbours of an entity in the train graph, in the order of their ids."""
+        """Return the first ten neighbours of an entity in the train graph, in the order of their ids."""
         return self._neighbours.get(entity, [])
 
     @cached_property

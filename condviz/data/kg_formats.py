@@ -1,4 +1,4 @@
-"""Reads knowledge graphs: WN18RR, FB15k-237 in the files of SimKGC, and anybody's graph from three tables.
+"""Readers of knowledge graphs: WN18RR, FB15k-237 in the files of SimKGC, and anybody's graph from three tables.
 
 The data sets are third-party: they are read from the folder CONDVIZ_DATA, else `shared/data` beside the checkout.
 """
@@ -64,7 +64,7 @@ def read_wn18rr(folder: Path) -> Graph:
 
 
 def parse_wordnet_name(name: str) -> str:
-    """Give the name that encoders read: "__family_alcidae_NN_1" -> "family alcidae" (SimKGC, preprocess.py)."""
+    """Return the name that encoders read: "__family_alcidae_NN_1" -> "family alcidae" (SimKGC, preprocess.py)."""
     return " ".join(name.replace("__", "").split("_")[:-SENSE_FIELDS])
 
 
@@ -87,7 +87,7 @@ def read_fb15k237(folder: Path) -> Graph:
 
 
 def parse_freebase_relation(relation: str) -> str:
-    """Give what encoders read: "/film/film/genre" -> "genre film" (SimKGC, preprocess.py: reversed, no repeats)."""
+    """Return what encoders read: "/film/film/genre" -> "genre film" (SimKGC, preprocess.py: reversed, no repeats)."""
     parts: list[str] = []
     for part in relation.replace("./", "/").replace("_", " ").strip().split("/"):
         if part not in parts[-3:]:
@@ -119,7 +119,7 @@ def read_tables(folder: Path) -> Graph:
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
-    """Give unique labels: the name, with the id behind it where several entities share the name."""
+    """Return unique labels: the name, with the id behind it where several entities share the name."""
     shared = {name for name, group in groupby(sorted(name.casefold() for _, name in entities)) if len(list(group)) > 1}
     return [f"{name} ({key})" if name.casefold() in shared else name for key, name in entities]
 
@@ -137,7 +137,7 @@ def _places(folder: Path) -> dict[str, str]:
 
 
 def _kinds(triples: dict[str, list[Row]]) -> list[str]:
-    """Give the relations in the order of their first triple."""
+    """Return the relations in the order of their first triple."""
     return list(dict.fromkeys(kind for rows in triples.values() for _, kind, _ in rows))
 
 
@@ -173,5 +173,5 @@ def _rows(path: Path, least: int, most: int | None = None) -> list[Row]:
 
 
 def _unquoted(text: str) -> str:
-    """Take the marks of a literal off: "..."@en."""
+    """Strip the marks of a literal: "..."@en."""
     return text.removesuffix("@en").strip().removeprefix('"').removesuffix('"').replace("\\n", " ").replace('\\"', '"')

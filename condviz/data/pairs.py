@@ -200,7 +200,7 @@ def _balance(edges: Sequence[_Edge]) -> list[_Edge]:
 def _shortest_way(
     start: str, arrows: Mapping[str, Mapping[str, Sequence[int]]], surplus: Mapping[str, int]
 ) -> list[str]:
-    """Give the aspects on the way from `start` to the nearest one that is high too often; there always is one."""
+    """Return the aspects on the way from `start` to the nearest one that is high too often; there always is one."""
     reached_from: dict[str, str | None] = {start: None}
     waiting = deque([start])
     while surplus[waiting[0]] <= 0:
@@ -220,7 +220,7 @@ def _shortest_way(
 def _wordings(
     edges: Sequence[_Edge], aspects: Mapping[str, Aspect], families: Mapping[str, Family], rng: random.Random
 ) -> list[tuple[str, str]]:
-    """Give each row a wording, every wording as often to a high as to a low row of its aspect."""
+    """Choose a wording for each row, every wording as often for a high as for a low row of its aspect."""
     places: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for index, edge in enumerate(edges):
         places[edge.low][0].append(index)
@@ -249,7 +249,7 @@ def build_blocks(
         sentences: How many sentences a block has, at least; the last one may have fewer.
 
     Returns:
-        For each block rows like those of `scene_pairs.build_pairs`: two for each contrast, the higher one first. Two
+        For each block rows like those of `build_pairs`: two for each contrast, the higher one first. Two
         sentences can have several contrasts, which then count as different pairs. Aspects are about as often the
         higher as the lower one. Blocks without a contrast are left out.
     """
@@ -284,7 +284,7 @@ class _BlockWordings(dict):
 
 
 def _divide(families: Sequence[Family], rng: random.Random, sentences: int) -> Iterator[list[Family]]:
-    """Put runs of families from one file into random order, and cut."""
+    """Shuffle runs of families from one file, and cut them into blocks."""
     shuffled = rng.sample(families, len(families))
     shuffled.sort(key=lambda family: family.id.rpartition("-")[0])
     runs = [shuffled[i : i + NEIGHBOURS] for i in range(0, len(shuffled), NEIGHBOURS)]

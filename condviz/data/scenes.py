@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +138,16 @@ def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPai
     return rows
 
 
+_families = cache(load_families)
+"""Read once per process: a survey asks for ten parts of the same files."""
+
+
 def _load(folder: Path, part: str, _: Password) -> Material:
-    return _Part(load_families(folder), load_aspects(folder), part)
+    return _Part(_families(folder), load_aspects(folder), part)
 
 
 def _load_plain(folder: Path, part: str, _: Password) -> Material:
-    return _Plain([family for family in load_families(folder) if splits.group_of(family) == part])
+    return _Plain([family for family in _families(folder) if splits.group_of(family) == part])
 
 
 _ours = partial(

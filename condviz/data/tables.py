@@ -258,7 +258,7 @@ def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tup
                 content = file.read(max_bytes + 1)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{str(source)!r} cannot be read: {reason}. Give the path of a CSV file.") from error
+            raise DataError(f"{str(source)!r} cannot be read: {reason}. Pass the path of a CSV file.") from error
     else:
         name = Path(str(getattr(source, "name", "The table"))).name
         read = source.read(max_bytes + 1)
@@ -269,7 +269,7 @@ def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tup
 
 
 def _decode(name: str, content: bytes) -> tuple[str, list[str]]:
-    advice = "Save it as CSV (UTF-8) and give that file."
+    advice = "Save it as CSV (UTF-8) and upload or pass that file."
     for start, kind in _KNOWN_BINARY.items():
         if content.startswith(start):
             raise DataError(f"{name} is {kind}, not a table of text. {advice}")
@@ -291,7 +291,7 @@ def _decode(name: str, content: bytes) -> tuple[str, list[str]]:
 
 
 def _without_mark(content: bytes) -> str:
-    """Tell UTF-16 without a mark by its pattern: in Western text every second byte is zero."""
+    """Recognise UTF-16 without a mark by its pattern: in Western text every second byte is zero."""
     even, odd = content[0:2000:2], content[1:2000:2]
     if len(odd) > 10 and odd.count(0) > 0.7 * len(odd) and not even.count(0):
         return "utf-16-le"
@@ -336,7 +336,7 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[s
 
 
 def _find_columns(name: str, columns: Sequence[str]) -> dict[str, int]:
-    """Give the position of each wanted column; upper and lower case do not matter."""
+    """Return the position of each wanted column; case does not matter."""
     folded = [column.casefold() for column in columns]
     positions: dict[str, int] = {}
     for wanted in (*TEXT_COLUMNS, LABEL_COLUMN):
