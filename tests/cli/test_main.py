@@ -48,8 +48,18 @@ def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions:
         np.float32,
     )
     infos = tuple(model.info for model in models)
-    alone, percentiles = np.full(len(models), 0.5, np.float32), np.full(shape, 71.0, np.float32)
-    return Comparison(sentence1, sentence2, tuple(conditions), infos, scores, alone, percentiles, ("a note",))
+    return Comparison(
+        sentence1=sentence1,
+        sentence2=sentence2,
+        conditions=tuple(conditions),
+        models=infos,
+        scores=scores,
+        unconditional=np.full(len(models), 0.5, np.float32),
+        percentiles=np.full(shape, 71.0, np.float32),
+        unconditional_percentiles=np.full(len(models), 50.0, np.float32),
+        unfamiliar=np.zeros(len(conditions), bool),
+        notes=("a note",),
+    )
 
 
 @pytest.fixture(autouse=True)
