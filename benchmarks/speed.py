@@ -175,9 +175,6 @@ def measure_matrices(
         encoded = torch.from_numpy(model.encode_conditions(asked))
         jobs = {
             "all embeddings": lambda model=model, s=sentences, c=encoded: model.embed_grid(s, c),
-            "vectors for scores only": lambda model=model, s=sentences, c=encoded: model.embed_grid(
-                s, c, scores_only=True
-            ),
         }
         seconds = times_in_turns(jobs, rounds=10 * plan.rounds, clock=plan.clock)
         for job, timed in seconds.items():

@@ -93,7 +93,7 @@ class Backbone(nn.Module):
 
     @property
     def hidden_size(self) -> int:
-        """Length d of the vectors."""
+        """Dimension d of the vectors."""
         return self.model.config.hidden_size
 
     @property

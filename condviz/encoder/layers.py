@@ -59,7 +59,7 @@ class LayerAccess:
         return self.model.encoder.layer
 
     def embed(self, tokens: Tokens) -> Tensor:
-        """Give the state that enters layer 0, shape (b, L, d)."""
+        """Compute the state that enters layer 0, shape (b, L, d)."""
         types = torch.zeros_like(tokens.ids) if tokens.types is None else tokens.types
         positions = tokens.counted_positions() + self._first_position
         return self.model.embeddings(input_ids=tokens.ids, token_type_ids=types, position_ids=positions)
@@ -81,7 +81,7 @@ class LayerAccess:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: True where a key may be seen: (b, L), or (b, L, L) with one row per query. With a prefix of m states,
-                (b, m + L). Or what `additive` made of it.
+                (b, m + L). Or the result of `additive`.
             prefix: (b, m, d) further states that serve as keys and values only, in front of the others.
 
         Returns:
@@ -125,7 +125,7 @@ class LayerAccess:
             mask: As in `attend`.
             start, stop: Layer indices from 0; stop None means all.
             prefix: As in `attend`, the same states in every layer.
-            reweigh: Factors for the attention outputs, asked for in each layer.
+            reweigh: Returns factors for the attention outputs, called in each layer.
 
         Returns:
             States [entering start, after start, ..., after stop - 1]; stop - start + 1 tensors (b, L, d).
@@ -142,7 +142,7 @@ class LayerAccess:
     def attention(
         self, layer: int, hidden: Tensor, mask: Tensor, *, rows: slice = slice(None), prefix: Tensor | None = None
     ) -> Tensor:
-        """Give attention probabilities of one layer in float32 or better.
+        """Compute attention probabilities of one layer in float32 or better.
 
         Args:
             layer: Index from 0.
@@ -179,7 +179,7 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """Turn a mask into what is added to attention scores, once for all layers.
 
     Args:
-        mask: True where a key may be seen, (b, L) or (b, L, L); a result of this function is given back.
+        mask: True where a key may be seen, (b, L) or (b, L, L); a result of this function is returned as it is.
         dtype: Number type of the states.
 
     Returns:

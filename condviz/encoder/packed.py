@@ -1,7 +1,8 @@
 """Linear layers for bfloat16 on CPUs that keep their weights in the layout that the CPU library computes in.
 
-`nn.Linear` hands over plain weights, which oneDNN lays out anew in every call: a good part of the time where there are
-few tokens. The operators used here are those that torch's own compiler puts in the place of linear layers.
+`nn.Linear` passes plain weights, which oneDNN reorders in every call: much of the time where there are few tokens. The
+operators are private to torch; its own compiler puts them in the place of linear layers. Where a version lacks them,
+`can_pack` returns False and the layers stay as they are.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ class PackedLinear(nn.Linear):
     """A linear layer with the same parameters that is faster without gradients; with them, an ordinary one."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Give inputs times W^T plus the bias: (..., in) -> (..., out)."""
+        """Compute inputs times W^T plus the bias: (..., in) -> (..., out)."""
         if not self._fits(inputs):
             return super().forward(inputs)
         return torch.ops.mkldnn._linear_pointwise(inputs, packed(self.weight), self.bias, "none", [], "")
 
     def with_gelu(self, inputs: Tensor) -> Tensor:
-        """Give the exact GELU of `forward`, in one pass over memory: (..., in) -> (..., out)."""
+        """Compute the exact GELU of `forward`, in one pass over memory: (..., in) -> (..., out)."""
         if not self._fits(inputs):
             return nn.functional.gelu(super().forward(inputs))
         return torch.ops.mkldnn._linear_pointwise(inputs, packed(self.weight), self.bias, "gelu", [], "none")
@@ -44,14 +45,14 @@ def pack_linear_layers(model: nn.Module) -> None:
 
 
 def can_pack() -> bool:
-    """Tell whether oneDNN lays out bfloat16 weights on this CPU; it refuses where it cannot multiply them."""
+    """Return whether oneDNN lays out bfloat16 weights on this CPU; it refuses where it cannot multiply them."""
     operators = torch.ops.mkldnn
     usable = torch.backends.mkldnn.is_available() and hasattr(operators, "_linear_pointwise")
     return usable and operators._is_mkldnn_bf16_supported()
 
 
 def packed(weight: Tensor) -> Tensor:
-    """Give a weight in the layout of oneDNN, made once for each state of the weight."""
+    """Return a weight in the layout of oneDNN, computed once for each state of the weight."""
     known = _packed.get(weight)
     if known is None or known[0] != weight._version:
         known = _packed[weight] = weight._version, torch.ops.mkldnn._reorder_linear_weight(weight.detach())

@@ -1,4 +1,4 @@
-"""Words of a text as people see them, and sub-token values added up over them."""
+"""Words of a text as readers see them, and values of sub-tokens summed over them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import regex
 from condviz.types import Word
 
 _WORD = regex.compile(
-    r"[\p{Han}\p{Hiragana}\p{Katakana}]"  # scripts without blanks: one character at a time
+    r"[\p{Han}\p{Hiragana}\p{Katakana}]"  # scripts without spaces: one character at a time
     r"|[\p{L}\p{M}\p{N}]+(?:['’.,\-‐][\p{L}\p{M}\p{N}]+)*"  # don't, well-known, 3.5, 1,000
     r"|\X"  # anything else, an emoji with its modifiers in one piece
 )
@@ -29,7 +29,7 @@ def split_words(text: str) -> tuple[Word, ...]:
 
 
 def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values: np.ndarray) -> np.ndarray:
-    """Add sub-token values up over words.
+    """Sum values of sub-tokens over words.
 
     Args:
         words: w words.
@@ -48,7 +48,7 @@ def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values
 
 
 def leave_out(text: str, word: Word) -> str:
-    """Give the text without one word and without the double blank that would remain."""
+    """Return the text without one word and without the double blank that would remain."""
     before, after = text[: word.start], text[word.end :]
     if before.endswith(" ") and (not after or after.startswith(" ")):
         before = before[:-1]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -39,6 +39,22 @@ class Options(TypedDict, total=False):
 
     batch_size: int | None
     progress: Progress | None
+
+
+class EncodeOptions(Options, total=False):
+    """Options of every call that takes texts; they mean what they mean in sentence-transformers.
+
+    Attributes:
+        batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
+        progress: Called with (done, total) of the encodings that are not in the cache; may raise to stop. Ours.
+        show_progress_bar: Show a bar in the terminal or notebook; False.
+        convert_to_tensor: Return a tensor on the device of the model instead of an array; False.
+        device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
+    """
+
+    show_progress_bar: bool
+    convert_to_tensor: bool
+    device: str | None
 
 
 class Passes(Protocol):
@@ -130,22 +146,13 @@ class ConditionalScorer(nn.Module, ABC):
         sentences1: Sequence[str],
         sentences2: Sequence[str],
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Score p pairs, row by row.
 
         Args:
             sentences1, sentences2, conditions: p texts each.
-            batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
-            show_progress_bar: Show a bar in the terminal or notebook.
-            convert_to_tensor: Return a tensor on the device of the model instead of an array.
-            device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
-            progress: Called with (done, total) of the encodings that are not in the cache; may raise to stop.
+            **options: batch_size, show_progress_bar, convert_to_tensor, device, progress: see `EncodeOptions`.
 
         Returns:
             (p,) float32 within `score_range`, higher is more similar.
@@ -197,7 +204,7 @@ class ConditionalScorer(nn.Module, ABC):
         )
 
     def start_untrained(self) -> None:
-        """Set the head to values that make sense without training, where there are any; else it stays random."""
+        """Set the head to values that make sense without training, where such values exist; else it stays random."""
 
     def _in_parts(self, rows: Sequence[Encoded | Joined], passes: Passes, run: Callable[[list], Tensor]) -> Tensor:
         """Run rows of similar length together, and return the results in the order of the rows."""
@@ -241,7 +248,7 @@ class ConditionalScorer(nn.Module, ABC):
         return self
 
     def make_variant(self, name: str) -> ConditionalScorer:
-        """Make a variant: the same encoder under other settings of the method. Most methods have none.
+        """Build a variant: the same encoder under other settings of the method. Most methods have none.
 
         Raises:
             UnknownModelError: If there is no such variant.
@@ -265,36 +272,33 @@ class ConditionalScorer(nn.Module, ABC):
             self._head_hash = None
         return super().train(mode)
 
-    # Options of the public calls
+    def _run(self, work: Callable[..., Tensor], options: EncodeOptions) -> np.ndarray | Tensor:
+        """Check the options of a public call, and run its work with those that concern the encoder.
 
-    @contextmanager
-    def _options(
-        self, batch_size: int | None, show_progress_bar: bool, device: str | None, progress: Progress | None
-    ) -> Iterator[Options]:
-        """Check and apply the options of a public call; a bar is closed at the end."""
-        if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-            raise ConfigError(f"batch_size must be a positive integer, or None to fill passes, got {batch_size!r}.")
+        Raises:
+            ConfigError: If an option is unknown or not allowed.
+        """
+        if unknown := set(options) - EncodeOptions.__annotations__.keys():
+            raise ConfigError(f"Unknown option {min(unknown)}. Options: {', '.join(EncodeOptions.__annotations__)}.")
+        size, progress = options.get("batch_size"), options.get("progress")
+        if size is not None and (not isinstance(size, int) or size < 1):
+            raise ConfigError(f"batch_size must be a positive integer, or None to fill passes, got {size!r}.")
+        self._place(options.get("device"))
+        if options.get("show_progress_bar"):
+            with tqdm(desc="Encoding", unit="text") as bar:
+                values = work(batch_size=size, progress=_told_twice(bar, progress))
+        else:
+            values = work(batch_size=size, progress=progress)
+        if options.get("convert_to_tensor"):
+            return values.detach().to(self.backbone.device)
+        return values.detach().cpu().numpy()
+
+    def _place(self, device: str | None) -> None:
         target = self.backbone.device if device is None else torch.device(choose_device(device))
         head = (value for name, part in self.named_children() if name != "backbone" for value in part.parameters())
         if self.backbone.device != target or any(value.device != target for value in head):
             with self.backbone.lock:  # the head follows where another model has moved the encoder that they share
                 self.to(target)
-        if not show_progress_bar:
-            yield {"batch_size": batch_size, "progress": progress}
-            return
-        with tqdm(desc="Encoding", unit="text") as bar:
-
-            def show(done: int, total: int) -> None:
-                bar.total, bar.n = total, done
-                bar.refresh()
-                if progress:
-                    progress(done, total)
-
-            yield {"batch_size": batch_size, "progress": show}
-
-    def _output(self, values: Tensor, convert_to_tensor: bool) -> np.ndarray | Tensor:
-        values = values.detach()
-        return values.to(self.backbone.device) if convert_to_tensor else values.cpu().numpy()
 
 
 class ConditionalEncoder(ConditionalScorer):
@@ -327,70 +331,48 @@ class ConditionalEncoder(ConditionalScorer):
         self,
         sentences: Sequence[str],
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Encode sentence i under condition i: (n, d) float32.
 
         Options and errors as in `ConditionalScorer.score`.
         """
         check_lengths(sentences=sentences, conditions=conditions)
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            vectors = self._encode(list(zip(sentences, conditions, strict=True)), **options)
-        return self._output(vectors, convert_to_tensor)
+        return self._run(partial(self._encode, list(zip(sentences, conditions, strict=True))), options)
 
     def encode_sentences(
         self,
         sentences: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
         check_lengths(sentences=sentences)
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            vectors = self._encode_plain(list(sentences), **options)
-        return self._output(vectors, convert_to_tensor)
+        return self._run(partial(self._encode_plain, list(sentences)), options)
 
     def encode_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> np.ndarray:
-        """Encode every sentence under every condition: (m, n, d) float32."""
-        return self._encode_grid(list(sentences), list(conditions), progress=progress).numpy()
-
-    def similarity_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], *, progress: Progress | None = None
-    ) -> np.ndarray:
-        """Score all pairs of n sentences under m conditions: (m, n, n) float32, symmetric, 1 on the diagonals."""
-        grid = self._encode_grid(list(sentences), list(conditions), scores_only=True, progress=progress)
-        return cosine_tables(grid).numpy()
+        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
+    ) -> np.ndarray | Tensor:
+        """Encode every sentence under every condition: (m, n, d) float32. Options as in `score`."""
+        check_lengths(sentences=sentences)
+        check_lengths(conditions=conditions)
+        return self._run(partial(self._encode_grid, list(sentences), list(conditions)), options)
 
     def score(
         self,
         sentences1: Sequence[str],
         sentences2: Sequence[str],
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Score p pairs: cosine of the two conditioned vectors. See `ConditionalScorer.score`."""
         check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
         items = [*zip(sentences1, conditions, strict=True), *zip(sentences2, conditions, strict=True)]
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            vectors = self._encode(items, **options)
-        scores = self.similarity(vectors[: len(conditions)], vectors[len(conditions) :])
-        return self._output(scores, convert_to_tensor)
+
+        def compare(**chosen: Unpack[Options]) -> Tensor:
+            vectors = self._encode(items, **chosen)
+            return self.similarity(vectors[: len(conditions)], vectors[len(conditions) :])
+
+        return self._run(compare, options)
 
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs without a condition: cosine of the plain sentence vectors, (p,) float32."""
@@ -423,10 +405,7 @@ class ConditionalEncoder(ConditionalScorer):
         pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
         return self.project_sentences(pooled.to(self.backbone.device)).cpu()
 
-    def _encode_grid(
-        self, sentences: list[str], conditions: list[str], *, scores_only: bool = False, **options: Unpack[Options]
-    ) -> Tensor:
-        """Encode every sentence under every condition: (m, n, d). `scores_only` as in `embed_grid`."""
+    def _encode_grid(self, sentences: list[str], conditions: list[str], **options: Unpack[Options]) -> Tensor:
         vectors = self._encode([(text, condition) for condition in conditions for text in sentences], **options)
         return vectors.view(len(conditions), len(sentences), vectors.shape[-1])
 
@@ -443,14 +422,14 @@ class SeparableEncoder(ConditionalEncoder):
 
     @abstractmethod
     def embed_composed(self, sentences: Tensor, conditions: Tensor, index: Tensor | None = None) -> Tensor:
-        """Put sentence vectors under conditions, with gradient where it is switched on. See `compose`."""
+        """Compose sentence vectors with conditions, with gradient where it is switched on. See `compose`."""
 
     def embed_by_condition(self, sentences: Tensor, conditions: Tensor, index: Tensor) -> Tensor:
-        """Do what `embed_composed` does for many rows under few conditions, in the way that is fastest then."""
+        """Compute `embed_composed` in the way that is fastest for many rows under few conditions."""
         return self.embed_composed(sentences, conditions, index)
 
     def compose(self, sentences: Array, conditions: Array, index: Array | None = None) -> Array:
-        """Put sentence vectors under conditions; arrays give an array, tensors a tensor with its gradient.
+        """Compose sentence vectors with conditions; arrays give an array, tensors a tensor with its gradient.
 
         Args:
             sentences: (b, d), as `encode_sentences` returns them.
@@ -468,7 +447,7 @@ class SeparableEncoder(ConditionalEncoder):
         return composed.float().cpu().numpy()
 
     def compose_grid(self, sentences: Array, conditions: Array) -> Array:
-        """Put each of n sentence vectors under each of m conditions: (m, n, d). As `compose`."""
+        """Compose each of n sentence vectors with each of m conditions: (m, n, d). As `compose`."""
         if isinstance(sentences, Tensor):
             return self.embed_grid(sentences, conditions)
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
@@ -495,31 +474,15 @@ class SeparableEncoder(ConditionalEncoder):
     def encode_conditions(
         self,
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `ConditionalScorer.score`."""
         check_lengths(conditions=conditions)
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            vectors = self._encode_conditions(list(conditions), **options)
-        return self._output(vectors, convert_to_tensor)
+        return self._run(partial(self._encode_conditions, list(conditions)), options)
 
     @torch.no_grad()
-    def embed_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
-        """Put each of n sentence vectors under each of m conditions.
-
-        Args:
-            sentences: (n, d).
-            conditions: (m, d).
-            scores_only: Allows vectors of another length with the same inner products, where those are cheaper.
-
-        Returns:
-            (m, n, d) float32 on the CPU.
-        """
+    def embed_grid(self, sentences: Tensor, conditions: Tensor) -> Tensor:
+        """Compose each of n sentence vectors with each of m conditions: (m, n, d) float32 on the CPU."""
         sentences, conditions = sentences.to(self.backbone.device), conditions.to(self.backbone.device)
         if not len(conditions):
             return torch.zeros(0, *sentences.shape)
@@ -543,12 +506,10 @@ class SeparableEncoder(ConditionalEncoder):
         composed = torch.cat(parts)
         return torch.empty_like(composed).index_copy_(0, order, composed).cpu()
 
-    def _encode_grid(
-        self, sentences: list[str], conditions: list[str], *, scores_only: bool = False, **options: Unpack[Options]
-    ) -> Tensor:
+    def _encode_grid(self, sentences: list[str], conditions: list[str], **options: Unpack[Options]) -> Tensor:
         """Encode with n + m passes instead of n x m."""
         encoded, conditioning = self._encode_plain(sentences, **options), self._encode_conditions(conditions, **options)
-        return self.embed_grid(encoded, conditioning, scores_only=scores_only)
+        return self.embed_grid(encoded, conditioning)
 
     def _to_tensor(self, values: np.ndarray) -> Tensor:
         dtype = torch.promote_types(self.backbone.dtype, torch.float32)
@@ -582,7 +543,11 @@ def check_lengths(**columns: Sequence[str]) -> None:
         raise DataError(f"Rows do not match: {found}. Pass lists of equal length.")
 
 
-def cosine_tables(grid: Tensor) -> Tensor:
-    """Compute all cosines within each of m groups: (m, n, d) -> (m, n, n)."""
-    unit = functional.normalize(grid, dim=-1)
-    return (unit @ unit.transpose(1, 2)).clamp_(-1, 1)
+def _told_twice(bar: tqdm, progress: Progress | None) -> Progress:
+    def tell(done: int, total: int) -> None:
+        bar.total, bar.n = total, done
+        bar.refresh()
+        if progress:
+            progress(done, total)
+
+    return tell

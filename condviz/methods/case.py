@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.encoder.backbone import Backbone, Item, Progress
+from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
-from condviz.methods.base import ConditionalEncoder, Options, Passes, check_lengths
+from condviz.methods.base import ConditionalEncoder, EncodeOptions, Options, Passes, check_lengths
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CASEConfig, ProjectionName
 
@@ -69,21 +70,14 @@ class CASE(ConditionalEncoder):
         self,
         sentences: Sequence[str],
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Encode x before the projection, what projections are trained on: (n, d) float32.
 
         Options as in `ConditionalScorer.score`.
         """
         check_lengths(sentences=sentences, conditions=conditions)
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            offsets = self._offsets(list(zip(sentences, conditions, strict=True)), **options)
-        return self._output(offsets, convert_to_tensor)
+        return self._run(partial(self._offsets, list(zip(sentences, conditions, strict=True))), options)
 
     @property
     def needs_fitting(self) -> bool:

@@ -7,16 +7,17 @@ Code followed: princeton-nlp/c-sts, CrossEncoderForClassification.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from condviz.encoder.backbone import Backbone, Item, Progress
+from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
-from condviz.methods.base import ConditionalScorer, Options, Passes, check_lengths
+from condviz.methods.base import ConditionalScorer, EncodeOptions, Options, Passes, check_lengths
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CrossEncoderConfig
 from condviz.methods.heads import SentenceTransform, dropout_rate
@@ -67,19 +68,12 @@ class CrossEncoder(ConditionalScorer):
         sentences1: Sequence[str],
         sentences2: Sequence[str],
         conditions: Sequence[str],
-        *,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        convert_to_tensor: bool = False,
-        device: str | None = None,
-        progress: Progress | None = None,
+        **options: Unpack[EncodeOptions],
     ) -> np.ndarray | Tensor:
         """Score p pairs: (p,) float32; trained towards [0, 1], but not bounded. See `ConditionalScorer.score`."""
         check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
         texts = [self.join(*row) for row in zip(sentences1, sentences2, conditions, strict=True)]
-        with self._options(batch_size, show_progress_bar, device, progress) as options:
-            scores = self._score(texts, **options)
-        return self._output(scores, convert_to_tensor)
+        return self._run(partial(self._score, texts), options)
 
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs from a sequence without the condition: (p,) float32."""

@@ -87,7 +87,7 @@ class CSR(RoutedEncoder):
         return pool([hidden], Tokens(ids, mask), self.method_config.pooling), weights
 
     def make_variant(self, name: str) -> CSR:
-        """Make a variant, see `condviz.methods.variants`. The encoder is shared.
+        """Build a variant, see `condviz.methods.variants`. The encoder is shared.
 
         Raises:
             UnknownModelError: If there is no such variant.
@@ -129,7 +129,7 @@ class CSR(RoutedEncoder):
 
     @torch.no_grad()
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
-        """Go on from the cached states below the first routed layer; one attention per sentence, one pass per row."""
+        """Continue from the cached states below the first routed layer: one attention a sentence, one pass a row."""
         if not items or not self.routed_layers:
             return self._encode_plain([sentence for sentence, _ in items], **options)
         unique = {item: place for place, item in enumerate(dict.fromkeys(items))}

@@ -60,7 +60,7 @@ class CSRBi(RoutedEncoder):
         return pool([state[:, :length] for state in states], sentence, self.method_config.pooling), weights
 
     def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
-        """Put both on one axis: padded sentence, then padded condition.
+        """Concatenate both: padded sentence, then padded condition.
 
         Positions count the real tokens of both. As in the official code, the condition's first token repeats the
         position of the separator in front of it.

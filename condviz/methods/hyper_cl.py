@@ -53,14 +53,14 @@ class HyperCL(SeparableEncoder):
         return self.condition(pooled)
 
     def factors(self, conditions: Tensor) -> tuple[Tensor, ...]:
-        """Make the matrices whose product, from the right, projects a row vector.
+        """Compute the matrices whose product, from the right, projects a row vector.
 
         Args:
             conditions: h_c', (m, d).
 
         Returns:
             (W_c^T,) of shape (m, d, d), or for rank K the two factors (m, d, K) and (m, K, d): W_c2 and W_c1^T in the
-            paper's words.
+            paper's notation.
         """
         size, rank, inputs = self.backbone.hidden_size, self.method_config.rank, self.dropout(conditions)
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
@@ -98,19 +98,15 @@ class HyperCL(SeparableEncoder):
         return torch.cat(parts)[order.argsort()]
 
     @torch.no_grad()
-    def embed_grid(self, sentences: Tensor, conditions: Tensor, *, scores_only: bool = False) -> Tensor:
-        """Project n sentences by m matrices, in the precision of the encoder. See `SeparableEncoder.embed_grid`.
-
-        With rank K and `scores_only` the result has K numbers per vector: for W = W_c1^T and W W^T = L L^T, inner
-        products of s W_c2 L equal those of s W_c2 W, at K/d of the cost.
-        """
+    def embed_grid(self, sentences: Tensor, conditions: Tensor) -> Tensor:
+        """Project n sentences by m matrices, in the precision of the encoder. See `SeparableEncoder.embed_grid`."""
         device, dtype = self.backbone.device, self.backbone.dtype
         first, *rest = self.factors(conditions.to(device))
         columns = first.to(dtype).permute(1, 0, 2).reshape(first.shape[1], -1)  # one large product is faster than m
         grid = (sentences.to(device, dtype) @ columns).view(len(sentences), len(conditions), first.shape[-1])
         grid = grid.transpose(0, 1)
         for factor in rest:
-            grid = grid @ (gram_root(factor) if scores_only else factor).to(dtype)
+            grid = grid @ factor.to(dtype)
         return grid.float().cpu()
 
     @torch.no_grad()
@@ -140,13 +136,3 @@ class HyperCL(SeparableEncoder):
     def _bytes_per_row(self) -> int:
         size = self.backbone.hidden_size
         return 8 * size * (size if self.method_config.rank is None else 2 * self.method_config.rank)
-
-
-def gram_root(matrices: Tensor) -> Tensor:
-    """Compute L with L L^T = W W^T for each W: (m, k, d) -> (m, k, k)."""
-    wide = matrices.double()
-    gram = wide @ wide.transpose(1, 2)
-    # Keeps matrices without full rank decomposable; below the precision of the result.
-    diagonal = gram.diagonal(dim1=1, dim2=2)
-    diagonal += 1e-12 * diagonal.mean(dim=1, keepdim=True) + 1e-30
-    return torch.linalg.cholesky(gram).to(matrices.dtype)

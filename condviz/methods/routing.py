@@ -170,10 +170,10 @@ class MultiHeadRouter(Router):
 
 
 class RandomRouter(Router):
-    """Weights that know nothing: softmax of standard normal numbers (variant Random Weight, paper Table 3).
+    """Random weights: softmax of standard normal numbers (variant Random Weight, paper Table 3).
 
-    The paper does not say how they are drawn. Here: anew at each training step; fixed by sentence, condition and layer
-    otherwise.
+    The paper does not say how they are drawn. Here: drawn again at each training step; otherwise fixed by sentence,
+    condition and layer.
     """
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
@@ -238,7 +238,7 @@ class RoutedEncoder(ConditionalEncoder):
         return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
 
     def behind_separator(self, row: Encoded) -> Encoded:
-        """Put one more separator in front of a sequence, as the released code does."""
+        """Prepend one more separator to a sequence, as the released code does."""
         return replace(row, ids=(self.backbone.separator, *row.ids), types=(0, *row.types))
 
     def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:

@@ -67,7 +67,7 @@ def save(
     card: str | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Path:
-    """Write a checkpoint; the folder appears, or is replaced, only when it is complete.
+    """Save a checkpoint; the folder appears, or is replaced, only when it is complete.
 
     Args:
         model: A model whose encoder can be loaded again by its name. Low-rank adapters of peft in the encoder are

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
-from condviz.methods.base import cosine_tables
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
 
 PAIRS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -45,7 +44,7 @@ def test_any_sequence_of_texts_will_do(name: str, kind: type) -> None:
         vectors = method.encode(kind(SENTENCES), kind(CONDITIONS))
         np.testing.assert_array_equal(vectors, method.encode(SENTENCES, CONDITIONS))
         method.encode_sentences(kind(SENTENCES))
-        assert method.similarity_grid(kind(SENTENCES), kind(CONDITIONS[:3])).shape == (3, 4, 4)
+        assert method.encode_grid(kind(SENTENCES), kind(CONDITIONS[:3])).shape[:2] == (3, 4)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -65,14 +64,46 @@ def test_nothing_in_gives_nothing_out(name: str) -> None:
     if isinstance(method, ConditionalEncoder):
         assert method.encode([], []).shape == (0, 32)
         assert method.encode_sentences([]).shape == (0, 32)
-        assert method.similarity_grid(SENTENCES, []).shape[0] == 0
-        assert method.similarity_grid([], CONDITIONS[:2]).shape == (2, 0, 0)
+        assert method.encode_grid(SENTENCES, []).shape[0] == 0
+        assert method.encode_grid([], CONDITIONS[:2]).shape[:2] == (2, 0)
 
 
-def test_cosine_tables_are_symmetric_and_bounded() -> None:
-    torch.manual_seed(0)
-    grid = torch.randn(3, 5, 7)
-    table = cosine_tables(grid)
-    torch.testing.assert_close(table, table.transpose(1, 2))
-    torch.testing.assert_close(table.diagonal(dim1=1, dim2=2), torch.ones(3, 5))
-    assert cosine_tables(torch.zeros(1, 2, 3)).isfinite().all()
+@pytest.mark.parametrize("name", METHODS)
+def test_options_mean_what_they_mean_in_sentence_transformers(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    method = make(name)
+    expected = method.score(*PAIRS)
+    with encoded_rows(method.backbone) as rows:
+        method.backbone.cache.clear()
+        tensor = method.score(*PAIRS, batch_size=1, convert_to_tensor=True, show_progress_bar=True, device="cpu")
+    assert set(rows) == {1}
+    assert isinstance(tensor, torch.Tensor)
+    assert not tensor.requires_grad
+    np.testing.assert_allclose(tensor, expected, atol=1e-5)
+    assert "Encoding" in capsys.readouterr().err
+    calls = [lambda **options: method.score(*PAIRS, **options)]
+    if method.encodes:
+        calls += [lambda **options: method.encode(SENTENCES, CONDITIONS, **options)]
+        calls += [lambda **options: method.encode_sentences(SENTENCES, **options)]
+    if method.separable:
+        calls += [lambda **options: method.encode_conditions(CONDITIONS, **options)]
+    for call in calls:
+        assert isinstance(call(), np.ndarray)
+        np.testing.assert_array_equal(call(convert_to_tensor=True), call())
+        with pytest.raises(ConfigError, match="batch_size must be a positive integer, or None"):
+            call(batch_size=0)
+        with pytest.raises(ConfigError, match=r"Unknown option bar\. Options: batch_size"):
+            call(bar=True)
+        with pytest.raises(ConfigError, match="device must be one of"):
+            call(device="tpu")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_similarity_takes_what_encode_returns(name: str) -> None:
+    method = make(name)
+    if not method.encodes:
+        pytest.skip("has no embeddings")
+    one, other = method.encode(SENTENCES, CONDITIONS), method.encode(SENTENCES[::-1], CONDITIONS)
+    np.testing.assert_allclose(method.similarity(one, other), method.score(*PAIRS), atol=1e-6)
+    assert isinstance(method.similarity(torch.from_numpy(one), torch.from_numpy(other)), torch.Tensor)
+    with pytest.raises(DataError, match="sentences must be lists of texts"):
+        method.encode_sentences("a cat")

@@ -82,7 +82,7 @@ def test_a_long_sentence_leaves_the_condition_in_a_pair() -> None:
 def test_tri_encoders_cost_one_pass_per_text(name: str) -> None:
     method = make(name)
     with encoded_rows(method.backbone) as rows:
-        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.encode_grid(SENTENCES, CONDITIONS[:3])
         method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
     assert sum(rows) == len(SENTENCES) + 3
 

@@ -157,4 +157,4 @@ def test_an_encoder_with_instructions_reads_the_prompts_of_the_paper(tmp_path: P
     )
     (row,), (asked,) = (method.tokenize([(SENTENCES[0], CONDITIONS[0])]) for method in (plain, instructed))
     assert len(asked[0]) > len(row[0])
-    assert asked[0].pooled.count(True) == len(CONDITIONS[0].split()) + 1  # the condition and the end token
+    assert asked[0].pooled.count(True) == len(CONDITIONS[0].split())

@@ -68,7 +68,7 @@ def test_a_grid_from_cached_states_is_what_single_rows_give(router: str) -> None
 def test_a_grid_costs_one_pass_per_text() -> None:
     method = make(num_routed_layers=2)
     with encoded_rows(method.backbone) as rows:
-        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.encode_grid(SENTENCES, CONDITIONS[:3])
         method.encode(SENTENCES, CONDITIONS)
     assert sum(rows) == len(SENTENCES) + 3
 

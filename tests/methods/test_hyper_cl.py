@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
-from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, gram_root
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
 
 SIZE = 32
@@ -85,21 +85,20 @@ def test_matrix_times_vector_is_the_embedding(rank: int | None) -> None:
 
 
 @pytest.mark.parametrize("rank", [None, 1, 4, SIZE])
-def test_shorter_vectors_for_scores_have_the_same_inner_products(rank: int | None) -> None:
-    method = make(rank=rank)
-    sentences = torch.from_numpy(method.encode_sentences(SENTENCES))
-    conditions = torch.from_numpy(method.encode_conditions(CONDITIONS))
-    full = method.embed_grid(sentences, conditions)
-    short = method.embed_grid(sentences, conditions, scores_only=True)
-    assert full.shape == (4, 4, SIZE)
-    assert short.shape[-1] == (rank or SIZE)
-    torch.testing.assert_close(short @ short.transpose(1, 2), full @ full.transpose(1, 2), rtol=1e-4, atol=1e-3)
+def test_one_condition_at_a_time_gives_what_a_matrix_for_each_row_gives(rank: int | None) -> None:
+    method, index = make(rank=rank), torch.tensor([1, 0, 1, 2])
+    sentences = method.encode_sentences(SENTENCES, convert_to_tensor=True)
+    conditions = method.encode_conditions(CONDITIONS, convert_to_tensor=True)
+    one, other = method.embed_by_condition(sentences, conditions, index), method.compose(sentences, conditions, index)
+    torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    grid = method.compose_grid(sentences.numpy(), conditions.numpy())
+    np.testing.assert_allclose(grid[index, range(4)], other.detach(), rtol=1e-4, atol=1e-4)
 
 
 def test_a_grid_costs_one_pass_per_text() -> None:
     method = make(rank=4)
     with encoded_rows(method.backbone) as rows:
-        method.similarity_grid(SENTENCES, CONDITIONS[:3])
+        method.encode(SENTENCES, CONDITIONS)
         method.encode_grid(SENTENCES, CONDITIONS[:3])
     assert sum(rows) == len(SENTENCES) + 3
 
@@ -109,7 +108,7 @@ def test_low_rank_never_makes_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) 
     matmul = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: shapes.append((r := matmul(a, b)).shape) or r)
     method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)
-    method.similarity_grid(SENTENCES, CONDITIONS[:3])
+    method.encode_grid(SENTENCES, CONDITIONS[:3])
     assert shapes
     assert not any(shape[-2:] == (SIZE, SIZE) for shape in shapes)
 
@@ -120,13 +119,3 @@ def test_ranks_that_cannot_be(rank: object) -> None:
         HyperCLConfig(rank=rank)
     with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
         make(rank=33)
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-4, 1.0, 1e4])
-def test_matrices_without_full_rank_have_a_root(value: float) -> None:
-    torch.manual_seed(0)
-    row = value * torch.randn(2, 1, 384)
-    matrices = torch.cat([row.expand(2, 60, 384), value * torch.randn(2, 4, 384)], dim=1)
-    root, gram = gram_root(matrices), matrices @ matrices.transpose(1, 2)
-    assert root.isfinite().all()
-    torch.testing.assert_close(root @ root.transpose(1, 2), gram, rtol=1e-4, atol=1e-3 * value**2 + 1e-12)
