@@ -20,7 +20,7 @@ from benchmarks.common import fill
 from condviz.data.files import write_text
 from condviz.data.scenes import SCENES
 from condviz.encoder.cache import EmbeddingCache
-from condviz.evaluation.score_tables import markdown_table
+from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.checkpoints import read_manifest
 from condviz.paths import ASSETS
 from condviz.training.recipes import SentenceRecipe, load_recipe

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data.scenes import load_aspects, load_families
-from condviz.evaluation.score_tables import put_into_readme
+from condviz.evaluation.scoreboard import put_into_readme
 
 
 @dataclass(frozen=True)

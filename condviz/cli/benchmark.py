@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import benchmark_links, gallery
+from condviz.cli import options as shared
 from condviz.cli.asked_models import load_asked
 from condviz.cli.terminal import progress_bar, tell
 from condviz.errors import ConfigError, DataError
@@ -32,34 +33,37 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     benchmark_links.add_to(benchmarks)
     parser = benchmarks.add_parser(
         "models",
+        parents=[shared.models(), shared.device("float32")],
         help="how well they follow conditions",
         description="Measure how well models follow conditions, on test parts of the scenes and, where the files are "
         "there, of reviews. Prints Markdown, and stores the scores for the page; what is not measured again stays.",
     )
-    parser.add_argument("--model", action="append", default=[], help="name or folder; may be repeated (default: all)")
     parser.add_argument(
         "--part", action="append", default=[], metavar="PART", help="may be repeated (default: all but e2e)"
     )
     parser.add_argument("--pairs", type=int, default=500, help="sentence pairs of each part, at most (default: 500)")
-    parser.add_argument("--seed", type=int, default=0, help="decides the pairs and the resamples (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="decides pairs and resamples (default: 0)")
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: 1000; 0: none)")
     parser.add_argument("--by", choices=("aspect", "domain"), help="also print the figures of each aspect or domain")
     parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
     parser.add_argument("--out", metavar="FILE", help="where scores are stored (default: assets/benchmark.json)")
     parser.add_argument("--readme", action="store_true", help="put the table of all models into README.md")
     parser.add_argument("--cards", action="store_true", help="write the model cards of the checkpoints anew")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
-    parser.add_argument(
-        "--precision", default="float32", help="auto, float32, bfloat16 or float16 (default: float32, as anywhere else)"
-    )
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure; progress goes to standard error, Markdown to standard output, scores into the file."""
     from condviz.data.files import check_target
-    from condviz.evaluation.score_tables import format_board, format_groups, put_into_readme, read_marked
-    from condviz.evaluation.scoreboard import BENCHMARK, PARTS, read_board
+    from condviz.evaluation.scoreboard import (
+        BENCHMARK,
+        PARTS,
+        format_board,
+        format_groups,
+        put_into_readme,
+        read_board,
+        read_marked,
+    )
 
     options.out = options.out or BENCHMARK
     check_target(options.out)
@@ -159,7 +163,7 @@ def _measure_one(
     model: ConditionalScorer, chosen: list[Chosen], baseline: ConditionalScorer | None, options: argparse.Namespace
 ) -> dict[str, PartScores]:
     from condviz.evaluation.benchmark import measure
-    from condviz.evaluation.score_tables import format_figure
+    from condviz.evaluation.scoreboard import format_figure
 
     found = {}
     for item in chosen:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from condviz.cli import options as shared
 from condviz.cli.terminal import progress_bar
 from condviz.errors import ConfigError
 
@@ -24,12 +25,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the parser of benchmarks."""
     parser = commands.add_parser(
         "kgc",
+        parents=[shared.models("those of the graph"), shared.device(None)],
         help="how well they predict links",
         description="Rank the right entity among all of a knowledge graph, both directions, filtered, with and without "
         "re-ranking. Prints Markdown beside the papers' figures, and stores the results for the page.",
-    )
-    parser.add_argument(
-        "--model", action="append", default=[], help="name or folder; may be repeated (default: those of the graph)"
     )
     parser.add_argument("--graph", default="wn18rr", help="wn18rr, fb15k237 or a folder of tables (default: wn18rr)")
     parser.add_argument("--split", default="test", help="valid or test (default: test)")
@@ -39,7 +38,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--out", metavar="FILE", help="where results are stored (default: assets/kgc.json)")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
     parser.add_argument("--cards", action="store_true", help="write the model cards anew")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     parser.set_defaults(command=run)
 
 
@@ -47,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     """Measure; progress goes to standard error, Markdown to standard output, results into the file."""
     from condviz.data.files import check_target
     from condviz.evaluation.kgc_scores import SCORES, format_relations, format_scores, read_scores
-    from condviz.evaluation.score_tables import put_into_readme, read_marked
+    from condviz.evaluation.scoreboard import put_into_readme, read_marked
 
     if options.costs:
         sys.stdout.write(_costs(options) + "\n")
@@ -119,14 +117,16 @@ def _costs(options: argparse.Namespace) -> str:
     from condviz.data.kg_formats import load_graph
     from condviz.encoder.pretrained import DEFAULT_BACKBONE, load_backbone
     from condviz.evaluation.kgc_costs import cache_costs, time_costs
-    from condviz.evaluation.score_tables import markdown_table
+    from condviz.evaluation.scoreboard import markdown_table
 
     graph = load_graph(options.graph)
     backbone = load_backbone(DEFAULT_BACKBONE, device=options.device, precision="float32")
     sizes = {**BERT_SIZES, DEFAULT_BACKBONE.rpartition("/")[2]: backbone.hidden_size}
     rows = []
     for encoder, size in sizes.items():
-        for name, cost in cache_costs(graph, size).items():
+        costs = cache_costs(graph, size)
+        costs["hyper-cl, rank 64"] = cache_costs(graph, size, rank=64)["hyper-cl"]
+        for name, cost in costs.items():
             counts = (f"{cost.requests:,}", f"{cost.sequences:,}")
             rows.append((f"{name}, {encoder}", *counts, f"{100 * cost.hit_rate:.2f}", f"{cost.bytes / MB:.2f}"))
     table = markdown_table(("architecture, encoder", "requests", "encoded", "hits, %", "cache, MB"), rows)
@@ -143,7 +143,7 @@ def _costs(options: argparse.Namespace) -> str:
 def _write_cards(scores: list[LinkScores]) -> None:
     """Write the cards of stored models that lie among the checkpoints, with their test figures."""
     from condviz.data.files import write_text
-    from condviz.evaluation.kgc_cards import link_card
+    from condviz.evaluation.cards import link_card
     from condviz.models.checkpoints import CARD, read_manifest
     from condviz.models.registry import CHECKPOINTS, describe, link_models
 

@@ -6,24 +6,24 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from condviz.cli import options as shared
 from condviz.cli.asked_models import load_asked
 from condviz.cli.terminal import format_table, progress_bar
 
 if TYPE_CHECKING:
-    from condviz.evaluation.gallery import Contrast
+    from condviz.evaluation.benchmark import Contrast
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser of benchmarks."""
     parser = commands.add_parser(
         "gallery",
+        parents=[shared.models(), shared.device(None)],
         help="whether the examples of the page come out as expected",
         description="Score the examples of the page, and count the pairs of conditions that a model orders as a "
         "careful reader does. A check by eye, not a test: too few, and chosen to show something.",
     )
-    parser.add_argument("--model", action="append", default=[], help="name or folder; may be repeated (default: all)")
     parser.add_argument("--wrong", action="store_true", help="list what is out of order")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     parser.set_defaults(command=run)
 
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
     """Score model by model and print what was found."""
     from condviz.data.examples import load_examples
     from condviz.errors import DataError
-    from condviz.evaluation.gallery import contrast
+    from condviz.evaluation.benchmark import contrast
 
     examples = load_examples()
     if not examples:

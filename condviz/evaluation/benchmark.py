@@ -13,11 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import permutations
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from condviz.data import corpora
+from condviz.data.examples import Example, Level
 from condviz.data.rows import RatedPair, keep_pairs
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
@@ -32,6 +35,7 @@ PAIRS = 500
 MIN_ROWS = 10
 """Aspects and domains with fewer rows get no figures of their own."""
 LIBRARIES = ("torch", "transformers")
+LEVELS: tuple[str, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,54 @@ def describe(model: ConditionalScorer, parts: dict[str, PartScores]) -> ModelSco
         versions={"condviz": __version__, **{name: version(name).partition("+")[0] for name in LIBRARIES}},
         parts=parts,
     )
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two conditions of one example, under the first of which its sentences are more alike.
+
+    Attributes:
+        example: id of the example.
+        higher, lower: The conditions.
+        higher_score, lower_score: What the model says; equal scores are not in order.
+    """
+
+    example: str
+    higher: str
+    lower: str
+    higher_score: float
+    lower_score: float
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the model agrees."""
+        return self.higher_score > self.lower_score
+
+
+def contrast(
+    model: ConditionalScorer, examples: Sequence[Example], *, progress: Progress | None = None
+) -> list[Contrast]:
+    """Score the gallery of examples and return all pairs of conditions of which one is expected to be higher.
+
+    Args:
+        model: Scores all sentences under all their conditions in one call.
+        examples: The gallery.
+        progress: Told (done, total) of the encodings that are not in the cache.
+    """
+    rows = [(example, condition) for example in examples for condition in example.conditions]
+    scores = model.score(
+        [example.sentence1 for example, _ in rows],
+        [example.sentence2 for example, _ in rows],
+        [condition for _, condition in rows],
+        progress=progress,
+    )
+    known = {(example.id, condition): float(score) for (example, condition), score in zip(rows, scores, strict=True)}
+    return [
+        Contrast(example.id, higher, lower, known[example.id, higher], known[example.id, lower])
+        for example in examples
+        for (higher, high), (lower, low) in permutations(zip(example.conditions, example.expected, strict=True), 2)
+        if LEVELS.index(high) > LEVELS.index(low)
+    ]
 
 
 def _scores(model: ConditionalScorer, rows: Sequence[RatedPair], progress: Progress | None) -> np.ndarray:

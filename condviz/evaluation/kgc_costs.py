@@ -80,7 +80,8 @@ def time_costs(graph: Graph, backbone: Backbone, *, rows: int = 50, seed: int = 
         seed: Decides which.
 
     Returns:
-        Seconds of "bi-encoder", "hadamard", "concat" and "hyper-cl"; ratios of one run can be compared.
+        Seconds of "bi-encoder", "hadamard", "concat", "hyper-cl" (whole matrices W_r, as in `cache_costs`) and
+        "hyper-cl, rank 64" (two factors); matrices and factors are ready. Ratios of one run can be compared.
 
     Raises:
         ConfigError: If there is no row to time.
@@ -106,15 +107,17 @@ def time_costs(graph: Graph, backbone: Backbone, *, rows: int = 50, seed: int = 
 
 
 def _heads(backbone: Backbone) -> dict[str, Callable[[torch.Tensor], torch.Tensor]]:
-    """Give what each tri-encoder does with a head where vectors of relations, or their W_r, are known."""
+    """Return what each tri-encoder does with a head where vectors of relations, or their W_r, are known."""
     relation = torch.randn(1, backbone.hidden_size, device=backbone.device)
     found: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
     for kind in ("hadamard", "concat"):
         model = TriEncoder(backbone, TriEncoderConfig(composition=kind, pooling="mean")).to(backbone.device).eval()
         found[kind] = lambda head, model=model: model.compose(head, relation)
+    matrix = torch.randn(backbone.hidden_size, backbone.hidden_size, device=backbone.device)
+    found["hyper-cl"] = lambda head: head @ matrix
     hyper = HyperCL(backbone, HyperCLConfig(rank=64 if backbone.hidden_size >= 64 else 1, pooling="mean"))
     factors = [factor[0] for factor in hyper.to(backbone.device).eval().factors(relation)]
-    found["hyper-cl"] = lambda head: head @ factors[0] @ factors[1]
+    found["hyper-cl, rank 64"] = lambda head: head @ factors[0] @ factors[1]
     return found
 
 

@@ -18,7 +18,7 @@ from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
 from condviz.errors import DataError
 from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
-from condviz.evaluation.kgc_cards import link_card
+from condviz.evaluation.cards import link_card
 from condviz.evaluation.kgc_vectors import entity_texts, project, query_vectors, relation_texts, shorten, stored_vectors
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder

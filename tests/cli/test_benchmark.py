@@ -11,7 +11,7 @@ import pytest
 
 from condviz.cli import main as cli
 from condviz.errors import CheckpointError, UnknownModelError
-from condviz.evaluation import score_tables
+from condviz.evaluation import scoreboard
 from condviz.evaluation.scoreboard import read_board, write_board
 from condviz.methods import METHODS
 from tests.evaluation.boards import make_board
@@ -98,8 +98,8 @@ def test_the_table_of_all_models_goes_into_the_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = tmp_path / "README.md"
-    document.write_text(f"{score_tables.START}\n{score_tables.END}\n")
-    monkeypatch.setattr(score_tables, "README", document)
+    document.write_text(f"{scoreboard.START}\n{scoreboard.END}\n")
+    monkeypatch.setattr(scoreboard, "README", document)
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
     words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--readme"]

@@ -6,7 +6,7 @@ import pytest
 
 from condviz.cli import main as cli
 from condviz.data.examples import Example, load_examples
-from condviz.evaluation.gallery import contrast
+from condviz.evaluation.benchmark import contrast
 from tests.stand_ins import LengthModel
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.score_tables import END, README, START, format_board, format_groups, put_into_readme
-from condviz.evaluation.scoreboard import PARTS, Board
+from condviz.evaluation.scoreboard import END, PARTS, README, START, Board, format_board, format_groups, put_into_readme
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 
 ALL = list(PARTS)
