@@ -17,8 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
 from condviz.errors import DataError
-from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
 from condviz.evaluation.cards import link_card
+from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
 from condviz.evaluation.kgc_vectors import entity_texts, project, query_vectors, relation_texts, shorten, stored_vectors
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
