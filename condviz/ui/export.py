@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import condviz
-from condviz.data.texts import plain_cell
+from condviz.data.tables import to_csv
 from condviz.types import Result
 from condviz.ui.markup import render
 
@@ -31,11 +31,7 @@ def json_text(result: Result) -> str:
 
 def csv_text(result: Result) -> str:
     """Return the table of a result as CSV; an apostrophe keeps a spreadsheet from running a text as a formula."""
-    frame = result.to_frame()
-    frame = frame.rename(columns=lambda name: plain_cell(str(name)))
-    texts = frame.select_dtypes(exclude="number").columns
-    frame[texts] = frame[texts].map(lambda cell: plain_cell(cell) if isinstance(cell, str) else cell)
-    return frame.to_csv(index=False, lineterminator="\n")
+    return to_csv(result.to_frame())
 
 
 def python_call(function: str, arguments: Sequence[tuple[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from condviz.analysis.errors.filters import select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
-from condviz.data.texts import plain_cell
+from condviz.data.tables import to_csv
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import score_all
@@ -261,10 +261,7 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
 
 def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> str:
     """Format rows as CSV; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    frame = rows_frame(study, rows, remarks or {})
-    texts = frame.select_dtypes(exclude="number")
-    frame[texts.columns] = texts.map(lambda value: plain_cell(value) if isinstance(value, str) else value)
-    return frame.to_csv(index=False, float_format="%.9g", lineterminator="\n")
+    return to_csv(rows_frame(study, rows, remarks or {}), float_format="%.9g")
 
 
 def among(selected: Sequence[int], size: int) -> np.ndarray:
