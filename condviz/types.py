@@ -405,6 +405,7 @@ class WordReading(Result):
         texts: The sentences, one or two.
         scores: (m,) float32, scores of the pair; of a single sentence, None.
         unconditional: Score of the pair without any condition, or None.
+        unfamiliar: Positions of conditions unlike any that models are trained on: what is read under them is a guess.
     """
 
     model: ModelInfo
@@ -412,6 +413,7 @@ class WordReading(Result):
     texts: tuple[TokenWeights, ...]
     scores: np.ndarray | None = None
     unconditional: float | None = None
+    unfamiliar: tuple[int, ...] = ()
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -427,6 +429,7 @@ class WordReading(Result):
             "source": self.source,
             "scores": None if self.scores is None else [float(score) for score in self.scores],
             "unconditional": self.unconditional,
+            "unfamiliar": [self.conditions[place] for place in self.unfamiliar],
             "sentences": [
                 {
                     "sentence": text.sentence,

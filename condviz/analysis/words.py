@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from condviz.analysis.attribution import score_without_words
+from condviz.analysis.familiar import unfamiliar
 from condviz.data.texts import check_conditions, check_sentence, plain_cell
 from condviz.encoder.backbone import Progress
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
+from condviz.models.registry import load
 from condviz.types import DeletionTest, TokenWeights, WordReading
 
 MAX_CONDITIONS = 12
@@ -19,28 +21,31 @@ MAX_CONDITIONS = 12
 
 
 def read_words(
-    model: ConditionalScorer,
+    model: str | ConditionalScorer,
     sentences: str | Sequence[str],
-    conditions: Sequence[str],
+    conditions: str | Sequence[str],
     *,
     progress: Progress | None = None,
 ) -> WordReading:
     """Show how much each word of one or two sentences counts under each condition.
 
     Args:
-        model: Any model. One without a router is asked by leaving out one word at a time; a single sentence is then
-            compared with itself.
+        model: Any model, or its name. One without a router is asked by leaving out one word at a time; a single
+            sentence is then compared with itself.
         sentences: One or two.
         conditions: m different conditions, at most `MAX_CONDITIONS`.
         progress: Called with (done, total) encodings; may raise to stop.
 
     Raises:
         DataError: If a text cannot be used.
+        UnknownModelError: If there is no model of the name.
 
     Example:
-        >>> read_words(condviz.load("csr"), "A man surfs.", ["the sport", "the mood"]).to_frame()
+        >>> import condviz
+        >>> condviz.read_words("csr-bi", "A man surfs.", ["the sport", "the mood"]).to_frame()
     """
     texts, conditions = check_texts(sentences, conditions)
+    model = load(model) if isinstance(model, str) else model
     scores = unconditional = None
     if len(texts) == 2:
         count = len(conditions)
@@ -48,11 +53,19 @@ def read_words(
         unconditional = float(model.score_unconditional([texts[0]], [texts[1]])[0])
     if model.has_router:
         weights = tuple(model.token_weights(text, conditions) for text in texts)
-        return WordReading(model.info, "router", weights, scores, unconditional)
-    return WordReading(model.info, "leave-one-out", _effects(model, texts, conditions, progress), scores, unconditional)
+    else:
+        weights = _effects(model, texts, conditions, progress)
+    return WordReading(
+        model=model.info,
+        source="router" if model.has_router else "leave-one-out",
+        texts=weights,
+        scores=scores,
+        unconditional=unconditional,
+        unfamiliar=tuple(np.flatnonzero(unfamiliar(conditions)).tolist()),
+    )
 
 
-def check_texts(sentences: str | Sequence[str], conditions: Sequence[str]) -> tuple[list[str], list[str]]:
+def check_texts(sentences: str | Sequence[str], conditions: str | Sequence[str]) -> tuple[list[str], list[str]]:
     """Return one or two sentences and up to `MAX_CONDITIONS` conditions as they are read.
 
     Raises:
@@ -62,6 +75,7 @@ def check_texts(sentences: str | Sequence[str], conditions: Sequence[str]) -> tu
     if not 1 <= len(sentences) <= 2:
         raise DataError(f"One or two sentences can be read, got {len(sentences)}. Leave some out.")
     texts = [check_sentence(text, f"sentence {number}") for number, text in enumerate(sentences, start=1)]
+    conditions = [conditions] if isinstance(conditions, str) else conditions
     return texts, check_conditions(conditions, max_conditions=MAX_CONDITIONS)
 
 

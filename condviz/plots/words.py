@@ -105,14 +105,19 @@ def heaviest_word(text: TokenWeights, condition: int, layer: int = -1) -> str:
 def headline(reading: WordReading, first: int = 0, second: int = 1, *, place: int = 0) -> Markup:
     """Render in one sentence which word counts most under two conditions.
 
+    Conditions unlike any that models are trained on take no part, nor does an untrained model.
+
     Args:
         reading: Any reading.
         first, second: Positions of the conditions; a reading under one condition ignores the second.
         place: Position of the sentence.
     """
     chosen = [first, second][: len(reading.conditions)]
-    tops = [(reading.conditions[i], heaviest_word(reading.texts[place], i)) for i in chosen]
-    return render("words/headline.html", tops=tops, routed=reading.source == "router", title=reading.model.title)
+    unfamiliar = [reading.conditions[i] for i in chosen if i in reading.unfamiliar]
+    tops = [
+        (reading.conditions[i], heaviest_word(reading.texts[place], i)) for i in chosen if i not in reading.unfamiliar
+    ]
+    return render("words/headline.html", tops=tops, unfamiliar=unfamiliar, reading=reading)
 
 
 # Lines of words
@@ -151,7 +156,7 @@ def make_cells(
     words: Sequence[Word],
     values: np.ndarray,
     scale: Scale,
-    said: Callable[[int, int], str] | None = None,
+    said: Callable[[int], str] | None = None,
 ) -> tuple[Cell, ...]:
     """Make the words of a line.
 
@@ -160,33 +165,41 @@ def make_cells(
         words: w words.
         values: (m, w): what their tints and numbers stand for; several where the picture switches between them.
         scale: The colour scale.
-        said: Position of the word and of the value to the full account; by default the number.
+        said: Position of a word to all there is to say about it; by default its first value.
     """
-    said = said or (lambda word, row: scale.show(float(values[row, word])))
+    said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
     for i, word in enumerate(words):
-        numbers = () if is_quiet(word.text) else tuple(scale.show(float(value)) for value in values[:, i])
+        numbers = () if is_quiet(word.text) else tuple(_printed(float(value), scale) for value in values[:, i])
         cells.append(
             Cell(
                 before=sentence[end : word.start] if sentence else " ",
                 text=word.text,
                 tints=tuple(scale.tint(float(value)) for value in values[:, i]),
                 shown=numbers,
-                said="\n".join(said(i, row) for row in range(len(values))),
+                said=said(i),
             )
         )
         end = word.end
     return tuple(cells)
 
 
-def _account(text: TokenWeights, layer: int, scale: Scale) -> Callable[[int, int], str]:
-    ranks, shares, count = text.ranks[layer], text.shares[layer], len(text.words)
+def _printed(value: float, scale: Scale) -> str:
+    """Return the number under a word: two digits, nothing where they would be zero."""
+    return scale.show(value, 2) if abs(value) >= 0.005 else ""
 
-    def said(word: int, row: int) -> str:
-        return (
-            f"{text.conditions[row]}: {scale.show(float(text.weights[layer, row, word]))}, rank {ranks[row, word]} of "
-            f"{count}, {100 * shares[row, word]:.0f} % of all words"
-        )
+
+def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Callable[[int], str]:
+    text = reading.texts[place]
+    ranks, shares = text.ranks[layer], text.shares[layer]
+
+    def said(word: int) -> str:
+        lines = [reading.model.title]
+        for row, condition in enumerate(text.conditions):
+            value = scale.show(float(text.weights[layer, row, word]))
+            share = f"{100 * shares[row, word]:.0f} % of all words"
+            lines.append(f"{condition}: {value}, rank {ranks[row, word]} of {len(text.words)}, {share}")
+        return "\n".join(lines)
 
     return said
 
@@ -212,7 +225,7 @@ def running_text(
     """
     text, scale = reading.texts[place], reading_scale([reading], layer)
     layer = layer_index(text, layer)
-    cells = make_cells(text.sentence, text.words, text.weights[layer], scale, _account(text, layer, scale))
+    cells = make_cells(text.sentence, text.words, text.weights[layer], scale, _account(reading, place, layer, scale))
     line = Line("", f"Sentence {place + 1}", cells, after=text.sentence[text.words[-1].end :] if text.words else "")
     notes = [_note(reading, text, layer, i) for i in range(len(text.conditions))]
     return render(
@@ -258,10 +271,8 @@ def _strip(
         kept = [i for i, token in enumerate(text.tokens) if token.start < token.end]
         values = text.token_weights[layer, condition][None, kept]
         return Line(title, name, make_cells("", [text.tokens[i] for i in kept], values, scale), note), scale
-    account = _account(text, layer, scale)
-    cells = make_cells(
-        text.sentence, text.words, text.weights[layer, condition][None], scale, lambda w, _: account(w, condition)
-    )
+    account = _account(reading, place, layer, scale)
+    cells = make_cells(text.sentence, text.words, text.weights[layer, condition][None], scale, account)
     return Line(title, name, cells, note), scale
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare
+from condviz.ui import compare, words
 from condviz.ui.old_tabs import OLD_TABS
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
@@ -20,7 +20,7 @@ from condviz.ui.theme import build_theme, page_head
 MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
-TABS: tuple[Tab, ...] = (compare.TAB, *OLD_TABS)
+TABS: tuple[Tab, ...] = (compare.TAB, words.TAB, *OLD_TABS)
 """In the order of the page. A new tab is one file with a `TAB`, and a line here."""
 
 

@@ -41,7 +41,7 @@ def static_url(path: str) -> str:
     return f"gradio_api/file={file.as_posix()}?v={int(file.stat().st_mtime)}"
 
 
-SCRIPTS = ("page", "compare", "condviz", "router", "errors", "figure", "plotly_panel", "map", "train", "links")
+SCRIPTS = ("page", "compare", "condviz", "words", "errors", "figure", "plotly_panel", "map", "train", "links")
 """In the order in which they run: the first one makes the object that the others add to."""
 
 

@@ -13,7 +13,6 @@ from condviz.types import Attribution, Comparison, ModelInfo
 from condviz.ui.errors_engine import ErrorsEngine
 from condviz.ui.links_engine import LinksEngine
 from condviz.ui.map_engine import MapEngine
-from condviz.ui.router_engine import RouterEngine
 from condviz.ui.train_engine import TrainEngine
 
 
@@ -81,7 +80,6 @@ class Engine:
     compare: Callable[..., Comparison] = _compare
     attribute: Callable[..., Attribution] = _attribute
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
-    router: RouterEngine = field(default_factory=RouterEngine)
     errors: ErrorsEngine = field(default_factory=ErrorsEngine)
     map: MapEngine = field(default_factory=MapEngine)
     links: LinksEngine = field(default_factory=LinksEngine)

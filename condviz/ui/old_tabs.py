@@ -5,14 +5,12 @@ from __future__ import annotations
 import gradio as gr
 
 from condviz.analysis.map_result import EmbeddingMap
-from condviz.data.examples import load_examples
 from condviz.ui.assets import load_links_scene, load_map_scene
 from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
 from condviz.ui.events import PRIVATE
-from condviz.ui.form_state import FormState
 from condviz.ui.links_api import add_links_api
 from condviz.ui.links_service import LinksService
 from condviz.ui.links_tab import build_links_tab
@@ -21,9 +19,6 @@ from condviz.ui.map_service import MapService
 from condviz.ui.map_tab import build_map_tab
 from condviz.ui.models_tab import build_models_tab, render_models, render_runtime
 from condviz.ui.page import Page, Tab
-from condviz.ui.router_api import add_router_api
-from condviz.ui.router_service import RouterService
-from condviz.ui.router_tab import build_router_tab
 from condviz.ui.service import Service
 from condviz.ui.train_api import add_train_api
 from condviz.ui.train_service import TrainService
@@ -32,16 +27,6 @@ from condviz.ui.train_tab import build_train_tab
 
 def _service(page: Page) -> Service:
     return Service(Engine(), page.pool)
-
-
-def _router(page: Page) -> None:
-    service = RouterService(_service(page), Engine().router)
-    example = load_examples()[0]
-    default = FormState(example.sentence1, example.sentence2, example.conditions)
-    build_router_tab(
-        service, page=page.blocks, tabs=page.tabs, tab=page.tab, compare=page.built["compare"], default=default
-    )
-    add_router_api(service)
 
 
 def _map(page: Page) -> None:
@@ -81,7 +66,6 @@ def _models(page: Page) -> None:
 
 
 OLD_TABS = (
-    Tab("router", "Router", _router),
     Tab("map", "Map", _map),
     Tab("errors", "Errors", _errors),
     Tab("links", "Links", _links),

@@ -13,7 +13,6 @@ from tests.ui import fakes
 from tests.ui.errors_fakes import make_errors_engine
 from tests.ui.links_fakes import make_links_engine
 from tests.ui.map_fakes import make_map, make_map_engine
-from tests.ui.router_fakes import make_router_engine
 
 NAMES = ("minilm", "bi-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "csr", "csr-bi", "case", "cross-encoder")
 FORM = FormState(
@@ -39,7 +38,6 @@ def main() -> None:
         errors=make_errors_engine(),
         links=make_links_engine(),
         map=make_map_engine(),
-        router=make_router_engine(),
     )
     screen = compute(fakes.make_engine(NAMES), FORM)
     settings = Settings(

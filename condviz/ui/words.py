@@ -1,0 +1,476 @@
+"""The Words tab: one sentence as running text, tinted by what a model reads under the chosen condition."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import gradio as gr
+from gradio.components.textbox import InputHTMLAttributes
+
+from condviz.data.examples import Example, load_examples
+from condviz.errors import CondvizError, DataError
+from condviz.evaluation.leaders import mean_accuracy, pair_accuracies
+from condviz.methods.variants import VARIANTS, describe_variant, split_variant
+from condviz.plots import words
+from condviz.types import ModelInfo, WordReading
+from condviz.ui import export
+from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.markup import busy, html, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.pool import Work
+from condviz.ui.state import Values, first, lines, number, read_link, write_link
+
+DELETE_CHOICES = (1, 2, 3, 5)
+MAX_MODELS = 8
+"""Lines below one another that can be compared by eye."""
+MAX_TOKENS = 6_000
+"""Words that a browser lays out without a pause."""
+TABLE_ROWS = 1_000
+WORKS = ("monks-and-grandmothers", "cat-on-piano", "boat-two-five")
+FAILING = {"camel-tram": 1}
+"""Examples of the gallery whose words the best router reads; those where it reads a wrong one, and under what."""
+_PLAIN = InputHTMLAttributes(spellcheck=False)
+
+
+class WordsTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page, self.pool = page, page.pool
+        gallery = {example.id: example for example in load_examples()}
+        self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}
+        with gr.Row(elem_classes="cv-split"):
+            with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
+                self._form(next(iter(self.examples.values()), None))
+            with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
+                self.result = html(
+                    render("words/empty.html"), elem_id="cv-words-result",
+                    script="condviz.running(element, watch);",
+                )  # fmt: skip
+                tries = render("words/tries.html", examples=self.examples.values(), fails=FAILING)
+                script = "condviz.examples(element, (data) => trigger('example', data));"
+                self.tries = html(tries, elem_id="cv-words-tries", script=script)
+        self.shown = gr.State(None)
+        self._sections()
+        self._connect()
+
+    # ---- layout ------------------------------------------------------------------------------------------------------
+    def _form(self, start: Example | None) -> None:
+        self.sentence = gr.Textbox(
+            start.sentence1 if start else "", label="Sentence", lines=3, max_lines=8, elem_id="cv-words-sentence",
+            elem_classes="cv-sentence-box", html_attributes=_PLAIN,
+        )  # fmt: skip
+        self.conditions = gr.Textbox(
+            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=12,
+            elem_id="cv-words-conditions", html_attributes=_PLAIN,
+        )  # fmt: skip
+        with gr.Row(elem_classes="cv-actions"):
+            self.model = gr.Dropdown(
+                self._choices(), value=self.default, show_label=False, label="Model", container=False,
+                elem_id="cv-words-model", scale=3, min_width=150,
+            )  # fmt: skip
+            self.run = gr.Button("Show words", variant="primary", elem_id="cv-words-run", scale=1, min_width=90)
+            self.stop = gr.Button("Stop", elem_id="cv-words-stop", visible=False, min_width=60)
+        self.notice = html("", elem_id="cv-words-main-notice")
+
+    def _sections(self) -> None:
+        self.parts: dict[str, gr.Accordion] = {}
+        self.notices: dict[str, gr.HTML] = {}
+        with self._part("strips", "All conditions, one below the other"):
+            with gr.Row(elem_classes="cv-actions"):
+                self.tokens = gr.Checkbox(False, label="Show the model’s sub-tokens instead of words", container=False)
+                self.layer = gr.Dropdown([], label="Routed layer", visible=False, min_width=160)
+            self.strips = html("", elem_id="cv-words-strips")
+        with self._part("pair", "Two sentences"):
+            with gr.Row(elem_classes="cv-actions"):
+                self.sentence2 = gr.Textbox(
+                    "", label="Second sentence", lines=2, max_lines=6, elem_id="cv-words-sentence2",
+                    elem_classes="cv-sentence-box", html_attributes=_PLAIN, scale=4,
+                )  # fmt: skip
+                self.both = gr.Button("Show both", scale=0, min_width=120, elem_id="cv-words-both")
+            self.pair = html("", elem_id="cv-words-pair")
+        with self._part("difference", "Difference between two conditions"):
+            with gr.Row(elem_classes="cv-actions"):
+                self.more = gr.Dropdown([], label="Condition", min_width=160)
+                self.less = gr.Dropdown([], label="minus", min_width=160)
+            self.difference = html("", elem_id="cv-words-difference")
+        with self._part("models", "Other models, variants of the router"):
+            self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
+            self.side = html("", elem_id="cv-words-models")
+        with self._part("deletion", "Does the model use these words? The deletion test"):
+            self.count = gr.Dropdown(list(DELETE_CHOICES), value=2, label="Words deleted at once", min_width=160)
+            self.deletion = html("", elem_id="cv-words-deletion")
+        with self._part("heads", "Layers and heads"):
+            self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
+            self.heads = html("", elem_id="cv-words-heads", script="condviz.heads(element, watch);")
+        with self._part("figures", "Figures 5 to 7 of the CSR paper"):
+            self.figure_condition = gr.Dropdown([], label="Condition of Figures 5 and 6", min_width=160)
+            self.figures = html("", elem_id="cv-words-figures")
+        with self._part("export", "Table, link, JSON, CSV, Python"):
+            self.hand_out = html("", elem_id="cv-words-export")
+            self.table = gr.Dataframe(interactive=False, max_height=420, elem_id="cv-words-table")
+
+    @contextmanager
+    def _part(self, name: str, title: str) -> Iterator[None]:
+        with section(title, elem_id=f"cv-router-{name}") as self.parts[name]:
+            self.notices[name] = html("", elem_id=f"cv-router-{name}-notice")
+            yield
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        form = [self.sentence, self.sentence2, self.conditions, self.model]
+        done = [self.result, self.shown, *self.parts.values()]
+        main = {"notice": self.notice, "stop": self.stop, "heavy": True}
+        connect([self.run.click, self.model.input], self.read, [*form, self.shown], done, **main)
+        connect(self.page.tab.select, self.start, [*form, self.shown], done, **main)
+        connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
+        self.page.on_link(
+            "router", self.open_link, [self.model, self.shown], [*form, *done], notice=self.notice, stop=self.stop
+        )
+        gr.on(
+            [self.page.models_changed.change, self.page.blocks.load],
+            lambda: gr.update(choices=self._choices()), None, self.model, queue=False, **PRIVATE,
+        )  # fmt: skip
+        self._on_open("strips", self.show_strips, [self.tokens, self.layer], [self.strips])
+        self._on_open("difference", self.show_difference, [self.more, self.less], [self.difference])
+        self._on_open("models", self.show_models, [self.others], [self.side])
+        self._on_open("deletion", self.show_deletion, [self.count], [self.deletion])
+        self._on_open("heads", self.show_heads, [self.head_condition], [self.heads])
+        self._on_open("figures", self.show_figures, [self.figure_condition], [self.figures])
+        self._on_open("export", self.show_exports, [], [self.hand_out, self.table])
+        self._on_open("pair", self.show_pair, [], [self.pair, *done], [self.both.click])
+        publish(self.api_router, "router")
+
+    def _on_open(
+        self,
+        name: str,
+        handler: Callable[..., Any],
+        controls: Sequence[Any],
+        outputs: Sequence[Any],
+        triggers: Sequence[Any] = (),
+    ) -> None:
+        """Compute a section when it is opened, and again when one of its controls is changed."""
+
+        def show(*inputs: Any) -> Iterator[dict]:  # noqa: ANN401
+            form, (reading, *chosen) = inputs[:4], inputs[4:]
+            # A link may open a section before the sentence has been read.
+            if reading is None:
+                reading = yield from self._wait(name, self._start_reading(*form), "Reading the words")
+            done = handler(reading, *(form[:2] if name == "pair" else ()), *chosen)
+            yield from done if isinstance(done, Iterator) else [done]
+
+        connect(
+            [self.parts[name].expand, *(control.input for control in controls), *triggers],
+            show,
+            [self.sentence, self.sentence2, self.conditions, self.model, self.shown, *controls],
+            [*outputs, *controls],
+            notice=self.notices[name],
+            heavy=True,
+            trigger_mode="always_last",
+        )
+
+    def start(
+        self,
+        request: gr.Request,
+        sentence: str,
+        sentence2: str,
+        conditions: str,
+        model: str,
+        shown: WordReading | None,
+    ) -> Iterator[dict]:
+        """Read the example when the tab is opened for the first time; a link brings its own texts."""
+        asked, values = read_link(str(request.query_params))
+        if shown is not None or (asked == "router" and _texts(values)[0]):
+            yield {self.notice: gr.skip()}
+            return
+        yield from self.read(sentence, sentence2, conditions, model, shown)
+
+    def read(
+        self,
+        sentence: str,
+        sentence2: str,
+        conditions: str,
+        model: str,
+        shown: WordReading | None,
+        chosen: int = 0,
+    ) -> Iterator[dict]:
+        """Read the sentence under every condition."""
+        view = render("words/busy.html", picture=self._picture(shown) if shown else "")
+        message = busy(f"Reading with {self._info(model).title}.")
+        work = self._start_reading(sentence, sentence2, conditions, model)
+        for _ in work.steps():
+            yield {self.notice: message, self.result: view, self.stop: gr.update(visible=True)}
+        reading = work.result()
+        closed = {part: gr.Accordion(open=False) for part in self.parts.values()} if shown else {}
+        yield {
+            self.result: self._picture(reading, chosen),
+            self.shown: reading,
+            self.stop: gr.update(visible=False),
+            **closed,
+        }
+
+    def example(self, event: gr.EventData, model: str, shown: WordReading | None) -> Iterator[dict]:
+        """Fill the form with an example and read it with the best router: it works, or fails, with that one."""
+        example = self.examples.get(str(event.id))
+        if example is None:
+            raise DataError("This example does not exist any more. Reload the page.")
+        texts = example.sentence1, "", "\n".join(example.conditions), self.default
+        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
+        yield from self.read(*texts, shown, chosen=FAILING.get(example.id, 0))
+
+    def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
+        """Restore the form from a link and read it."""
+        sentence, sentence2, conditions, names = _texts(values)
+        if not sentence:
+            yield {self.notice: gr.skip()}
+            return
+        known = [name for name in names if self._knows(name)]
+        # Links of the first edition name several models; the best router leads.
+        model = self.default if self.default in known else next(iter(known), model)
+        texts = sentence, sentence2, "\n".join(conditions), model
+        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
+        chosen = number(values, "at", 0, low=0, high=max(0, len(conditions) - 1))
+        yield from self.read(*texts, shown, chosen=chosen)
+
+    # ---- sections ----------------------------------------------------------------------------------------------------
+    def show_strips(self, reading: WordReading, tokens: bool, layer: int | None) -> dict:
+        """Show every sentence under every condition."""
+        _check_size([reading])
+        depth = len(reading.texts[0].weights)
+        layer = layer if layer in range(-depth, 0) else -1
+        choices = [(f"Layer {index + 1}", place - depth) for place, index in enumerate(reading.texts[0].layers)]
+        return {
+            self.strips: words.strips([reading], layer=layer, tokens=bool(tokens)),
+            self.layer: gr.Dropdown(choices, value=layer, visible=depth > 1),
+        }
+
+    def show_pair(self, reading: WordReading, sentence: str, sentence2: str) -> Iterator[dict]:
+        """Read a second sentence beside the first."""
+        if len(reading.texts) == 2 and not sentence2.strip():
+            sentence2 = reading.texts[1].sentence
+        if not sentence2.strip():
+            yield {self.pair: render("words/second.html")}
+            return
+        if [text.sentence for text in reading.texts] != [sentence.strip(), sentence2.strip()]:
+            work = self._start_reading(sentence, sentence2, "\n".join(reading.conditions), reading.model.name)
+            reading = yield from self._wait("pair", work, "Reading both sentences")
+        _check_size([reading])
+        yield {self.pair: words.strips([reading]), self.shown: reading, self.result: self._picture(reading)}
+
+    def show_difference(self, reading: WordReading, more: int | None, less: int | None) -> dict:
+        """Show what one condition weighs more than another."""
+        if len(reading.conditions) < 2:
+            raise DataError("There is only one condition. Add a second one to see a difference.")
+        last = len(reading.conditions) - 1
+        more, less = (value if value in range(last + 1) else place for place, value in ((0, more), (1, less)))
+        choices = _numbered(reading)
+        return {
+            self.difference: words.difference([reading], more, less),
+            self.more: gr.Dropdown(choices, value=more),
+            self.less: gr.Dropdown(choices, value=less),
+        }
+
+    def show_models(self, reading: WordReading, others: list[str]) -> Iterator[dict]:
+        """Read the same texts with several models."""
+        from condviz.analysis.words import read_words
+
+        choices = self._readers()
+        known = [name for _, name in choices]
+        chosen = [name for name in others if name in known] or [
+            info.name for info in self.pool.infos() if _routes(info) and info.trained
+        ]
+        if len(chosen) > MAX_MODELS:
+            raise DataError(f"{len(chosen)} models are chosen, and at most {MAX_MODELS} can be shown. Leave some out.")
+        menu = {self.others: gr.CheckboxGroup(choices, value=chosen)}
+        yield menu
+        texts = [text.sentence for text in reading.texts]
+        readings, failed = [], {}
+        for name in chosen:
+            title = self._info(name).title
+            try:
+                work = self._run(name, read_words, texts, reading.conditions)
+                readings.append((yield from self._wait("models", work, f"Reading with {title}")))
+            except CondvizError as error:
+                failed[title] = str(error)
+            if readings:
+                _check_size(readings)
+                yield {self.side: render("words/models.html", strips=words.strips(readings), failed=failed)}
+        yield {self.side: render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)}
+
+    def show_deletion(self, reading: WordReading, count: int) -> Iterator[dict]:
+        """Test whether the score depends on the heaviest words."""
+        from condviz.analysis.deletion import delete_words
+
+        work = self._run(reading.model.name, delete_words, reading, int(count))
+        test = yield from self._wait("deletion", work, "Deleting words and scoring again")
+        yield {self.deletion: words.deletion([test], [reading.model.title])}
+
+    def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
+        """Show attention in every layer and head."""
+        from condviz.analysis.attention import read_heads
+
+        place = condition if condition in range(len(reading.conditions)) else 0
+        work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
+        found = yield from self._wait("heads", work, "Reading layers and heads")
+        yield {self.heads: words.heads(found), self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
+
+    def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
+        """Show the three pictures of the CSR paper."""
+        from condviz.analysis.attention import read_pictures
+
+        place = condition if condition in range(len(reading.conditions)) else 0
+        work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
+        pictures = yield from self._wait("figures", work, "Reading the attention")
+        menu = gr.Dropdown(_numbered(reading), value=place)
+        yield {self.figures: words.figures(pictures, place), self.figure_condition: menu}
+
+    def show_exports(self, reading: WordReading) -> dict:
+        """Offer the values as a table, link, JSON, CSV and Python."""
+        call = [
+            ("model", reading.model.name),
+            ("sentences", [text.sentence for text in reading.texts]),
+            ("conditions", list(reading.conditions)),
+        ]
+        frame = reading.to_frame().drop(columns=["model", "revision", "source", "start", "end"])
+        script = export.python_call("read_words", call)
+        return {
+            self.hand_out: export.offer(reading, link=_link(reading), python=script, file="words.csv"),
+            self.table: frame.head(TABLE_ROWS).round(3),
+        }
+
+    # ---- endpoint ----------------------------------------------------------------------------------------------------
+    def api_router(
+        self, sentence1: str, sentence2: str, conditions: list[str], models: list[str], delete: int = 0
+    ) -> dict[str, Any]:
+        """Return the weight of every word of one or two sentences under every condition.
+
+        Args:
+            sentence1: First sentence.
+            sentence2: Second sentence, or "" for a single one.
+            conditions: One to twelve conditions.
+            models: Names as /models lists them, or variants of a CSR model such as csr@hidden. For a model without a
+                router the values are the effects of leaving out each word ("source": "leave-one-out").
+            delete: Words to delete at once in the deletion test, from 1 to 10; 0 leaves it out.
+
+        Returns:
+            {"conditions", "models"}. Weights, ranks and shares have the shape (layers, conditions, words).
+        """
+        from condviz.analysis.deletion import delete_words
+        from condviz.analysis.words import check_texts, read_words, to_record
+
+        texts, conditions = check_texts(_sentences(sentence1, sentence2), conditions)
+        names = list(dict.fromkeys(map(str, models))) if isinstance(models, list) else []
+        if not 1 <= len(names) <= MAX_MODELS:
+            raise DataError(f"Choose 1 to {MAX_MODELS} models, got {len(names)}, for instance csr.")
+        readings = [self._run(name, read_words, texts, conditions).result() for name in names]
+        tests = [self._run(r.model.name, delete_words, r, delete).result() for r in readings] if delete else []
+        return to_record(readings, tests)
+
+    # ---- models ------------------------------------------------------------------------------------------------------
+    @property
+    def default(self) -> str:
+        """The trained router with the best stored scores; without one, the default of the page."""
+        scores = pair_accuracies()
+        routed = [info.name for info in self.pool.infos() if info.trained and _routes(info)]
+        measured = {name: mean_accuracy(scores.get(name, {})) for name in routed}
+        best = max(measured, key=lambda name: (measured[name] == measured[name], measured[name]), default="")
+        return best or self.pool.default
+
+    def _choices(self) -> list[tuple[str, str]]:
+        routed = self.pool.choices(_routes)
+        routed.sort(key=lambda choice: choice[1] != self.default)
+        return [*routed, *self.pool.choices(lambda info: not _routes(info))]
+
+    def _readers(self) -> list[tuple[str, str]]:
+        """Return the choices of the main menu and, behind each CSR model, its variants."""
+        found = []
+        for title, name in self._choices():
+            found.append((title, name))
+            if self._info(name).method == "csr" and self._info(name).trained:
+                found += [(f"{self._info(name).title}, {v.title}", f"{name}@{key}") for key, v in VARIANTS.items()]
+        return found
+
+    def _knows(self, name: str) -> bool:
+        return name in self.pool.names
+
+    def _info(self, name: str) -> ModelInfo:
+        base, variant = self._split(name)
+        return describe_variant(self.pool.info(base), variant) if variant else self.pool.info(base)
+
+    def _split(self, name: str) -> tuple[str, str]:
+        return (name, "") if name in self.pool.names else split_variant(name)
+
+    def _run(self, name: str, function: Callable[..., Any], *args: Any) -> Work:  # noqa: ANN401
+        base, variant = self._split(name)
+        return self.pool.run(_on_model, base, variant, function, *args)
+
+    def _start_reading(self, sentence: str, sentence2: str, conditions: str, model: str) -> Work:
+        from condviz.analysis.words import check_texts, read_words
+
+        texts, under = check_texts(_sentences(sentence, sentence2), lines(conditions))
+        return self._run(model, read_words, texts, under)
+
+    def _wait(self, name: str, work: Work, message: str) -> Iterator[dict]:
+        """Show progress in a section until work has ended; the value of the generator is the result."""
+        for done, total in work.steps():
+            yield {self.notices[name]: busy(f"{message}.", done, total)}
+        return work.result()
+
+    def _picture(self, reading: WordReading, chosen: int = 0) -> str:
+        return render(
+            "words/result.html",
+            headline=words.headline(reading),
+            running=words.running_text(reading, chosen=chosen),
+            reading=reading,
+            link=_link(reading),
+        )
+
+
+def _on_model(model: Any, variant: str, function: Callable[..., Any], *args: Any, progress: Any = None) -> Any:  # noqa: ANN401
+    model = model.make_variant(variant) if variant else model
+    told = {"progress": progress} if "progress" in inspect.signature(function).parameters else {}
+    return function(model, *args, **told)
+
+
+def _routes(info: ModelInfo) -> bool:
+    from condviz.methods import METHODS, RoutedEncoder
+
+    return issubclass(METHODS[info.method], RoutedEncoder)
+
+
+def _sentences(sentence: str, sentence2: str) -> list[str]:
+    second = [sentence2] if isinstance(sentence2, str) and sentence2.strip() else []
+    return [sentence, *second]
+
+
+def _numbered(reading: WordReading) -> list[tuple[str, int]]:
+    return [(condition, place) for place, condition in enumerate(reading.conditions)]
+
+
+def _check_size(readings: Sequence[WordReading]) -> None:
+    count = sum(len(text.words) * len(text.conditions) for reading in readings for text in reading.texts)
+    if count > MAX_TOKENS:
+        raise DataError(
+            f"This would show {count:,} words, and at most {MAX_TOKENS:,} can be shown at once. Leave out conditions "
+            "or models, shorten the sentences, or use the command: python -m condviz router"
+        )
+
+
+def _texts(values: Values) -> tuple[str, str, list[str], list[str]]:
+    """Return sentence, second sentence, conditions and models of a link; those of the first edition begin with r."""
+    texts = [first(values, key) or first(values, f"r{key}") for key in ("s1", "s2")]
+    conditions, names = (values.get(key, values.get(f"r{key}", [])) for key in ("c", "m"))
+    return texts[0], texts[1], [" ".join(text.split()) for text in conditions], names
+
+
+def _link(reading: WordReading) -> str:
+    texts = [(f"s{place}", text.sentence) for place, text in enumerate(reading.texts, start=1)]
+    conditions = [("c", condition) for condition in reading.conditions]
+    return write_link("router", [*texts, *conditions, ("m", reading.model.name)])
+
+
+TAB = Tab("router", "Words", WordsTab)
