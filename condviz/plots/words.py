@@ -133,6 +133,11 @@ class Cell:
     shown: tuple[str, ...]
     said: str
 
+    @property
+    def mark(self) -> bool:
+        """Whether it has no letter or digit."""
+        return not any(map(str.isalnum, self.text))
+
 
 @dataclass(frozen=True)
 class Line:
@@ -161,7 +166,7 @@ def make_cells(
     """Make the words of a line.
 
     Args:
-        sentence: The text that the words stand in; what lies between them is kept. "" puts a blank between them.
+        sentence: The text that the words stand in; what lies between them is kept. "" puts a blank in every gap.
         words: w words.
         values: (m, w): what their tints and numbers stand for; several where the picture switches between them.
         scale: The colour scale.
@@ -173,7 +178,7 @@ def make_cells(
         numbers = () if is_quiet(word.text) else tuple(_printed(float(value), scale) for value in values[:, i])
         cells.append(
             Cell(
-                before=sentence[end : word.start] if sentence else " ",
+                before=sentence[end : word.start] if sentence else " " * (word.start > end > 0),
                 text=word.text,
                 tints=tuple(scale.tint(float(value)) for value in values[:, i]),
                 shown=numbers,

@@ -67,7 +67,6 @@ class Engine:
         compare: Models, two sentences, conditions to a Comparison.
         attribute: Model, two sentences, condition or None to an Attribution.
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
-        router: The calls of the Router tab.
         errors: The calls of the Errors tab.
         map: The calls of the Map tab.
         links: The calls of the Links tab.

@@ -13,6 +13,7 @@ from gradio.components.textbox import InputHTMLAttributes
 from condviz.data.examples import Example, load_examples
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import mean_accuracy, pair_accuracies
+from condviz.methods.catalog import CATALOG
 from condviz.methods.variants import VARIANTS, describe_variant, split_variant
 from condviz.plots import words
 from condviz.types import ModelInfo, WordReading
@@ -73,7 +74,7 @@ class WordsTab:
                 self._choices(), value=self.default, show_label=False, label="Model", container=False,
                 elem_id="cv-words-model", scale=3, min_width=150,
             )  # fmt: skip
-            self.run = gr.Button("Show words", variant="primary", elem_id="cv-words-run", scale=1, min_width=90)
+            self.run = gr.Button("Show", variant="primary", elem_id="cv-words-run", scale=1, min_width=70)
             self.stop = gr.Button("Stop", elem_id="cv-words-stop", visible=False, min_width=60)
         self.notice = html("", elem_id="cv-words-main-notice")
 
@@ -280,9 +281,9 @@ class WordsTab:
 
         choices = self._readers()
         known = [name for _, name in choices]
-        chosen = [name for name in others if name in known] or [
-            info.name for info in self.pool.infos() if _routes(info) and info.trained
-        ]
+        trained = [name for name in known if name in self.pool.names and self._info(name).trained]
+        chosen = [name for name in known if name in others]
+        chosen = chosen or [name for name in trained if self._info(name).has_router]
         if len(chosen) > MAX_MODELS:
             raise DataError(f"{len(chosen)} models are chosen, and at most {MAX_MODELS} can be shown. Leave some out.")
         menu = {self.others: gr.CheckboxGroup(choices, value=chosen)}
@@ -336,10 +337,11 @@ class WordsTab:
             ("conditions", list(reading.conditions)),
         ]
         frame = reading.to_frame().drop(columns=["model", "revision", "source", "start", "end"])
+        last = frame[frame["layer"] == frame["layer"].max()] if reading.source == "router" else frame
         script = export.python_call("read_words", call)
         return {
             self.hand_out: export.offer(reading, link=_link(reading), python=script, file="words.csv"),
-            self.table: frame.head(TABLE_ROWS).round(3),
+            self.table: last.head(TABLE_ROWS).round(3),
         }
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
@@ -375,23 +377,24 @@ class WordsTab:
     def default(self) -> str:
         """The trained router with the best stored scores; without one, the default of the page."""
         scores = pair_accuracies()
-        routed = [info.name for info in self.pool.infos() if info.trained and _routes(info)]
+        routed = [info.name for info in self.pool.infos() if info.trained and info.has_router]
         measured = {name: mean_accuracy(scores.get(name, {})) for name in routed}
         best = max(measured, key=lambda name: (measured[name] == measured[name], measured[name]), default="")
         return best or self.pool.default
 
     def _choices(self) -> list[tuple[str, str]]:
-        routed = self.pool.choices(_routes)
+        routed = self.pool.choices(lambda info: info.has_router)
         routed.sort(key=lambda choice: choice[1] != self.default)
-        return [*routed, *self.pool.choices(lambda info: not _routes(info))]
+        return [*routed, *self.pool.choices(lambda info: not info.has_router)]
 
     def _readers(self) -> list[tuple[str, str]]:
         """Return the choices of the main menu and, behind each CSR model, its variants."""
         found = []
         for title, name in self._choices():
             found.append((title, name))
-            if self._info(name).method == "csr" and self._info(name).trained:
-                found += [(f"{self._info(name).title}, {v.title}", f"{name}@{key}") for key, v in VARIANTS.items()]
+            info = self.pool.info(name)
+            if info.trained and CATALOG[info.method].has_variants:
+                found += [(f"{info.title}, {variant.title}", f"{name}@{key}") for key, variant in VARIANTS.items()]
         return found
 
     def _knows(self, name: str) -> bool:
@@ -434,12 +437,6 @@ def _on_model(model: Any, variant: str, function: Callable[..., Any], *args: Any
     model = model.make_variant(variant) if variant else model
     told = {"progress": progress} if "progress" in inspect.signature(function).parameters else {}
     return function(model, *args, **told)
-
-
-def _routes(info: ModelInfo) -> bool:
-    from condviz.methods import METHODS, RoutedEncoder
-
-    return issubclass(METHODS[info.method], RoutedEncoder)
 
 
 def _sentences(sentence: str, sentence2: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,13 +57,13 @@ def test_content_words_carry_a_number_for_each_condition_and_others_none(reading
     markup = words.running_text(reading)
     place = [word.text for word in reading.texts[0].words].index("surfs")
     values = reading.texts[0].weights[-1, :, place]
-    assert numbers(markup, "surfs") == [f"{value:.3f}".replace("0.", ".", 1) for value in values]
+    assert numbers(markup, "surfs") == [f"{value:.2f}".replace("0.", ".", 1) for value in values]
     assert len(numbers(markup, "3")) == 2
     assert numbers(markup, "The") == numbers(markup, ",") == []
     # What is not printed can still be read: in the account of each word, under every condition.
     account = re.search(r'data-said="([^"]*)"[^>]*><span dir="auto">The<', markup)
     assert account
-    assert [line.partition(":")[0] for line in account.group(1).splitlines()] == [
+    assert [line.partition(":")[0] for line in account.group(1).splitlines()[1:]] == [
         "the sport",
         "the &lt;i&gt;mood&lt;/i&gt;",
     ]
@@ -77,18 +78,23 @@ def test_the_text_stays_as_it_was_typed(reading: WordReading) -> None:
 
 def test_the_headline_names_the_heaviest_words(reading: WordReading) -> None:
     tops = {words.heaviest_word(reading.texts[0], i) for i in range(2)}
-    markup = words.headline(reading)
-    assert all(top in markup for top in tops)
-    assert words.headline(read_words_alone(reading)).count("<em>") == 1
+    trained = replace(reading, model=replace(reading.model, trained=True))
+    assert all(top in words.headline(trained) for top in tops)
+    assert words.headline(under_one_condition(trained)).count("<em>") == 1
 
 
-def read_words_alone(reading: WordReading) -> WordReading:
+def test_untrained_models_and_unfamiliar_conditions_make_no_headline(reading: WordReading) -> None:
+    top = words.heaviest_word(reading.texts[0], 0)
+    assert f"“{top}”" not in words.headline(reading)
+    trained = replace(reading, model=replace(reading.model, trained=True), unfamiliar=(0, 1))
+    assert f"“{top}”" not in words.headline(trained)
+    assert "cv-caution" in words.headline(replace(trained, unfamiliar=(1,)))
+
+
+def under_one_condition(reading: WordReading) -> WordReading:
     """The reading under its first condition only."""
-    texts = tuple(
-        text.__class__(**{**vars(text), "conditions": text.conditions[:1], "weights": text.weights[:, :1]})
-        for text in reading.texts
-    )
-    return WordReading(reading.model, reading.source, texts)
+    texts = tuple(replace(text, conditions=text.conditions[:1], weights=text.weights[:, :1]) for text in reading.texts)
+    return replace(reading, texts=texts)
 
 
 def test_a_scale_holds_all_values_and_ends_round() -> None:
@@ -107,11 +113,12 @@ def test_without_a_router_the_scale_has_two_sides(csr: CSR) -> None:
 
 
 def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> None:
-    gap = reading.texts[1].weights[-1, 0] - reading.texts[1].weights[-1, 1]
+    weights = reading.texts[1].weights.copy()
     place = next(i for i, word in enumerate(reading.texts[1].words) if not words.is_quiet(word.text))
+    weights[-1, :, place] = 0.1, 0.4
+    changed = replace(reading, texts=(reading.texts[0], replace(reading.texts[1], weights=weights)))
     word = reading.texts[1].words[place].text
-    shown = numbers(words.difference([reading], 0, 1).rpartition("<section")[2], word)
-    assert shown == [words.Scale(1, signed=True).show(float(gap[place]))]
+    assert numbers(words.difference([changed], 0, 1).rpartition("<section")[2], word) == ["−.30"]
 
 
 def test_figures_show_what_the_model_computes(csr: CSR) -> None:

@@ -1,0 +1,144 @@
+"""The Words tab, driven through its handlers over tiny models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.errors import CheckpointError, DataError, UnknownModelError
+from condviz.methods import METHODS, ConditionalScorer
+from condviz.models import registry
+from condviz.types import WordReading
+from condviz.ui import words
+from condviz.ui.page import build_frame
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
+from condviz.ui.words import TAB, WordsTab
+from tests.tiny import SENTENCES, tiny_backbone
+
+NAMES = ("bi-encoder", "csr", "csr-bi", "cross-encoder", "hyper-cl")
+ONE, TWO = SENTENCES[:2]
+CONDITIONS = "the sport\nthe mood"
+
+
+@pytest.fixture(scope="module")
+def tab() -> WordsTab:
+    backbone = tiny_backbone()
+
+    def load(name: str) -> ConditionalScorer:
+        if name == "hyper-cl":
+            raise CheckpointError("The file is cut short.")
+        info = registry.describe(name)
+        method = METHODS[info.method]
+        model = method(backbone, method.config_cls()).eval()
+        model.info = replace(info, revision=model.fingerprint[:12])
+        return model
+
+    with gr.Blocks() as blocks:
+        return build_frame(blocks, (TAB,), ModelPool(NAMES, load)).built["router"]
+
+
+def last(steps: Iterator[dict]) -> dict:
+    """All updates of a run, later ones over earlier ones."""
+    found: dict[Any, Any] = {}
+    for step in steps:
+        found |= step
+    return found
+
+
+def read(tab: WordsTab, sentence: str = ONE, second: str = "", model: str = "csr-bi") -> WordReading:
+    return last(tab.read(sentence, second, CONDITIONS, model, None))[tab.shown]
+
+
+def test_it_opens_on_the_best_trained_router_and_lists_routers_first(tab: WordsTab) -> None:
+    assert tab.default == "csr-bi"
+    assert {name for _, name in tab._choices()[:2]} == {"csr", "csr-bi"}
+    assert tab._choices()[0][1] == tab.default
+    assert "csr@hidden" in {name for _, name in tab._readers()}
+
+
+def test_a_reading_shows_text_headline_and_link(tab: WordsTab) -> None:
+    done = last(tab.read(ONE, "", CONDITIONS, "csr-bi", None))
+    view = done[tab.result]
+    assert 'data-ready="true"' in view
+    assert view.count('type="radio"') == 2
+    asked, values = read_link(words._link(done[tab.shown]))
+    assert (asked, words._texts(values)) == ("router", (ONE, "", ["the sport", "the mood"], ["csr-bi"]))
+
+
+def test_links_of_the_first_edition_still_open(tab: WordsTab) -> None:
+    _, values = read_link("?t=router&rs1=a+man+runs&rs2=a+cat&rc=the+mood&rc=the+sport&rm=bi-encoder&rm=csr-bi&rd=0.1")
+    done = last(tab.open_link(values, "csr", None))
+    assert done[tab.model] == "csr-bi"  # the best router of those named leads
+    assert [text.sentence for text in done[tab.shown].texts] == ["a man runs", "a cat"]
+
+
+def test_a_link_names_the_condition_that_is_shown(tab: WordsTab) -> None:
+    done = last(tab.open_link({"s1": [ONE], "c": ["the sport", "the mood"], "at": ["1"]}, "csr", None))
+    assert 'value="1" checked' in done[tab.result]
+
+
+def test_every_example_fills_the_form(tab: WordsTab) -> None:
+    for name in (*words.WORKS, *words.FAILING):
+        event = gr.EventData(None, {"id": name})
+        done = last(tab.example(event, "bi-encoder", None))
+        assert done[tab.model] == tab.default
+        assert done[tab.shown].texts[0].sentence == done[tab.sentence]
+
+
+def test_sections_show_what_they_are_named_after(tab: WordsTab) -> None:
+    reading = read(tab)
+    assert "cv-word-strips" in tab.show_strips(reading, False, None)[tab.strips]
+    assert tab.show_strips(reading, True, -2)[tab.layer].value == -2
+    assert "cv-signed" in tab.show_difference(reading, None, None)[tab.difference]
+    assert last(tab.show_heads(reading, 1))[tab.head_condition].value == 1
+    assert "Figure 7" in last(tab.show_figures(reading, None))[tab.figures]
+    assert "heaviest words" in last(tab.show_deletion(reading, 2))[tab.deletion]
+    exports = tab.show_exports(reading)
+    assert "condviz.read_words(" in exports[tab.hand_out]
+    assert len(exports[tab.table]) == 2 * len(ONE.split())
+
+
+def test_a_second_sentence_is_read_beside_the_first(tab: WordsTab) -> None:
+    reading = read(tab)
+    assert "second sentence" in last(tab.show_pair(reading, ONE, ""))[tab.pair]
+    done = last(tab.show_pair(reading, ONE, TWO))
+    assert len(done[tab.shown].texts) == 2
+    assert "strips-1" in done[tab.pair]
+
+
+def test_models_without_a_router_say_so(tab: WordsTab) -> None:
+    reading = read(tab, second=TWO, model="bi-encoder")
+    assert "has no router" in tab._picture(reading)
+    assert "no router" in last(tab.show_deletion(reading, 1))[tab.deletion]
+    with pytest.raises(Exception, match="has no router"):
+        last(tab.show_heads(reading, 0))
+
+
+def test_models_are_read_side_by_side_and_a_broken_one_stands_alone(tab: WordsTab) -> None:
+    reading = read(tab)
+    view = last(tab.show_models(reading, ["csr@three-layers", "hyper-cl", "bi-encoder", "magic"]))[tab.side]
+    assert "CSR, three layers (untrained)" in view
+    assert "The file is cut short." in view
+    with pytest.raises(DataError, match="at most 8"):
+        last(tab.show_models(reading, [name for _, name in tab._readers()]))
+
+
+def test_the_endpoint_answers_plain_json(tab: WordsTab) -> None:
+    answer = tab.api_router(ONE, TWO, ["the sport"], ["csr", "csr@hidden", "bi-encoder"], 1)
+    assert [model["source"] for model in answer["models"]] == ["router", "router", "leave-one-out"]
+    assert answer["models"][2]["deletion"]["held_out"]
+    with pytest.raises(UnknownModelError):
+        tab.api_router(ONE, "", ["the sport"], ["../secret"])
+    with pytest.raises(DataError, match="1 to 8 models"):
+        tab.api_router(ONE, "", ["the sport"], [])
+
+
+def test_too_many_words_for_a_browser_are_refused(tab: WordsTab) -> None:
+    reading = read(tab)
+    with pytest.raises(DataError, match="at most"):
+        words._check_size([reading] * 2_000)
