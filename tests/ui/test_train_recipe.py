@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condviz.errors import ConfigError
-from condviz.training.recipes import SentenceRecipe, from_dict
+from condviz.training.recipes import Loss, from_dict
 from condviz.ui import train_recipe
 from condviz.ui.train_recipe import (
     FIELDS,
@@ -97,6 +97,6 @@ def test_what_is_no_recipe_is_refused(text: str) -> None:
 
 def test_odd_shapes_do_not_break_the_form() -> None:
     values = read_fields(parse('method = 3\nloss = 1\ntrain = "x"'))
-    assert values["mse"] == SentenceRecipe.__dataclass_fields__["loss"].default_factory().mse
+    assert values["mse"] == Loss().mse
     assert data_kind(parse("train = 3")) == "other"
     assert set(values) == set(FIELDS)
