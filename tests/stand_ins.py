@@ -12,6 +12,8 @@ from condviz.types import ModelInfo
 class LengthModel:
     """Scores by the length of the condition, a tenth per letter; enough to follow figures by hand."""
 
+    encodes = False
+
     def __init__(self, name: str = "length", *, trained: bool = False) -> None:
         ends = (-np.inf, np.inf)
         self.info = ModelInfo(

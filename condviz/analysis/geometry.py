@@ -201,7 +201,7 @@ def describe_matrices(
     Source:
         Norms and their variance: Hyper-CL (Yoo et al. 2024), section 5.4.1. Spectra and distances are ours.
     """
-    if not hasattr(model, "condition_matrix") or not conditions:
+    if not model.condition_matrices or not conditions:
         return None
     named = list(conditions)[:MAX_MATRICES]
     flat, spectra = [], []

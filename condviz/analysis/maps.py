@@ -301,12 +301,12 @@ def check_encoder(model: ConditionalScorer | str) -> ConditionalEncoder:
         from condviz.models.registry import load
 
         model = load(model)
-    if not hasattr(model, "encode_sentences"):
+    if not model.encodes:
         raise ConfigError(
             f"{model.info.name} gives a score for three texts and no vector for a sentence, so it has no map. "
             "Choose a bi- or tri-encoder, CSR, Hyper-CL or CASE."
         )
-    if model.name == "unconditional":
+    if not model.conditional:
         raise ConfigError(
             f"{model.info.name} does not read the condition: before and after are the same. Choose another."
         )

@@ -66,7 +66,7 @@ def check_encoder(model: ConditionalScorer) -> ConditionalEncoder:
     Raises:
         ConfigError: If it gives scores only: then every one of the entities would need a pass for every query.
     """
-    if not isinstance(model, ConditionalEncoder):
+    if not model.encodes:
         raise ConfigError(
             f"{model.info.name} gives scores of pairs only, and no vectors to search links with. Take a model of kind "
             "bi or tri."
@@ -86,7 +86,7 @@ def entity_vectors(
     Arguments as in `stored_vectors`.
     """
     vectors = stored_vectors(model, texts, folder=folder, progress=progress)
-    return project(model, vectors) if isinstance(model, SeparableEncoder) else vectors
+    return project(model, vectors) if model.separable else vectors
 
 
 def stored_vectors(
@@ -105,7 +105,7 @@ def stored_vectors(
         progress: Told how many are done; may raise to stop, what is done stays.
     """
     backbone = model.backbone
-    plain = isinstance(model, SeparableEncoder) or not (model.added_parameters or backbone.instruction)
+    plain = model.separable or not (model.added_parameters or backbone.instruction)
     pooling = getattr(model.method_config, "pooling", "mean")
     owner = f"{backbone.fingerprint} {pooling}" if plain else model.fingerprint
     digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
@@ -163,7 +163,7 @@ def query_vectors(
         raise DataError(f"Entities are numbered 0 to {graph.num_entities - 1}.")
     if len(relations) and not (int(relations.min()) >= 0 and int(relations.max()) < 2 * graph.num_relations):
         raise DataError(f"Relations are numbered 0 to {2 * graph.num_relations - 1}, inverses included.")
-    if not isinstance(model, SeparableEncoder):
+    if not model.separable:
         names = relation_texts(graph, relations.tolist())
         vectors = model.encode([texts[head] for head in heads.tolist()], names, progress=progress)
         return functional.normalize(torch.from_numpy(vectors), dim=1)

@@ -41,7 +41,7 @@ from condviz.training.loop import Task
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
 from condviz.training.recipes import Loss, SentenceRecipe
 from condviz.training.runs import shareable_path
-from condviz.training.tuning import build_model, is_fitted, load_pretrained, parameter_groups
+from condviz.training.tuning import build_model, load_pretrained, parameter_groups
 
 BATCH_TOKENS = {"cpu": 8192, "mps": 16384, "cuda": 65536}
 """Tokens per forward pass, with padding. A batch is cut into such parts by length, which saves padding; each part
@@ -182,7 +182,7 @@ class SentenceTask(Task):
         self.order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
         self.method = build_model(recipe, vectors)
-        self.fitted = is_fitted(self.method)
+        self.fitted = self.method.needs_fitting
         pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
         self.module = TrainingModel(self.method, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 

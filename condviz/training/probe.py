@@ -22,7 +22,7 @@ from condviz.errors import CondvizError
 from condviz.training.data import Example, Unit, collate
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import SentenceRecipe, from_dict
-from condviz.training.tuning import build_model, is_fitted, load_pretrained
+from condviz.training.tuning import build_model, load_pretrained
 
 MEASURE_S = 6.0
 """Batches are timed until this is over, at least one."""
@@ -75,7 +75,7 @@ class Try:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)
         pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
         method = build_model(recipe)
-        self.fitted = is_fitted(method)
+        self.fitted = method.needs_fitting
         self.frozen = recipe.tuning == "frozen" or self.fitted
         self.model = TrainingModel(method, recipe.loss, frozen=self.frozen, pretrained=pretrained)
         self.model.to(device)

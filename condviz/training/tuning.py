@@ -41,7 +41,7 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
     if recipe.init:
         _take_over(model, recipe.init)
     _prepare(backbone, recipe, vectors)
-    if not is_fitted(model) and not any(parameter.requires_grad for parameter in model.parameters()):
+    if not model.needs_fitting and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
             f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
             'Use tuning = "lora" or "full".'
@@ -103,11 +103,6 @@ def _freeze_lowest(backbone: Backbone, layers: int) -> None:
         raise ConfigError(f"frozen_layers is {layers}, but {backbone.name} has {len(blocks)} layers.")
     for block in blocks[:layers]:
         block.requires_grad_(False)
-
-
-def is_fitted(model: ConditionalScorer) -> bool:
-    """Tell whether the model is fitted to vectors, without labels or gradients (CASE with PCA or ICA)."""
-    return getattr(model.method_config, "projection", None) in FITTED
 
 
 def add_adapters(encoder: nn.Module, lora: Lora) -> None:

@@ -163,7 +163,7 @@ class CompareTab:
             self.shown: comparison,
             **{part: gr.Accordion(open=False) for part in (self.words, self.models, self.finder, self.exports)},
         }
-        if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).method != "unconditional":
+        if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).conditional:
             work = self.pool.run(add_words, model, comparison)
             for done, total in work.steps():
                 yield {self.notice: busy("Looking for the words behind each score.", done, total)}

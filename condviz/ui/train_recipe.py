@@ -19,7 +19,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
-from condviz.methods import METHODS
+from condviz.methods import CATALOG
 from condviz.paths import ASSETS
 from condviz.training.recipes import NONE, from_dict
 
@@ -30,7 +30,7 @@ FIRST_METHOD = "hyper-cl"
 MAX_CHARACTERS = 20_000
 DataKind = Literal["scenes", "table", "csts", "other"]
 
-TRAINABLE = {name: cls.title for name, cls in METHODS.items() if name != "unconditional"}
+TRAINABLE = {name: method.title for name, method in CATALOG.items() if method.conditional}
 _IDENTITY = {"hyper-cl", "tri-encoder"}
 """Methods with a head that can start as the identity."""
 

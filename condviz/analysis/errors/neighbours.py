@@ -78,7 +78,7 @@ def nearest_rows(
     Raises:
         ConfigError: If the model has no vectors, as a cross-encoder.
     """
-    if not hasattr(model, "encode"):
+    if not model.encodes:
         raise ConfigError(
             f"{model.info.title} reads all texts at once and has no vectors to compare. Choose one marked bi or tri."
         )

@@ -156,6 +156,8 @@ def test_rules_that_change_nothing_say_so(rule: str, options: dict, error: type[
 class LetterModel(LengthModel):
     """Vectors that count letters."""
 
+    encodes = True
+
     def encode(self, sentences: list[str], conditions: list[str]) -> np.ndarray:
         texts = [f"{sentence} {condition}" for sentence, condition in zip(sentences, conditions, strict=True)]
         return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts], float)
