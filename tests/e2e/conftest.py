@@ -64,17 +64,9 @@ def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event)
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the page over the stand-in core."""
-    port = _free_port()
-    log = tmp_path_factory.mktemp("serve") / "log.txt"
-    yield from _serve([sys.executable, "-m", "tests.e2e.serve", str(port)], port, log)
-
-
-@pytest.fixture(scope="session")
-def real_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the page as it is shipped, over real models."""
-    log = tmp_path_factory.mktemp("app") / "log.txt"
-    yield from _serve([sys.executable, "app.py"], _free_port(), log)
+    """Address of the page over some of the shipped models."""
+    port, folder = _free_port(), tmp_path_factory.mktemp("serve")
+    yield from _serve([sys.executable, "-m", "tests.e2e.serve", str(port), str(folder)], port, folder / "log.txt")
 
 
 @pytest.fixture(scope="session")
@@ -99,16 +91,15 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     """Open the page in a fresh profile; fails the test on a script error."""
     contexts, errors = [], []
 
-    def open_(query: str = "", *, width: int = 1280, base: str = address, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    def open_(query: str = "", *, width: int = 1280, height: int = 900, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
-        page.goto(base + query, wait_until="commit")
-        # Attached, not visible: a link may open another tab.
-        page.locator("[data-testid=matrix]").wait_for(state="attached")
+        page.goto(address + query, wait_until="commit")
+        page.locator("#cv-tabs [role=tab][aria-selected=true]").wait_for()
         return page
 
     yield open_

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -96,3 +98,48 @@ def test_a_model_that_has_come_since_is_the_last() -> None:
     assert pool.state("b").phase == "waiting"
     assert not pool.settled
     assert pool.get("b") == "B"
+
+
+def test_only_models_of_the_pool_are_ever_loaded() -> None:
+    loaded = []
+    pool = ModelPool(["a"], lambda name: loaded.append(name) or name)
+    for name in ("b", "../a", "/etc/passwd", "owner/model", "", None, 3):
+        with pytest.raises(UnknownModelError):
+            pool.run(lambda model: model, [name])
+    assert loaded == []
+    assert pool.run(lambda model: model, "a").result() == "a"
+
+
+def test_work_that_nobody_waits_for_ends_at_its_next_report() -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    def count(model: str, *, progress: Callable[[int, int], None]) -> None:
+        try:
+            for step in itertools.count():
+                started.set()
+                progress(step, 10**9)
+        finally:
+            ended.set()
+
+    steps = ModelPool(["a"], str).run(count, "a").steps()
+    next(steps)
+    assert started.is_set()
+    steps.close()
+    assert ended.wait(10)
+
+
+def test_an_error_in_work_reaches_whoever_asks_for_the_result() -> None:
+    def fail(model: str) -> None:
+        raise CondvizError("no")
+
+    work = ModelPool(["a"], str).run(fail, "a")
+    assert list(work.steps()) == []
+    with pytest.raises(CondvizError, match="no"):
+        work.result()
+
+
+def test_the_default_is_the_best_trained_encoder() -> None:
+    pool = ModelPool()
+    assert pool.info(pool.default).trained
+    assert pool.info(pool.default).kind != "cross"
+    assert pool.choices()[0][1] == pool.default

@@ -1,0 +1,49 @@
+"""Links: what is written is read again, and nothing that a visitor pastes breaks the page."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from condviz.ui.state import MAX_TEXT, first, lines, number, read_link, write_link
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["s1", "c", "m"]), TEXTS), max_size=8))
+def test_a_link_is_read_as_it_was_written(pairs: list[tuple[str, str]]) -> None:
+    tab, values = read_link("?" + write_link("map", pairs))
+    assert tab == "map"
+    assert [value for found in (values.get(key, []) for key in ("s1", "c", "m")) for value in found] == [
+        text for key in ("s1", "c", "m") for name, text in pairs if name == key
+    ]
+
+
+@given(st.text(max_size=200))
+def test_any_query_is_read_without_an_error(query: str) -> None:
+    tab, values = read_link(query)
+    assert isinstance(tab, str)
+    assert all(len(value) <= MAX_TEXT for found in values.values() for value in found)
+
+
+def test_links_of_the_first_edition_open_compare() -> None:
+    assert read_link("?s1=a&s2=b&c=x&c=y&m=csr&d=1-0") == (
+        "compare",
+        {"s1": ["a"], "s2": ["b"], "c": ["x", "y"], "m": ["csr"], "d": ["1-0"]},
+    )
+
+
+def test_numbers_stay_in_their_range() -> None:
+    values = {"k": ["12"], "big": ["99999999999999"], "bad": ["x"]}
+    assert number(values, "k", 5, low=1, high=10) == 10
+    assert number(values, "big", 5, low=1, high=10) == 5
+    assert number(values, "bad", 5, low=1, high=10) == 5
+    assert first(values, "none", "d") == "d"
+
+
+def test_lone_surrogates_do_not_reach_the_address() -> None:
+    assert read_link(write_link("compare", [("s1", "a\ud800b")]))[1]["s1"] == ["a?b"]
+
+
+def test_lines_keep_what_the_core_has_to_report() -> None:
+    assert lines(" the sport \r\n\nthe\x0bmood\r") == ("the sport", "the\x0bmood")
