@@ -270,9 +270,81 @@ class LinkAnswers(Result):
         return pd.DataFrame([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
 
 
+@dataclass(frozen=True)
+class LinkReliability:
+    """How often a model is right about entities that it was not trained on: forward questions of the test part.
+
+    Attributes:
+        questions: Number of questions.
+        first: Questions whose first answer is right.
+        three: Questions with a right one among the first three.
+        clear: Questions where one answer stands out by `CLOSE`.
+        clear_first: Of those, how many are right.
+        by_relation: Id of the relation -> (questions, first, three).
+    """
+
+    questions: int
+    first: int
+    three: int
+    clear: int
+    clear_first: int
+    by_relation: dict[str, tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class LinkProfile(Result):
+    """One entity under several relations.
+
+    Attributes:
+        answers: The answers to each question, the best fitting question first.
+        others: Questions that were not asked and fit some similar entity: (id of the relation, direction, question).
+        nearest: Labels of the entities most like this one without any relation.
+        reliability: How often the model is right; None where that was not measured.
+    """
+
+    answers: tuple[LinkAnswers, ...]
+    others: tuple[tuple[str, str, str], ...]
+    nearest: tuple[str, ...]
+    reliability: LinkReliability | None
+
+    @property
+    def entity(self) -> str:
+        """The entity asked about."""
+        return self.answers[0].entity
+
+    @property
+    def model(self) -> ModelInfo:
+        """What answered."""
+        return self.answers[0].model
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        content = {"answers": [item.to_dict() for item in self.answers], "others": [list(item) for item in self.others]}
+        reliability = self.reliability and asdict(self.reliability)
+        return content | {"nearest": list(self.nearest), "reliability": reliability}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], model: ModelInfo) -> LinkProfile:
+        """Read what `to_dict` returned; `model` describes its model."""
+        kept = {field.name for field in fields(LinkAnswers)}
+        answers = []
+        for item in content["answers"]:
+            rows = {key: tuple(LinkAnswer(**row) for row in item[key]) for key in ("answers", "known")}
+            answers.append(LinkAnswers(**{key: item[key] for key in kept & item.keys()} | rows | {"model": model}))
+        others = tuple((relation, direction, question) for relation, direction, question in content["others"])
+        reliability = content["reliability"] and LinkReliability(**content["reliability"])
+        return cls(tuple(answers), others, tuple(content["nearest"]), reliability)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers to all questions as one table."""
+        import pandas as pd
+
+        return pd.concat([item.to_frame().assign(question=item.question) for item in self.answers], ignore_index=True)
+
+
 CLOSE = 0.05
 """Answers whose scores differ by less are shown as equally likely."""
-FITS = 0.35
+FITS = 0.5
 """A question that fewer of the most similar entities have an answer to is marked as one that may not apply."""
 
 

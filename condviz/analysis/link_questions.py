@@ -6,6 +6,7 @@ assets/graph/without_article.txt. A relation that is in neither graph of ours ge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from condviz.paths import ASSETS
@@ -28,9 +29,28 @@ def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str
     """
     plain = text.replace("{", "{{").replace("}", "}}")
     form = _forms().get(relation, (f"“{{name}}”: {plain} what?", f"What: {plain} “{{name}}”?"))[inverse]
-    proper = name[:1].isupper()
-    the = name if proper or name in _without_article() else f"the {name}"
-    return form.format(name=name, the=the, a=with_article(name))
+    return form.format(name=name, the=_with_the(name), a=with_article(name))
+
+
+def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:
+    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form.
+
+    Args:
+        answers: Names of the answers, one at least.
+        relation: Id of the relation.
+        inverse: Whether the answers are heads.
+    """
+    form = _forms().get(relation, ("",) * 4)[2 + inverse]
+    ways = {"x": str, "ax": with_article, "thex": _with_the}
+    return form.format(**{key: _either([way(name) for name in answers]) for key, way in ways.items()})
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _with_the(name: str) -> str:
+    return name if name[:1].isupper() or name in _without_article() else f"the {name}"
 
 
 def with_article(name: str) -> str:
@@ -44,9 +64,10 @@ def with_article(name: str) -> str:
 
 
 @cache
-def _forms() -> dict[str, tuple[str, str]]:
+def _forms() -> dict[str, tuple[str, ...]]:
+    """Relation -> question for tails, question for heads, clause with a tail, clause with a head."""
     rows = (FOLDER / "questions.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    return {relation: (tail, head) for relation, tail, head in (row.split("\t") for row in rows)}
+    return {relation: tuple(forms) for relation, *forms in (row.split("\t") for row in rows)}
 
 
 @cache

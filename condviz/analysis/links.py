@@ -7,7 +7,6 @@ is the entity whose own vector is nearest to that of the entity under the relati
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +21,7 @@ from torch.nn import functional
 
 from condviz.analysis.link_questions import phrase
 from condviz.data.kg import SPLITS, Graph
-from condviz.data.kg_formats import load_graph
+from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError, DataError
@@ -30,11 +29,9 @@ from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_v
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.paths import ASSETS
-from condviz.types import CLOSE, FITS, LinkAnswer, LinkAnswers
+from condviz.types import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
 
 Direction = Literal["tail", "head"]
-EVERYDAY = "everyday"
 ARTICLE = re.compile(r"^(an?|the)\s+", re.IGNORECASE)
 BONUS = 0.05
 """What re-ranking adds to entities close by in the train graph (SimKGC)."""
@@ -89,18 +86,11 @@ def predict_links(
     return predictor.ask(head, relation, direction=direction, k=k, reranked=rerank)
 
 
-def open_graph(graph: Graph | str | None = None) -> Graph:
-    """Return a graph; None and "everyday" mean the small one that ships here. Raises DataError if it is missing."""
-    if isinstance(graph, Graph):
-        return graph
-    return load_graph(str(ASSETS / "graph" / EVERYDAY) if graph in (None, "", EVERYDAY) else graph)
-
-
 def get_predictor(
     model: ConditionalScorer | str, graph: Graph | str | None = None, *, folder: Path | None = None
 ) -> LinkPredictor:
     """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
-    found = open_graph(graph)
+    found = graph if isinstance(graph, Graph) else load_graph(graph or EVERYDAY)
     encoder = load(model) if isinstance(model, str) else model
     key = (encoder.fingerprint, id(found))
     with _lock:
@@ -109,23 +99,46 @@ def get_predictor(
         return _predictors[key]
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """How often a model is right about entities that it was not trained on: forward questions of the test part.
+def describe_entity(
+    model: ConditionalScorer | str,
+    head: str,
+    *,
+    asked: tuple[str, Direction] | None = None,
+    graph: Graph | str | None = None,
+    count: int = 5,
+    k: int = 10,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> LinkProfile:
+    """Ask about one entity under the relations that fit it.
 
-    Attributes:
-        questions: Number of questions.
-        first: Questions whose first answer is right.
-        three: Questions with a right one among the first three.
-        clear: Questions where one answer stands out by `condviz.types.CLOSE`.
-        clear_first: Of those, how many are right.
+    Args:
+        model: Any encoder, or its name.
+        head: As in `predict_links`.
+        asked: A question to ask first, as (relation, direction).
+        graph: As in `predict_links`.
+        count: Most questions that are asked.
+        k: Number of answers to each.
+        folder: Where vectors of entities are kept on disk; by default the folder of the program.
+        progress: As in `predict_links`.
+
+    Raises:
+        DataError, ConfigError: As `predict_links`.
     """
-
-    questions: int
-    first: int
-    three: int
-    clear: int
-    clear_first: int
+    predictor = get_predictor(model, graph, folder=folder).prepare(progress)
+    first = [predictor.find_relation(*asked)] if asked else []
+    chosen = list(dict.fromkeys([*first, *predictor.relations_for(head, count)]))[:count]
+    names, size = predictor.graph.relations, predictor.graph.num_relations
+    others = [number for number in predictor.relations_for(head, 2 * size, fit=0.01) if number not in chosen]
+    return LinkProfile(
+        answers=tuple(predictor.ask(head, number, k=k) for number in chosen),
+        others=tuple(
+            (names[number % size].id, "head" if number >= size else "tail", predictor.question(head, number))
+            for number in others
+        ),
+        nearest=tuple(predictor.nearest(head)),
+        reliability=predictor.reliability,
+    )
 
 
 @dataclass(frozen=True)
@@ -206,17 +219,22 @@ class LinkPredictor:
             reranked=reranked,
         )
 
-    def relations_for(self, head: str, count: int = 5) -> list[int]:
+    def relations_for(self, head: str, count: int = 5, *, fit: float = FITS) -> list[int]:
         """Return the relations in [0, 2N) worth asking about an entity, best first.
 
         Those that the graph knows an answer to come first, then those that fit entities like it; one at least.
+
+        Args:
+            head: The entity.
+            count: Most relations.
+            fit: Share of the most similar entities for which the graph must know an answer.
         """
         asked = self._find(head)
         fits = self._fits(asked)
         known = [] if asked.number is None else self.relations_of(asked.number)
         fits[known] += 1
         order = np.lexsort((np.arange(len(fits)), -fits.round(3)))
-        return [int(number) for number in order[:count] if fits[number] >= FITS] or [int(order[0])]
+        return [int(number) for number in order[:count] if fits[number] >= fit] or [int(order[0])]
 
     def relations_of(self, entity: int) -> list[int]:
         """Return the relations in [0, 2N) under which the graph knows an answer for an entity, ascending."""
@@ -251,7 +269,7 @@ class LinkPredictor:
         return phrase(name, item.id, item.text, inverse=bool(inverse))
 
     @cached_property
-    def reliability(self) -> Reliability | None:
+    def reliability(self) -> LinkReliability | None:
         """How often this model is right on the test part; None where the graph has none, or it is too large to rank."""
         triples = self.graph.splits["test"]
         pairs = np.unique(triples[:, :2], axis=0).tolist()
@@ -268,8 +286,15 @@ class LinkPredictor:
             for answers, known in zip(order.tolist(), (self._known(*pair) for pair in pairs), strict=True)
         ])  # fmt: skip
         clear = (best[:, 0] - best[:, 1] >= CLOSE).numpy()
-        counts = (right[:, 0], right.any(axis=1), clear, right[clear, 0])
-        return Reliability(len(pairs), *(int(part.sum()) for part in counts))
+        first, three = right[:, 0], right.any(axis=1)
+        asked = np.array(pairs)[:, 1]
+        by_relation = {
+            self.graph.relations[number].id: (int(rows.sum()), int(first[rows].sum()), int(three[rows].sum()))
+            for number in np.unique(asked)
+            for rows in [asked == number]
+        }
+        counts = (first, three, clear, right[clear, 0])
+        return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)
 
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
@@ -294,6 +319,11 @@ class LinkPredictor:
     def _scores(self, asked: _Asked, relation: int, reranked: bool) -> Tensor:
         with self._lock:
             query = torch.from_numpy(self.model.encode([asked.text], [self.graph.relation_text(relation)]))
+        if query.shape[1] != self._unit.shape[1]:
+            raise ConfigError(
+                f"{self.model.info.name} makes vectors of {query.shape[1]} numbers under a relation and of "
+                f"{self._unit.shape[1]} without, so they cannot be compared. Choose another model."
+            )
         scores = (functional.normalize(query, dim=1) @ self._unit.T)[0]
         if not reranked or asked.number is None:
             return scores
@@ -377,13 +407,7 @@ def _rank(ascending: np.ndarray, score: np.float32) -> float:
 
 def plain_name(text: str) -> str:
     """Return the text of an entity as it is looked up and encoded, without an article; raises DataError if blank."""
+    if not text.strip():
+        raise DataError('No entity is given. Type one, for instance "bee".')
     checked = check_condition(text, "the entity")
     return ARTICLE.sub("", checked) or checked
-
-
-def known_graphs() -> Sequence[str]:
-    """Return the names of the graphs on this machine, the one that ships here first."""
-    from condviz.data.corpora import data_folder
-
-    large = [name for name in ("wn18rr", "fb15k237") if (data_folder() / name / "train.txt").is_file()]
-    return (EVERYDAY, *large)

@@ -71,20 +71,20 @@ def run(options: argparse.Namespace) -> None:
 
 def _choose_graph(options: argparse.Namespace) -> Graph:
     """Open the graph asked for, or that of the model, or the first one that has the relation."""
-    from condviz.analysis.links import known_graphs, open_graph
+    from condviz.data.kg_formats import EVERYDAY, list_graphs, load_graph
     from condviz.models.registry import describe
 
     trained_on = describe(options.model).graph if options.model and not options.graph else ""
     if options.graph or trained_on:
-        return open_graph(options.graph or trained_on)
-    for name in known_graphs():
-        graph = open_graph(name)
+        return load_graph(options.graph or trained_on)
+    for name in list_graphs():
+        graph = load_graph(name)
         try:
             [graph.find_relation(text) for text in options.relation]
         except DataError:
             continue
         return graph
-    return open_graph()
+    return load_graph(EVERYDAY)
 
 
 def format_answers(found: LinkAnswers) -> str:

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 
 from condviz.data.corpora import data_folder
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
 from condviz.errors import DataError
+from condviz.paths import ASSETS
 
+EVERYDAY = "everyday"
+LARGE = ("wn18rr", "fb15k237")
+"""The graphs of the papers; their files are other people's and come from `data_folder()`."""
+TABLES = ("entities.tsv", "relations.tsv", "triples.tsv")
+MAX_TABLE_BYTES = 5 * 2**20
+MAX_ENTITIES, MAX_TRIPLES = 5_000, 100_000
+"""Of an uploaded graph: about a minute of encoding."""
 FB_WORDS = 50
 """Words kept of a description of FB15k-237 (SimKGC, preprocess.py)."""
 SENSE_FIELDS = 2
@@ -33,17 +44,26 @@ def load_graph(name: str = "wn18rr") -> Graph:
     """Load a graph once per process.
 
     Args:
-        name: "wn18rr", "fb15k237", or a folder with entities.tsv, relations.tsv and triples.tsv (see `read_tables`).
+        name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", or a folder with entities.tsv,
+            relations.tsv and triples.tsv (see `read_tables`).
 
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
     known: dict[str, Callable[[Path], Graph]] = {"wn18rr": read_wn18rr, "fb15k237": read_fb15k237}
+    if name == EVERYDAY:
+        return read_tables(ASSETS / "graph" / EVERYDAY)
     if name in known:
         return known[name](data_folder() / name)
     if not Path(name).is_dir():
-        raise DataError(f"There is no graph {name[:200]!r}. Known: {', '.join(known)}, or give a folder of tables.")
+        names = ", ".join((EVERYDAY, *known))
+        raise DataError(f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables.")
     return read_tables(Path(name))
+
+
+def list_graphs() -> list[str]:
+    """Return the names of the graphs on this machine, the one that ships here first."""
+    return [EVERYDAY, *(name for name in LARGE if (data_folder() / name / "train.txt").is_file())]
 
 
 def read_wn18rr(folder: Path) -> Graph:
@@ -116,6 +136,43 @@ def read_tables(folder: Path) -> Graph:
             raise DataError(f"{path}, row {number}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])
     return build_graph(folder.name, entities, relations, splits, places=dict.fromkeys(SPLITS, str(path)))
+
+
+def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
+    """Read a graph that a visitor uploaded: three files with the names of `TABLES`, anywhere.
+
+    Returns:
+        The SHA-256 of the files, and the graph.
+
+    Raises:
+        DataError: If a table is missing, cannot be used, or is larger than what a visitor waits for.
+    """
+    found = {path.name.lower(): path for path in paths}
+    if missing := [name for name in TABLES if name not in found]:
+        got = ", ".join(sorted(found)) or "nothing"
+        raise DataError(f"Missing: {', '.join(missing)}; received: {got}. Choose all three tables together.")
+    content = sha256()
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "yours"
+        folder.mkdir()
+        for name in TABLES:
+            if found[name].stat().st_size > MAX_TABLE_BYTES:
+                raise DataError(f"{name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
+            content.update(found[name].read_bytes())
+            copyfile(found[name], folder / name)
+        try:
+            graph = read_tables(folder)
+        except DataError as error:
+            raise DataError(str(error).replace(f"{folder}/", "")) from error
+    if not len(graph.triples):
+        raise DataError("triples.tsv has no rows, so nothing shows which questions make sense. Add some.")
+    if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
+        raise DataError(
+            f"The graph has {graph.num_entities:,} entities and {len(graph.triples):,} triples; at most "
+            f"{MAX_ENTITIES:,} and {MAX_TRIPLES:,} are read here. Take a part of it, or use: "
+            "python -m condviz links --graph FOLDER"
+        )
+    return content.hexdigest(), graph
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:

@@ -38,7 +38,7 @@ class Published:
     ranking: str
 
 
-BERT, PLAIN, RERANKED, UNSAID = "BERT-base", "plain", "re-ranked", "not told, most likely re-ranked"
+BERT, PLAIN, RERANKED, UNSAID = "BERT-base", "plain", "re-ranked", "not stated, probably re-ranked"
 # Hyper-CL's scripts (sim-kgc/scripts/eval.sh) re-rank with 0.05 within 5 steps; CSR builds on that code.
 PUBLISHED = (
     Published("SimKGC", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", (66.6, 58.7, 71.7, 80.0), RERANKED),
@@ -48,6 +48,18 @@ PUBLISHED = (
     Published("tri-encoder, concatenation", "Hyper-CL, table 2", BERT, (33.5, 22.6, 38.2, 55.0), RERANKED),
     Published("tri-encoder, Hadamard", "Hyper-CL, table 2", BERT, (16.4, 0.4, 24.3, 48.1), RERANKED),
 )
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of the table: ours or published, plain or re-ranked; MRR and hits in %, None where not reported."""
+
+    model: str
+    source: str
+    encoder: str
+    ranking: str
+    figures: tuple[float | None, ...]
+    ours: bool
 
 
 @dataclass(frozen=True)
@@ -107,19 +119,26 @@ def write_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> Non
     write_text(path, f'{{"format": {FORMAT}, "models": [\n{lines}\n]}}\n')
 
 
-def format_scores(scores: Sequence[LinkScores]) -> str:
-    """Format our results, plain and re-ranked, and the papers' as one Markdown table, the best first."""
-    rows = []
+def table_rows(scores: Sequence[LinkScores]) -> list[TableRow]:
+    """Return our results, plain and re-ranked, and the papers' as rows of one table, the best first."""
+    rows = [TableRow(row.model, row.source, row.encoder, row.ranking, row.figures, False) for row in PUBLISHED]
     for item in scores:
-        where = (f"`{item.model}`", item.how, f"{_short(item.encoder)}, {item.hardware}")
+        encoder = f"{_short(item.encoder)}, {item.hardware}"
         for ranking in (PLAIN, RERANKED):
             figures = item.figures(reranked=ranking == RERANKED)
             if figures[0] is not None:
-                rows.append((figures, (*where, ranking, *map(_percent, figures))))
-    for row in PUBLISHED:
-        rows.append((row.figures, (row.model, row.source, row.encoder, row.ranking, *map(_percent, row.figures))))
+                rows.append(TableRow(item.model, item.how, encoder, ranking, figures, True))
+    return sorted(rows, key=lambda row: -(row.figures[0] or 0))
+
+
+def format_scores(scores: Sequence[LinkScores]) -> str:
+    """Format our results, plain and re-ranked, and the papers' as one Markdown table, the best first."""
     head = ("model", "from", "encoder, hardware", "ranking", "MRR", "Hits@1", "Hits@3", "Hits@10")
-    return markdown_table(head, [cells for _, cells in sorted(rows, key=lambda row: -(row[0][0] or 0))])
+    rows = [
+        (f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking, *map(_percent, row.figures))
+        for row in table_rows(scores)
+    ]
+    return markdown_table(head, rows)
 
 
 def format_relations(scores: LinkScores) -> str:

@@ -19,6 +19,7 @@ PICTURES = {
     "WordReading": "condviz.plots.words",
     "LinkAnswers": "condviz.plots.links",
     "Trained": "condviz.plots.training",
+    "LinkProfile": "condviz.plots.links",
 }
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""
 

@@ -7,23 +7,56 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from condviz.analysis.link_questions import clause, with_article
 from condviz.plots.html import render
+from condviz.types import LinkAnswers, LinkProfile
 
 if TYPE_CHECKING:
-    from condviz.types import LinkAnswer, LinkAnswers
+    from condviz.types import LinkAnswer
 
-SHOWN = 5
+NAMED = 2
+"""Answers that the headline names for one question."""
+STYLES = ("links.css",)
+SHOWN = 3
 """Answers of a card that stand out equally; more are behind "more answers"."""
 
 
-def to_html(result: LinkAnswers) -> Markup:
-    """Render the answers to one question."""
-    return render_cards([result])
+def to_html(result: LinkAnswers | LinkProfile) -> Markup:
+    """Render the answers to one question, or what the model says about one entity."""
+    if isinstance(result, LinkProfile):
+        return headline(result) + cards(result.answers)
+    return cards([result])
 
 
-def render_cards(results: Sequence[LinkAnswers]) -> Markup:
-    """Render the answers to several questions side by side, one card each."""
-    return render("links.html", cards=[_card(result) for result in results])
+def cards(results: Sequence[LinkAnswers], *, active: bool = False) -> Markup:
+    """Render the answers to several questions side by side, one card each.
+
+    Args:
+        results: The questions.
+        active: Answers are buttons, with which the page asks about them.
+    """
+    return render("links/cards.html", cards=[_card(result) for result in results], active=active)
+
+
+def headline(profile: LinkProfile) -> Markup:
+    """Render what the model says about an entity as one sentence."""
+    sensible = [item for item in profile.answers if item.sensible and item.answers] or list(profile.answers[:1])
+    clauses = [_clause(item) for item in sensible]
+    first = profile.answers[0]
+    familiar = first.familiar
+    name = first.entity.partition(":")[0] if not first.entity_id else first.entity
+    return render(
+        "links/headline.html",
+        subject=with_article(name),
+        clauses=[text for text in clauses if text],
+        familiar=familiar,
+        first=sensible[0],
+    )
+
+
+def _clause(result: LinkAnswers) -> str:
+    names = [item.name for item in result.leading[:NAMED]]
+    return clause(names, result.relation, inverse=result.direction == "head") if names else ""
 
 
 def _card(result: LinkAnswers) -> dict[str, object]:

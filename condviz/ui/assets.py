@@ -30,11 +30,6 @@ def load_map_scene() -> dict[str, Any] | None:
     return _read("map_scene.json")
 
 
-def load_links_scene() -> dict[str, Any] | None:
-    """Read the answer that the Links tab shows before any model has loaded, as `condviz.ui.links_scene` wrote it."""
-    return _read("links_scene.json")
-
-
 def static_url(path: str) -> str:
     """Give the address of an asset relative to the page, so that it holds behind any proxy prefix."""
     file = ASSETS / path

@@ -11,7 +11,6 @@ from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
 from condviz.ui.errors_engine import ErrorsEngine
-from condviz.ui.links_engine import LinksEngine
 from condviz.ui.map_engine import MapEngine
 from condviz.ui.train_engine import TrainEngine
 
@@ -69,7 +68,6 @@ class Engine:
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
         errors: The calls of the Errors tab.
         map: The calls of the Map tab.
-        links: The calls of the Links tab.
         train: The calls of the Train tab.
     """
 
@@ -81,5 +79,4 @@ class Engine:
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
     errors: ErrorsEngine = field(default_factory=ErrorsEngine)
     map: MapEngine = field(default_factory=MapEngine)
-    links: LinksEngine = field(default_factory=LinksEngine)
     train: TrainEngine = field(default_factory=TrainEngine)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import gradio as gr
 
 from condviz.analysis.map_result import EmbeddingMap
-from condviz.ui.assets import load_links_scene, load_map_scene
+from condviz.ui import links
+from condviz.ui.assets import load_map_scene
 from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
 from condviz.ui.events import PRIVATE
-from condviz.ui.links_api import add_links_api
-from condviz.ui.links_service import LinksService
-from condviz.ui.links_tab import build_links_tab
 from condviz.ui.map_api import add_map_api
 from condviz.ui.map_service import MapService
 from condviz.ui.map_tab import build_map_tab
@@ -43,12 +41,6 @@ def _errors(page: Page) -> None:
     add_errors_api(service)
 
 
-def _links(page: Page) -> None:
-    service = LinksService(_service(page), Engine().links, load_links_scene())
-    build_links_tab(service, page=page.blocks, tabs=page.tabs, tab=page.tab)
-    add_links_api(service)
-
-
 def _train(page: Page) -> None:
     service = TrainService(_service(page), Engine().train)
     build_train_tab(service, tab=page.tab)
@@ -68,7 +60,7 @@ def _models(page: Page) -> None:
 OLD_TABS = (
     Tab("map", "Map", _map),
     Tab("errors", "Errors", _errors),
-    Tab("links", "Links", _links),
+    links.TAB,
     Tab("train", "Train", _train),
     Tab("models", "Models", _models),
 )

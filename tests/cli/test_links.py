@@ -63,7 +63,7 @@ def test_the_graph_is_the_first_with_such_a_relation(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["  ", "the park"], "The entity is empty"),
+        (["  ", "the park"], "No entity is given"),
         (["e00", "beside"], "There is no relation 'beside'"),
         (["e00", "-k", "0"], "-k is 0"),
         (["e00", "--model", "nothing"], "There is no model 'nothing'"),

@@ -1,0 +1,392 @@
+"""The Links tab: any entity, the questions that fit it, and what a model of a knowledge graph answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from cachetools import LRUCache
+
+from condviz.data.kg import Graph
+from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
+from condviz.errors import CondvizError, DataError
+from condviz.evaluation import kgc_scores
+from condviz.models import registry
+from condviz.plots import links as picture
+from condviz.types import LinkProfile, ModelInfo
+from condviz.ui import export
+from condviz.ui.events import connect, publish
+from condviz.ui.markup import busy, html, read_asset, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import Values, first, write_link
+
+TITLES = {EVERYDAY: "Everyday things", "wn18rr": "WN18RR", "fb15k237": "FB15k-237"}
+TRIES = {
+    EVERYDAY: ("bee", "nurse", "violin", "forest", "brown bear cub", "ambulance driver", "unicorn"),
+    "wn18rr": ("land_reform_NN_1", "helsinki_NN_1", "wheeled_vehicle_NN_1", "pirouette_NN_1"),
+}
+START = "bee"
+KEPT_UPLOADS = 20
+ALL_LISTED = 1_000
+"""Entities up to which a menu lists them all; of larger graphs it lists those that begin with what is typed."""
+SUGGESTIONS = 20
+NOWHERE = Path(os.devnull)
+"""A folder that nothing can be written to: vectors of uploaded graphs stay in memory."""
+ELSEWHERE = (
+    {
+        "name": "wn18rr", "title": "WN18RR (40,943 word senses of WordNet)", "url": "https://github.com/TimDettmers/ConvE",
+        "there": "has the triples (WN18RR.tar.gz, MIT licence); wordnet-mlj12-definitions.txt is in the folder "
+        "data/WN18RR of github.com/intfloat/SimKGC.",
+    },
+    {
+        "name": "fb15k237", "title": "FB15k-237 (14,541 people, films, places)",
+        "url": "https://github.com/intfloat/SimKGC",
+        "there": "has the triples, FB15k_mid2name.txt and FB15k_mid2description.txt in the folder data/FB15k237.",
+    },
+)  # fmt: skip
+Asked = tuple[str, str] | None
+"""(id of a relation, direction) that is asked first, or None for those that fit."""
+
+
+class LinksTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page = page
+        self.trained = ModelPool(registry.link_models())
+        self.graphs = list_graphs()
+        self._uploads: LRUCache[str, Graph] = LRUCache(KEPT_UPLOADS)
+        stored = self._stored()
+        with gr.Row(elem_classes="cv-split"):
+            with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
+                self._form()
+            with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
+                clicked = "condviz.links(element, (data) => trigger('ask', data));"
+                self.result = html(
+                    self._picture(stored, EVERYDAY) if stored else "", elem_id="cv-links-result", script=clicked
+                )
+                self.tries = html(self._tries(EVERYDAY), elem_id="cv-links-tries", script=clicked)
+                html(render("links/why.html"), elem_id="cv-links-why")
+        self.shown = gr.State(stored)
+        self.asked = gr.State(None)
+        self._sections(clicked)
+        self._connect()
+
+    # ---- layout ------------------------------------------------------------------------------------------------------
+    def _form(self) -> None:
+        self.entity = gr.Dropdown(
+            self._names(load_graph(EVERYDAY)), value=START, allow_custom_value=True, label="What shall it tell about?",
+            info="Choose something, or type anything and press Enter.", elem_id="cv-links-entity",
+        )  # fmt: skip
+        with gr.Row(elem_classes="cv-actions"):
+            self.run = gr.Button("Ask", variant="primary", elem_id="cv-links-run", scale=1, min_width=90)
+            self.stop = gr.Button("Stop", elem_id="cv-links-stop", visible=False, min_width=60)
+        self.notice = html("", elem_id="cv-links-notice")
+        models = self._choices(EVERYDAY)
+        with gr.Row(elem_classes="cv-links-choice"):
+            self.graph = gr.Dropdown(
+                [(TITLES[name], name) for name in self.graphs], value=EVERYDAY, label="Graph", min_width=130,
+                elem_id="cv-links-graph", visible=len(self.graphs) > 1,
+            )  # fmt: skip
+            self.model = gr.Dropdown(
+                models, value=models[0][1] if models else None, label="Model", min_width=130, elem_id="cv-links-model"
+            )
+
+    def _sections(self, clicked: str) -> None:
+        with section("More questions", elem_id="cv-links-questions") as self.questions:
+            self.more = html("", elem_id="cv-links-more", script=clicked)
+        with section("What the relation changes", elem_id="cv-links-change") as self.change:
+            self.table = html("", elem_id="cv-links-table")
+        with section("How often is it right?", elem_id="cv-links-quality") as self.quality:
+            self.figures = html("", elem_id="cv-links-figures")
+        with section("WN18RR: our models and the papers’", elem_id="cv-links-papers") as self.papers:
+            self.metrics = html("", elem_id="cv-links-metrics")
+        with section("Your own graph", elem_id="cv-links-own"):
+            missing = [graph for graph in ELSEWHERE if graph["name"] not in self.graphs]
+            html(
+                render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, missing=missing),
+                elem_id="cv-links-help",
+            )
+            self.upload = gr.UploadButton(
+                "Upload the three tables", file_count="multiple", file_types=[".tsv", ".txt"],
+                elem_id="cv-links-upload",
+            )  # fmt: skip
+            self.upload_notice = html("", elem_id="cv-links-upload-notice")
+        with section("Link, JSON, CSV, Python", elem_id="cv-links-export") as self.exports:
+            self.hand_out = html("", elem_id="cv-links-hand-out")
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        folded = [self.questions, self.change, self.quality, self.exports]
+        done = [self.result, self.shown, self.asked, *folded]
+        form = [self.entity, self.model, self.graph]
+        main = {"notice": self.notice, "stop": self.stop, "heavy": True, "trigger_mode": "always_last"}
+        filled = [*form, self.tries, *done]
+        connect([self.run.click, self.entity.input, self.model.input], self.ask, [*form, self.shown], done, **main)
+        connect(self.graph.input, self.change_graph, [self.graph, self.shown], filled, **main)
+        for component in (self.result, self.tries, self.more):
+            connect(component.ask, self.click, [*form, self.shown], filled, **main)
+        connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
+        connect(
+            self.upload.upload, self.read_upload, [self.upload, self.shown], filled,
+            notice=self.upload_notice, stop=self.stop, heavy=True,
+        )  # fmt: skip
+        self.page.on_link("links", self.open_link, [self.shown], filled, notice=self.notice, stop=self.stop)
+        for part, show, target in (
+            (self.questions, self.show_questions, self.more),
+            (self.change, self.show_change, self.table),
+            (self.quality, self.show_quality, self.figures),
+        ):
+            connect(part.expand, show, [self.shown], [target], notice=self.notice)
+        connect(self.papers.expand, self.show_papers, None, [self.metrics], notice=self.notice)
+        connect(
+            self.exports.expand, self.show_exports, [self.shown, self.graph, self.asked], [self.hand_out],
+            notice=self.notice,
+        )  # fmt: skip
+        publish(self.api_predict_links, "predict_links")
+
+    def ask(
+        self, entity: str, model: str, graph: str, shown: LinkProfile | None, asked: Asked = None
+    ) -> Iterator[dict]:
+        """Answer the questions that fit an entity."""
+        from condviz.analysis.links import describe_entity, plain_name
+
+        dimmed = render("links/busy.html", picture=self._picture(shown, graph) if shown else "")
+        yield {self.result: dimmed}
+        plain_name(entity or "")  # a blank field is told before anything loads
+        found = self._graph(graph)
+        folder = None if graph in TITLES else NOWHERE
+        work = self._pool(model).run(describe_entity, model, entity, asked=asked, graph=found, folder=folder)
+        for done, total in work.steps():
+            message = "Encoding the entities of the graph, once." if total > 1 else "Asking the model."
+            yield {
+                self.notice: busy(message, done, total),
+                self.stop: gr.update(visible=True),
+            }
+        profile = work.result()
+        yield {
+            self.result: self._picture(profile, graph, asked),
+            self.shown: profile,
+            self.asked: asked,
+            self.stop: gr.update(visible=False),
+            **{part: gr.Accordion(open=False) for part in (self.questions, self.change, self.quality, self.exports)},
+        }
+
+    def click(
+        self, event: gr.EventData, entity: str, model: str, graph: str, shown: LinkProfile | None
+    ) -> Iterator[dict]:
+        """Ask about an answer or an example that was clicked, or ask the question that was clicked."""
+        name, asked = entity, None
+        if event.entity:
+            name = self._label(self._graph(graph), str(event.entity))
+        if event.relation:
+            asked = (str(event.relation), "head" if event.direction == "head" else "tail")
+        yield {self.entity: name}
+        yield from self.ask(name, model, graph, shown, asked)
+
+    def change_graph(self, graph: str, shown: LinkProfile | None) -> Iterator[dict]:
+        """Offer the entities, models and examples of another graph, and ask about its first example."""
+        found = self._graph(graph)
+        models = self._choices(found.name)
+        tries = TRIES.get(graph) or self._first_entities(found)
+        model = models[0][1] if models else ""
+        yield {
+            self.entity: gr.Dropdown(self._names(found), value=tries[0]),
+            self.model: gr.Dropdown(models, value=model or None),
+            self.tries: self._tries(graph, tries),
+        }
+        yield from self.ask(tries[0], model, graph, shown)
+
+    def suggest(self, event: gr.KeyUpData, graph: str) -> dict:
+        """List the entities of a large graph that match what is typed; small ones are listed anyway."""
+        found = self._graph(graph)
+        if found.num_entities <= ALL_LISTED:
+            return {self.entity: gr.skip()}
+        near = found.search(str(event.input_value or ""), limit=SUGGESTIONS)
+        return {self.entity: gr.Dropdown([found.entities[number].label for number in near])}
+
+    def read_upload(self, paths: list[str] | None, shown: LinkProfile | None) -> Iterator[dict]:
+        """Read the tables of a visitor's own graph and ask about its first entity."""
+        digest, graph = read_files([Path(path) for path in paths or []])
+        key = f"upload-{digest[:24]}"
+        self._uploads[key] = graph
+        choices = [(TITLES[name], name) for name in self.graphs] + [("Your graph", key)]
+        yield {self.graph: gr.Dropdown(choices, value=key, visible=True)}
+        yield from self.change_graph(key, shown)
+
+    def open_link(self, values: Values, shown: LinkProfile | None) -> Iterator[dict]:
+        """Restore a link: graph, model, entity and, where one was asked, the question."""
+        entity, graph = first(values, "le"), first(values, "lg", EVERYDAY)
+        if not entity:
+            yield {self.notice: gr.skip()}
+            return
+        found = self._graph(graph)
+        models = self._choices(found.name)
+        names = [name for _, name in models]
+        model = first(values, "lm") if first(values, "lm") in names else next(iter(names), "")
+        relation = first(values, "lr")
+        asked = (relation, "head" if first(values, "li") == "1" else "tail") if relation else None
+        label = self._label(found, entity)
+        yield {
+            self.graph: graph,
+            self.entity: gr.Dropdown(self._names(found), value=label),
+            self.model: gr.Dropdown(models, value=model or None),
+            self.tries: self._tries(graph),
+        }
+        yield from self.ask(label, model, graph, shown, asked)
+
+    # ---- sections, each computed when it is opened -------------------------------------------------------------------
+    def show_questions(self, shown: LinkProfile | None) -> dict:
+        """Offer the relations that were not asked about."""
+        return {self.more: render("links/more.html", others=_needed(shown).others)}
+
+    def show_change(self, shown: LinkProfile | None) -> dict:
+        """Show the nearest entities without and with each relation."""
+        return {self.table: render("links/change.html", profile=_needed(shown))}
+
+    def show_quality(self, shown: LinkProfile | None) -> dict:
+        """Show how often the model is right about entities it was not trained on."""
+        trust = _needed(shown).reliability
+        rows = [(name.replace("_", " "), counts) for name, counts in trust.by_relation.items()] if trust else []
+        return {self.figures: render("links/quality.html", trust=trust, rows=rows)}
+
+    def show_papers(self) -> dict:
+        """Show the stored figures on WN18RR beside the papers'."""
+        rows = kgc_scores.table_rows(kgc_scores.read_scores())
+        return {self.metrics: render("links/papers.html", rows=rows, note=kgc_scores.RERANKED_NOTE)}
+
+    def show_exports(self, shown: LinkProfile | None, graph: str, asked: Asked) -> dict:
+        """Offer the answers as link, JSON, CSV and Python."""
+        profile = _needed(shown)
+        best = profile.answers[0]
+        call = [("model", profile.model.name), ("head", profile.entity), ("relation", best.relation)]
+        call += [("direction", best.direction), ("graph", graph)]
+        python = export.python_call("predict_links", call)
+        return {
+            self.hand_out: export.offer(profile, link=_link(profile, graph, asked), python=python, file="links.csv")
+        }
+
+    # ---- endpoint ----------------------------------------------------------------------------------------------------
+    def api_predict_links(
+        self, entity: str, relation: str, model: str, inverse: bool = False, k: int = 10, graph: str = EVERYDAY
+    ) -> dict[str, Any]:
+        """Rank the entities of a graph as answers to (entity, relation, ?) or (?, relation, entity).
+
+        Args:
+            entity: Id, label or name, or any other text.
+            relation: Id or text; "inverse" in front of a text is the same as `inverse`.
+            model: Name of a model of links, or as /models lists it, except cross-encoders.
+            inverse: Ask for heads: which entities have this relation to the entity.
+            k: Number of answers, from 1 to 100.
+            graph: "everyday", or "wn18rr" and "fb15k237" where their files are on the server.
+
+        Returns:
+            {"question", "answers", "known", "fit", "familiar", ...}: the k best, and all answers that the graph holds,
+            with score, rank, filtered rank and the part of the graph they come from.
+        """
+        from condviz.analysis.links import predict_links
+
+        if graph not in self.graphs:
+            raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
+        options = {"direction": "head" if inverse else "tail", "graph": graph, "k": min(int(k), 100)}
+        found = self._pool(model).run(predict_links, str(model), str(entity), str(relation), **options)
+        return found.result().to_dict()
+
+    # ---- graphs and models -------------------------------------------------------------------------------------------
+    def _graph(self, key: str) -> Graph:
+        if key in self.graphs:
+            return load_graph(key)
+        if key in self._uploads:
+            return self._uploads[key]
+        known = ", ".join(self.graphs)
+        raise DataError(
+            f"The graph {str(key)[:60]!r} is not here. Graphs on this machine: {known}. An uploaded graph stays for a "
+            "while only: upload it again."
+        )
+
+    def _pool(self, model: str) -> ModelPool:
+        for name in registry.link_models():
+            self.trained.add(name)  # one may have been trained since the start
+        return self.trained if model in self.trained.names else self.page.pool
+
+    def _choices(self, graph: str) -> list[tuple[str, str]]:
+        """Return the models that can answer: those trained on the graph, then encoders of sentences."""
+        scores = {item.model: item.figures()[0] or 0 for item in kgc_scores.read_scores()}
+        names = sorted(registry.link_models(graph), key=lambda name: -scores.get(name, 0))
+        own = [(f"{_title(name)} (this graph)", name) for name in names]
+        others = [
+            (f"{info.title} (sentences)", info.name)
+            for info in self.page.pool.infos()
+            if info.trained and info.answers_links
+        ]
+        others.sort(key=lambda choice: choice[1] != self.page.pool.default)
+        return [*own, *others]
+
+    @staticmethod
+    def _names(graph: Graph) -> list[str]:
+        return sorted(item.label for item in graph.entities) if graph.num_entities <= ALL_LISTED else []
+
+    @staticmethod
+    def _label(graph: Graph, text: str) -> str:
+        """Return the label of an entity by its id; any other text as it is."""
+        try:
+            return graph.entities[graph.find_entity(text)].label
+        except DataError:
+            return text
+
+    @staticmethod
+    def _first_entities(graph: Graph) -> tuple[str, ...]:
+        heads = dict.fromkeys(graph.triples[:, 0].tolist())
+        return tuple(graph.entities[number].label for number in list(heads)[:5])
+
+    # ---- pictures ----------------------------------------------------------------------------------------------------
+    def _picture(self, profile: LinkProfile, graph: str, asked: Asked = None) -> str:
+        return render(
+            "links/result.html",
+            profile=profile,
+            headline=picture.headline(profile),
+            cards=picture.cards(profile.answers, active=True),
+            link=_link(profile, graph, asked),
+        )
+
+    def _tries(self, graph: str, names: tuple[str, ...] = ()) -> str:
+        return render("links/tries.html", names=names or TRIES.get(graph, ()))
+
+    def _stored(self) -> LinkProfile | None:
+        """Return what is shown before any model has loaded; None where it belongs to another model."""
+        content = read_asset("links_screen.json")
+        names = registry.link_models(EVERYDAY)
+        try:
+            if not names or content["answers"][0]["model"] != names[0]:
+                return None
+            info: ModelInfo = replace(self.trained.info(names[0]), revision=content["answers"][0]["revision"])
+            return LinkProfile.from_dict(content, info)
+        except (CondvizError, KeyError, TypeError, IndexError):
+            return None
+
+
+def _needed(shown: LinkProfile | None) -> LinkProfile:
+    if shown is None:
+        raise DataError("Nothing has been asked yet. Press Ask first.")
+    return shown
+
+
+def _title(name: str) -> str:
+    return registry.describe(name).title.partition(":")[0]
+
+
+def _link(profile: LinkProfile, graph: str, asked: Asked) -> str:
+    entity = profile.answers[0].entity_id or profile.entity
+    pairs = [("lg", graph), ("lm", profile.model.name), ("le", entity)]
+    if asked:
+        pairs += [("lr", asked[0]), ("li", "1" if asked[1] == "head" else "")]
+    return write_link("links", pairs)
+
+
+TAB = Tab("links", "Links", LinksTab)

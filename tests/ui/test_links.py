@@ -1,0 +1,122 @@
+"""The Links tab: what its handlers answer, over a small graph and a tiny model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.analysis import links as core
+from condviz.data import kg_formats
+from condviz.errors import CondvizError, DataError
+from condviz.methods import METHODS
+from condviz.models import registry
+from condviz.types import LinkProfile
+from condviz.ui.links import LinksTab, _link
+from condviz.ui.page import Page
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
+from tests.kg_toy import write_graph
+from tests.tiny import tiny_backbone
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
+    monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
+    method = METHODS["tri-encoder"]
+    model = method(tiny_backbone(), method.config_cls(pooling="mean")).eval()
+    model.info = registry.describe(registry.link_models("everyday")[0])
+    monkeypatch.setattr(core, "_predictors", type(core._predictors)(4))
+    with gr.Blocks() as blocks:
+        pool = ModelPool(["bi-encoder"], lambda name: model)
+        page = Page(blocks, gr.Tabs(), _address(), pool, gr.State(0))
+        found = LinksTab(page)
+    found.trained._load = lambda name: model
+    return found
+
+
+def _address() -> gr.HTML:
+    from condviz.ui.markup import html
+
+    return html("", elem_id="address", script="trigger('navigate', {})")
+
+
+def upload(tab: LinksTab, tmp_path: Path) -> tuple[str, dict]:
+    folder = write_graph(tmp_path / "mine")
+    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], None), tab)
+
+
+def merge(steps: Any, tab: LinksTab) -> dict:
+    """Collect what the steps of a handler leave in each component."""
+    shown: dict = {}
+    for step in steps:
+        shown |= step
+    return shown
+
+
+def event(**data: str) -> SimpleNamespace:
+    return SimpleNamespace(**{"entity": "", "relation": "", "direction": ""} | data)
+
+
+def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None:
+    done = upload(tab, tmp_path)
+    key = done[tab.graph].value
+    profile = done[tab.shown]
+    assert key.startswith("upload-")
+    assert isinstance(profile, LinkProfile)
+    assert profile.answers[0].known
+    assert not list((tmp_path / "cache").rglob("*"))  # nothing of a visitor's graph is written
+    asked = merge(tab.click(event(relation="_in", direction="head"), "cat", profile.model.name, key, None), tab)
+    first = asked[tab.shown].answers[0]
+    assert (first.relation, first.direction) == ("_in", "head")
+    query = _link(asked[tab.shown], key, asked[tab.asked])
+    where, values = read_link(query)
+    assert where == "links"
+    again = merge(tab.open_link(values, None), tab)
+    assert again[tab.shown].answers[0] == first
+
+
+def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
+    key = upload(tab, tmp_path)[tab.graph].value
+    model = registry.link_models("everyday")[0]
+    done = merge(tab.ask("<b>happy dogs</b>", model, key, None), tab)
+    assert "<b>happy" not in done[tab.result]
+    assert done[tab.shown].entity == "<b>happy dogs</b>"
+    for section in (tab.show_questions, tab.show_change, tab.show_quality):
+        assert all(section(done[tab.shown]).values())
+    assert "predict_links" in next(iter(tab.show_exports(done[tab.shown], key, None).values()))
+    assert "re-ranked" in next(iter(tab.show_papers().values()))
+
+
+def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
+    model = registry.link_models("everyday")[0]
+    with pytest.raises(DataError, match="No entity"):
+        merge(tab.ask("  ", model, "everyday", None), tab)
+    with pytest.raises(DataError, match="is not here"):
+        merge(tab.ask("bee", model, "upload-gone", None), tab)
+    with pytest.raises(CondvizError, match="nobody"):
+        merge(tab.ask("bee", "nobody", "everyday", None), tab)
+    with pytest.raises(DataError, match=r"Missing: relations.tsv, triples.tsv; received: entities.tsv"):
+        kg_formats.read_files([write_graph(tmp_path / "part") / "entities.tsv"])
+    with pytest.raises(DataError, match="Nothing has been asked"):
+        tab.show_change(None)
+    with pytest.raises(DataError, match="no graph"):
+        tab.api_predict_links("bee", "eats", model, graph="/etc")
+
+
+def test_the_endpoint_answers_as_the_function(tab: LinksTab) -> None:
+    model = registry.link_models("everyday")[0]
+    found = tab.api_predict_links("bee", "produces", model, k=3)
+    assert len(found["answers"]) == 3
+    assert found["question"] == "What does a bee produce?"
+    assert tab.api_predict_links("honey", "produces", model, inverse=True)["direction"] == "head"
+
+
+def test_the_stored_screen_is_that_of_the_shipped_model(tab: LinksTab) -> None:
+    stored = tab._stored()
+    assert stored is not None
+    assert stored.entity == "bee"
+    assert LinkProfile.from_dict(stored.to_dict(), stored.model) == stored
