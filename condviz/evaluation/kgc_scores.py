@@ -41,7 +41,8 @@ class Published:
 BERT, PLAIN, RERANKED, UNSAID = "BERT-base", "plain", "re-ranked", "not stated, probably re-ranked"
 RERANKED_NOTE = (
     "Figures of the papers with re-ranking include a bonus of 0.05 for entities within 5 hops: SimKGC says so in "
-    "section 3.4, and the evaluation script of Hyper-CL’s code applies it (sim-kgc/scripts/eval.sh). CSR builds on that code."
+    "section 3.4, and the evaluation script of Hyper-CL’s code applies it (sim-kgc/scripts/eval.sh). CSR "
+    "builds on that code."
 )
 PUBLISHED = (
     Published("SimKGC", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", (66.6, 58.7, 71.7, 80.0), RERANKED),
