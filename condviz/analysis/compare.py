@@ -104,7 +104,7 @@ def _notes(
     notes = []
     longest = max(conditions, key=len)
     for model in models:
-        if model.kind == "cross" and model.tokenize([(sentence1, sentence2, longest)])[0][0].truncated:
+        if model.kind == "cross" and not model.reads_all(sentence1, sentence2, longest):
             notes.append(
                 f"{model.info.title} reads both sentences and the condition together, at most "
                 f"{model.backbone.max_length} tokens: the end, which is the condition, was not read."

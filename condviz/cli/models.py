@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.terminal import format_table
+from condviz.errors import CheckpointError
 
 if TYPE_CHECKING:
     from condviz.types import ModelInfo
@@ -30,9 +31,15 @@ def run(options: argparse.Namespace) -> None:
     """Print the models of sentences, then those of knowledge graphs."""
     from condviz.models.registry import describe, link_models, list_models
 
-    infos = [describe(name) for name in (*list_models(), *link_models())]
+    infos, broken = [], {}
+    for name in (*list_models(), *link_models()):
+        try:
+            infos.append(describe(name))
+        except CheckpointError as error:
+            broken[name] = str(error)
     if options.json:
-        print(json.dumps([_to_dict(info) for info in infos], indent=2, ensure_ascii=False))
+        rows = [_to_dict(info) for info in infos] + [{"name": name, "broken": why} for name, why in broken.items()]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     rows = [
         (info.name, info.title, info.kind, "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source,
@@ -40,6 +47,8 @@ def run(options: argparse.Namespace) -> None:
         for info in infos
     ]  # fmt: skip
     print(format_table(HEAD, rows, right={4}))
+    for name, why in broken.items():
+        print(f"{name} is damaged: {why}")
 
 
 def _to_dict(info: ModelInfo) -> dict:

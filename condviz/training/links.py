@@ -251,23 +251,9 @@ class TripleHead(nn.Module):
         tails = self.method.project_sentences(self.entities[triples[:, 2]])
         used, index = triples[:, 1].unique(return_inverse=True)
         conditions = self.method.project_conditions(self.relations[used])
-        if hasattr(self.method, "factors"):
-            queries = self._project(heads, self.method.factors(conditions), index)
-        else:
-            queries = self.method.compose(heads, conditions, index)
+        queries = self.method.embed_by_condition(heads, conditions, index)
         tails, heads = functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
         return _finish(queries, self.normalize), tails, heads
-
-    def _project(self, heads: Tensor, factors: tuple[Tensor, ...], index: Tensor) -> Tensor:
-        """Compute W_r times each head, one relation at a time: a copy of W_r per row takes ten times as long."""
-        order = index.argsort(stable=True)
-        sizes = index.bincount(minlength=len(factors[0])).tolist()
-        parts = []
-        for relation, rows in enumerate(heads[order].split(sizes)):
-            for factor in factors:
-                rows = rows @ factor[relation]
-            parts.append(rows)
-        return torch.cat(parts)[order.argsort()]
 
 
 def _finish(queries: Tensor, normalize: bool) -> Tensor:
