@@ -94,7 +94,8 @@ def load_backbone(
     key = (name, revision, device, str(dtype))
     with _lock:
         backbone = _loaded.get(key)
-        if backbone is None or not backbone.digest:  # without a digest it was trained: no longer the pretrained one
+        # Without a digest it was trained; on another device, a model that shares it was moved there.
+        if backbone is None or not backbone.digest or backbone.device.type != torch.device(device).type:
             backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
             if device == "cpu" and dtype == torch.bfloat16:
                 pack_linear_layers(backbone.model)
