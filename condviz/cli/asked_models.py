@@ -6,18 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli.terminal import tell
-from condviz.errors import CheckpointError, CondvizError
+from condviz.errors import CheckpointError, CondvizError, ConfigError
 
 if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 
-def load_asked(names: Sequence[str], *, device: str, precision: str) -> Iterator[tuple[str, ConditionalScorer]]:
-    """Load models one after the other; where none is asked for, all, and a broken one among them is only told of.
+def load_asked(
+    names: Sequence[str], *, device: str, precision: str, backbone: str | None = None
+) -> Iterator[tuple[str, ConditionalScorer]]:
+    """Load models one after the other; if none is named, all, leaving out broken ones with a note.
 
     Args:
         names: Names, folders or hub ids; empty for all.
-        device, precision: See `condviz.models.registry.load`.
+        device, precision, backbone: See `condviz.models.registry.load`.
 
     Yields:
         What was asked for, and the model.
@@ -25,14 +27,18 @@ def load_asked(names: Sequence[str], *, device: str, precision: str) -> Iterator
     Raises:
         UnknownModelError: If there is no model of a name.
         CheckpointError: If a model that is asked for is broken.
+        ConfigError: If there is a backbone and no name.
         CondvizError: If none could be loaded.
     """
     from condviz.models.registry import list_models, load
 
+    if backbone and not names:
+        raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
+    options = {"device": device, "precision": precision} | ({"backbone": backbone} if backbone else {})
     none = True
     for name in dict.fromkeys(names or list_models()):
         try:
-            model = load(name, device=device, precision=precision)
+            model = load(name, **options)
         except CheckpointError as error:
             if names:
                 raise

@@ -20,12 +20,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser(
         "evaluate",
-        parents=[shared.models(required=True), shared.device(), shared.json_file("write the report")],
+        parents=[
+            shared.models(required=True),
+            shared.device(),
+            shared.backbone(),
+            shared.json_file("write the report"),
+        ],
         help="compare with ratings",
-        description="Score a table (CSV: sentence1, sentence2, condition and label from 1 to 5) and compare with its "
-        "labels. Rows without a label are scored only.",
+        description="Score a table (CSV: sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
+        "and compare with its labels. Rows without a label are scored only.",
     )
-    parser.add_argument("--data", required=True, metavar="FILE", help="the table, or - for standard input")
+    parser.add_argument(
+        "--data", required=True, metavar="FILE", help="a table, - for standard input, or CORPUS:PART, as tables:test"
+    )
     parser.add_argument("--train-data", metavar="FILE", help="table whose conditions count as seen in training")
     parser.add_argument("--out", metavar="FILE", help="write the table with a column score_MODEL per model")
     parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
@@ -35,17 +42,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
+    from condviz.data.corpora import open_table
     from condviz.data.files import check_target, write_text
     from condviz.data.tables import read_pairs, write_predictions
     from condviz.evaluation.csts import evaluate
 
     for path in filter(None, (options.out, options.json)):
         check_target(path)
-    table = read_pairs(options.data)
+    table = open_table(options.data)
     training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
-    models = [model for _, model in load_asked(options.model, device=options.device, precision=options.precision)]
+    asked = load_asked(options.model, device=options.device, precision=options.precision, backbone=options.backbone)
+    models = [model for _, model in asked]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
         found = evaluate(models, table, training_conditions=training, **settings)

@@ -26,6 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parents=[
             shared.models(),
             shared.device(),
+            shared.backbone(),
             shared.json_flag("print JSON as the /compare endpoint does"),
         ],
         help="score one pair, or a table",
@@ -85,7 +86,8 @@ def _score_table(options: argparse.Namespace) -> None:
 
 
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
-    return [model for _, model in load_asked(options.model, device=options.device, precision=options.precision)]
+    asked = load_asked(options.model, device=options.device, precision=options.precision, backbone=options.backbone)
+    return [model for _, model in asked]
 
 
 def _matrix(comparison: Comparison) -> str:

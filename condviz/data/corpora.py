@@ -6,16 +6,28 @@ Scenes and tables belong to this project. All others are read from a folder and 
 
 from __future__ import annotations
 
+import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE, Corpus, Password, data_folder
-from condviz.data.rows import COLUMNS, RatedPair, Shortcuts, format_rows
+from condviz.data.rows import RatedPair, Shortcuts, format_rows
+from condviz.data.tables import PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
 
-__all__ = ["COLUMNS", "CORPORA", "VARIABLE", "Survey", "build", "build_blocks", "data_folder", "format_rows", "survey"]
+__all__ = [
+    "CORPORA",
+    "VARIABLE",
+    "Survey",
+    "build",
+    "build_blocks",
+    "data_folder",
+    "format_rows",
+    "open_table",
+    "survey",
+]
 
 CORPORA = {
     corpus.name: corpus
@@ -114,6 +126,21 @@ def build_blocks(
             f'{name} {part} has no blocks: only single pairs. Set batching = "pairs", or take another part.'
         )
     return blocks
+
+
+def open_table(source: str) -> PairTable:
+    """Read a table, or build a part of a corpus as one.
+
+    Args:
+        source: A path, "-" for standard input, or a part such as "tables:test". A file of that name goes first.
+
+    Raises:
+        DataError: As `condviz.data.tables.read_pairs` and `build`.
+    """
+    name, _, part = source.partition(":")
+    if name in CORPORA and part and not Path(source).exists():
+        return read_pairs(io.StringIO(format_rows(build(name, part))))
+    return read_pairs(source)
 
 
 def survey(name: str, *, seed: int = 0, folder: Path | None = None) -> Survey:

@@ -123,7 +123,7 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         one_wording: Whether an aspect has the same wording in all rows of its table.
 
     Returns:
-        Rows with a number for each contrast. A pair can have two contrasts. Conditions of a table are about as often
+        Rows with a number for each contrast. A pair can have two contrasts, the second one with swapped sentences. Conditions of a table are about as often
         the higher as the lower one.
     """
     rows = []
@@ -136,6 +136,9 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         for pair in pairs:
             places = pair if rng.random() < 0.5 else pair[::-1]
             for high, low in _contrasts(_ratings(table, *pair), surplus, rng):
+                # A second contrast of the pair is asked the other way round: readers of a table find the two rows of a
+                # contrast by their sentences, in this order. Five aspects give two contrasts at most.
+                places = places[::-1]
                 both = [(high, SAME), (low, DIFFERENT)]
                 rng.shuffle(both)
                 number = len(rows) // 2

@@ -12,6 +12,7 @@ import pytest
 
 from condviz.data import cebab, corpora, csts, e2e, mams
 from condviz.data.families import gold
+from condviz.data.rows import COLUMNS as ROW_COLUMNS
 from condviz.data.rows import format_rows, measure_shortcuts
 from condviz.data.tables import read_pairs
 from condviz.errors import DataError
@@ -263,8 +264,19 @@ def test_the_table_is_read_back_with_its_origin(data: Path) -> None:
     rows = corpora.build("mams", "train", folder=data)
     table = read_pairs(io.StringIO(format_rows(rows)))
     assert [pair.label for pair in table.pairs] == [row.label for row in rows]
-    assert table.columns == corpora.COLUMNS
+    assert table.columns == ROW_COLUMNS
     assert table.rows[0][-1] == rows[0].family2
+
+
+def test_a_part_is_opened_like_a_table(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(corpora.VARIABLE, str(data))
+    table = corpora.open_table("mams:train")
+    assert table.columns == ROW_COLUMNS
+    assert [pair.label for pair in table.pairs] == [row.label for row in corpora.build("mams", "train")]
+    with pytest.raises(DataError, match="no part 'val' of mams"):
+        corpora.open_table("mams:val")
+    with pytest.raises(DataError, match=r"'none.csv' cannot be read"):
+        corpora.open_table("none.csv")
 
 
 def test_unknown_names_and_missing_files_say_what_there_is(tmp_path: Path) -> None:

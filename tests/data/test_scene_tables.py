@@ -72,6 +72,8 @@ def test_contrasts_disagree_on_one_pair_and_use_a_row_once(tables: tuple[scene_t
             assert key not in used
             used.add(key)
             sides[row.aspect.rpartition(":")[2].split()[1]] += 1 if row.label == 5 else -1
+    asked = Counter((row.sentence1, row.sentence2) for row in rows)
+    assert set(asked.values()) == {2}
     assert max(map(abs, sides.values())) < 0.1 * len(rows)
     assert Counter(row.label for row in rows[::2])[5] == pytest.approx(len(rows) / 4, rel=0.1)
 
