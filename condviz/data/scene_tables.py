@@ -123,8 +123,8 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         one_wording: Whether an aspect has the same wording in all rows of its table.
 
     Returns:
-        Rows with a number for each contrast. A pair can have two contrasts, the second one with swapped sentences. Conditions of a table are about as often
-        the higher as the lower one.
+        Rows with a number for each contrast. A pair can have two contrasts, the second one with swapped sentences.
+        Conditions of a table are about as often the higher as the lower one.
     """
     rows = []
     for table in tables:
