@@ -287,7 +287,7 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
             _plain(board, models),
         ]
     legend = [_describe(board, part) for part in measured]
-    notes = ["In brackets: 95 % bootstrap interval over sentence pairs."]
+    notes = ["In brackets: 95 % interval."]
     if not all(board.models[model].trained for model in models):
         notes.append("\\* not trained.")
     for model in models:

@@ -14,8 +14,7 @@ from condviz.ui.errors_view import act
 from condviz.ui.html import esc, number, tag, text
 
 if TYPE_CHECKING:
-    from condviz.analysis.errors.neighbours import Neighbour
-    from condviz.analysis.errors.rewrites import Effect
+    from condviz.analysis.errors.rewrites import Effect, Neighbour
     from condviz.analysis.errors.study import Study
 
 TAGS = (

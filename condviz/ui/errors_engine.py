@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-    from condviz.analysis.errors.neighbours import Neighbour
+    from condviz.analysis.errors.rewrites import Neighbour
     from condviz.evaluation.dataset import Dataset
     from condviz.types import Pair
 
@@ -44,7 +44,7 @@ def _score(model: Any, texts: Sequence[Sequence[str]]) -> np.ndarray:  # noqa: A
 
 
 def _neighbours(model: Any, pair: Pair) -> list[Neighbour]:  # noqa: ANN401
-    from condviz.analysis.errors.neighbours import nearest_rows, scene_training_rows
+    from condviz.analysis.errors.rewrites import nearest_rows, scene_training_rows
 
     return nearest_rows(model, pair, scene_training_rows())
 

@@ -16,7 +16,7 @@ from condviz.ui.service import Service, menu_title, on_gpu
 if TYPE_CHECKING:
     import numpy as np
 
-    from condviz.analysis.errors.neighbours import Neighbour
+    from condviz.analysis.errors.rewrites import Neighbour
     from condviz.analysis.errors.study import Study
     from condviz.evaluation.dataset import Dataset
     from condviz.types import Pair

@@ -76,10 +76,7 @@ def render_detail(board: Board, info: ModelInfo, model: Any) -> str:  # noqa: AN
     head = tag("tr", *[tag("th", name, scope="col", class_="cv-num" if n else None) for n, name in enumerate(columns)])
     table = tag("table", tag("thead", head), tag("tbody", *rows), class_="cv-table", data_testid="scores")
     made = ", ".join(f"{name} {version}" for name, version in scores.versions.items())
-    how = (
-        f"In brackets: 95 % bootstrap interval over sentence pairs. Computed in {scores.precision} with {made}. "
-        "Figures of each aspect and domain: "
-    )
+    how = f"In brackets: 95 % interval. Computed in {scores.precision} with {made}. Figures of each aspect and domain: "
     command = f"python -m condviz benchmark models --stored --model {info.name} --by aspect"
     return tag(
         "div",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from condviz.analysis.errors.neighbours import Neighbour
+from condviz.analysis.errors.rewrites import Neighbour
 from condviz.analysis.errors.stored import Stored
 from condviz.errors import DataError
 from condviz.evaluation.dataset import Dataset

@@ -35,7 +35,7 @@ Columns = Mapping[str, np.ndarray]
 
 
 def select(expression: str, columns: Columns) -> np.ndarray:
-    """Give the rows for which a filter is true: (p,) bool; a blank filter keeps all.
+    """Return the rows for which a filter is true: (p,) bool; a blank filter keeps all.
 
     Args:
         expression: The filter.
@@ -60,17 +60,9 @@ def select(expression: str, columns: Columns) -> np.ndarray:
 
 
 def quote(text: str) -> str:
-    """Write a text as a filter takes it."""
+    """Quote a text as a filter takes it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{escaped}"'
-
-
-def used_columns(expression: str) -> set[str]:
-    """Give the names in a filter that can be read; an unreadable one has none."""
-    try:
-        return {node.id for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Name)}
-    except (SyntaxError, RecursionError, MemoryError, ValueError):
-        return set()
 
 
 _EXAMPLE = 'For instance: gold >= 4 and error < -1 and "dog" in shared'
@@ -84,7 +76,7 @@ class _Reader:
         self.size = len(next(iter(columns.values())))
 
     def truth(self, node: ast.expr) -> np.ndarray:
-        """Give (p,) of FALSE, UNKNOWN, TRUE."""
+        """Return (p,) of FALSE, UNKNOWN, TRUE."""
         if isinstance(node, ast.BoolOp):
             join = np.minimum if isinstance(node.op, ast.And) else np.maximum
             return join.reduce([self.truth(value) for value in node.values])

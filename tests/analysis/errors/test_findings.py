@@ -15,8 +15,15 @@ import scipy.stats
 
 from condviz.analysis.errors.findings import Remark, analyse, find_errors, format_csv
 from condviz.analysis.errors.measures import check_blindness, worst_conditions
-from condviz.analysis.errors.neighbours import TrainingRows, nearest_rows
-from condviz.analysis.errors.rewrites import measure_effect, negate, next_number, replace_word, rewrite
+from condviz.analysis.errors.rewrites import (
+    TrainingRows,
+    measure_effect,
+    nearest_rows,
+    negate,
+    next_number,
+    replace_word,
+    rewrite,
+)
 from condviz.analysis.errors.study import judge, make_study
 from condviz.cli import main as cli
 from condviz.data.tables import format_predictions, read_pairs
