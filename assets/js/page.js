@@ -24,23 +24,40 @@
     const button = document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
     return button ? ids[button.textContent.trim()] : undefined;
   };
-  const write = (query, push) => {
+  const write = (query, push, sections) => {
     const kept = params();
     const next = new URLSearchParams(query);
-    for (const key of ["open", "__theme"]) if (kept.has(key) && !next.has(key)) next.set(key, kept.get(key));
+    // A new result closes the sections, unless it is the one that the link asked for.
+    for (const key of sections ? ["open", "__theme"] : ["__theme"]) if (kept.has(key) && !next.has(key)) next.set(key, kept.get(key));
     const address = `?${next}`;
     if (address === location.search) return;
     history[push ? "pushState" : "replaceState"]({ condviz: true }, "", address);
+  };
+  const OWN = new Set(["t", "open", "__theme"]);
+  const stateful = [...params().keys()].some((key) => !OWN.has(key));
+  // The first result after a link is that link's own: it replaces the address instead of adding to the history.
+  let settled = !stateful;
+  let wanted = (params().get("open") || "").split(".").filter(Boolean);
+  const openWanted = (tab) => {
+    const found = wanted;
+    wanted = [];
+    for (const section of found) {
+      when(`#cv-${CSS.escape(tab)}-${CSS.escape(section)} button.label-wrap`, (button) => setTimeout(() => openSection(button.parentElement, false), 100));
+    }
   };
   const readLink = (element) => {
     const { tab, link } = element.dataset;
     const before = links[tab];
     links[tab] = link;
     if (before === link) return;
+    // Sections of a link open once its own result is there, not over the example of the first screen.
+    const awaited = wanted.length > 0;
+    if (awaited && tab === (params().get("t") || "compare") && (before !== undefined || !stateful)) openWanted(tab);
     const asked = params().get("t") || (params().has("s1") ? "compare" : "");
     // What a tab shows at first is its own example: only what a visitor asked for changes the address.
     if (before === undefined && !element.dataset.asked) return;
-    if (activeTab() === tab) write(link, before !== undefined && asked === tab);
+    if (activeTab() === tab) write(link, before !== undefined && asked === tab && settled, awaited);
+    settled = true;
   };
   const title = () => {
     const button = document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
@@ -84,10 +101,7 @@
       history.replaceState(history.state, "", `?${next}`);
     }, 50);
   });
-  for (const wanted of (params().get("open") || "").split(".").filter(Boolean)) {
-    const tab = params().get("t") || "compare";
-    when(`#cv-${CSS.escape(tab)}-${CSS.escape(wanted)} button.label-wrap`, (button) => setTimeout(() => openSection(button.parentElement, false), 600));
-  }
+  setTimeout(() => { if (wanted.length && !stateful) openWanted(params().get("t") || "compare"); }, 1500);
 
   // ---- copying and saving: [data-copy="name"] beside a textarea[data-export="name"] ---------------------------------------
   const say = (element, message) => {
@@ -154,6 +168,8 @@
   const reveal = (error) => error?.checkVisibility() && error.scrollIntoView({ block: "nearest" });
   new MutationObserver((changes) => {
     for (const change of changes) {
+      // gradio changes markup in place where it can, so a new link may be a changed attribute.
+      if (change.type === "attributes") readLink(change.target);
       for (const node of change.addedNodes) {
         if (node.nodeType !== 1) continue;
         if (node.dataset.link !== undefined) readLink(node);
@@ -162,7 +178,7 @@
         reveal(node.matches(ERROR) ? node : node.querySelector(ERROR));
       }
     }
-  }).observe(document.documentElement, { childList: true, subtree: true });
+  }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link"] });
   document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
 
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------

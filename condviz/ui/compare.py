@@ -152,9 +152,11 @@ class CompareTab:
         """Score the pair, then look for the words that carry each score."""
         from condviz.analysis.compare import add_words, compare, word_cost
 
+        # Dimmed at once, so that an error does not leave the old result looking current.
+        yield self._busy(f"Scoring with {self.pool.info(model).title}", shown)
         work = self.pool.run(compare, [model], sentence1, sentence2, lines(conditions))
         for _ in work.steps():
-            yield self._busy(f"Scoring with {self.pool.info(model).title}", shown)
+            yield {}
         comparison = work.result()
         before = _before(comparison, shown)
         cost = word_cost(comparison)
@@ -202,7 +204,7 @@ class CompareTab:
         self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None = None
     ) -> Iterator[dict]:
         filled = {self.sentence1: sentence1, self.sentence2: sentence2, self.conditions: conditions, self.model: model}
-        yield {**filled, **self._busy("Scoring", shown)}
+        yield filled
         yield from self.compare(sentence1, sentence2, conditions, model, shown)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------

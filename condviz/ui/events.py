@@ -64,14 +64,15 @@ def connect(
 
 def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], notice: gr.HTML) -> Callable:
     def clear(step: dict) -> dict:
-        return step if notice in step else {notice: "", **step}
+        # An empty step only lets the run be cancelled.
+        return step if not step or notice in step else {notice: "", **step}
 
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
         try:
             if isgeneratorfunction(handler):
                 for step in handler(*args, **kwargs):
-                    yield clear(step)
+                    yield clear(step) or {notice: gr.skip()}
             else:
                 yield clear(handler(*args, **kwargs) or {})
         except Stopped:
