@@ -116,21 +116,12 @@ class ConditionalScorer(nn.Module, ABC):
         """Name, origin and size: what `condviz.load` has set, or what is known of a model made by hand."""
         if self._info is not None:
             return self._info
-        return ModelInfo(
-            name=self.name,
-            method=self.name,
-            title=self.title,
-            kind=self.kind,
+        return self.about.describe(
+            self.name,
             trained=False,
             source="memory",
             revision=self.fingerprint[:12],
-            score_range=self.score_range,
             added_parameters=self.added_parameters,
-            reference=self.reference,
-            summary=self.summary,
-            conditional=self.conditional,
-            encodes=self.encodes,
-            answers_links=self.answers_links,
             has_router=self.has_router,
         )
 

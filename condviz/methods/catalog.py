@@ -6,7 +6,7 @@ The classes take this over through `about` (see `ConditionalScorer`), so that no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from condviz.methods.configs import (
     BiEncoderConfig,
@@ -19,7 +19,7 @@ from condviz.methods.configs import (
     MethodConfig,
     TriEncoderConfig,
 )
-from condviz.types import Kind
+from condviz.types import Kind, ModelInfo
 
 Meeting = Literal["router", "sequence", "prefix"]
 """Through the router alone (the two are encoded apart), in one sequence, or as further keys in every layer."""
@@ -65,6 +65,11 @@ class Method:
     has_variants: bool = False
     answers_links: bool = True
     condition_matrices: bool = False
+
+    def describe(self, name: str, **known: Any) -> ModelInfo:  # noqa: ANN401 (fields of `ModelInfo`)
+        """Describe a model of this method; `known` holds what only the model itself has."""
+        names = ("title", "kind", "score_range", "reference", "summary", "conditional", "encodes", "answers_links")
+        return ModelInfo(**{"name": name, "method": self.name} | {key: getattr(self, key) for key in names} | known)
 
 
 CATALOG: dict[str, Method] = {

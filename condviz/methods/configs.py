@@ -56,11 +56,11 @@ class MethodConfig:
 
 @dataclass(frozen=True)
 class BiEncoderConfig(MethodConfig):
-    """Settings of the bi-encoder.
+    """Settings of the bi-encoder, and what other heads share with it.
 
     Attributes:
         pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation behind the pooling.
+        transform: Put Dropout, Linear(d, d) and the activation behind the pooling of sentences.
     """
 
     pooling: Pooling = "cls"
@@ -73,11 +73,9 @@ class BiEncoderConfig(MethodConfig):
 
 @dataclass(frozen=True)
 class CrossEncoderConfig(BiEncoderConfig):
-    """Settings of the cross-encoder.
+    """Settings of the cross-encoder: `transform` stands between pooling and classifier.
 
     Attributes:
-        pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation between pooling and classifier.
         inputs: "all", or an ablation of C-STS that leaves out the condition ("sentences") or the sentences.
     """
 
@@ -89,44 +87,35 @@ class CrossEncoderConfig(BiEncoderConfig):
 
 
 @dataclass(frozen=True)
-class TriEncoderConfig(MethodConfig):
+class TriEncoderConfig(BiEncoderConfig):
     """Settings of the tri-encoder.
 
     Attributes:
         composition: "hadamard" multiplies the two vectors, "concat" puts both through a linear layer and activation.
-        pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation behind the pooling of sentences.
     """
 
     composition: Composition = "hadamard"
-    pooling: Pooling = "cls"
-    transform: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_choice("composition", get_args(Composition))
-        self._check_flags("transform")
 
 
 @dataclass(frozen=True)
-class HyperCLConfig(MethodConfig):
+class HyperCLConfig(BiEncoderConfig):
     """Settings of Hyper-CL.
 
     Attributes:
         rank: K of the low-rank form, where two hypernetworks make d x K and K x d; None makes the whole d x d matrix.
-        pooling: How token states become one vector.
-        transform: Put Dropout, Linear(d, d) and the activation behind the pooling of sentences.
         condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
     """
 
     rank: int | None = 64
-    pooling: Pooling = "cls"
-    transform: bool = False
     condition_transform: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_flags("transform", "condition_transform")
+        self._check_flags("condition_transform")
         if self.rank is not None and (not isinstance(self.rank, int) or self.rank < 1):
             raise ConfigError(f"rank must be a positive integer, or None for the full matrix, got {self.rank!r}.")
 
@@ -151,23 +140,18 @@ class RoutedConfig(MethodConfig):
 
 @dataclass(frozen=True)
 class CSRConfig(RoutedConfig):
-    """Settings of CSR.
+    """Settings of CSR. The paper recommends one routed layer and pools by "mean".
+
+    "cls" and "last" take the last layer; with them and one routed layer the condition could hardly reach the embedding.
 
     Attributes:
-        num_routed_layers: R, how many of the last layers are routed; 0 is the plain encoder. Paper: 1 recommended.
         router: How weights are made: "query_key" (paper), "multihead" (released code family), or the variants "hidden",
             "heavy" and "random".
         query_layer: Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same".
-        weighting: "one-plus" for (1 + w), "only" for the ablation Only Weight.
-        pooling: "mean" (paper), "cls" or "last", of the last layer: the only one that is kept. With "cls" and one
-            routed layer the condition could hardly reach the embedding.
     """
 
-    num_routed_layers: int = 1
     router: RouterName = "query_key"
     query_layer: Literal["last", "same"] = "last"
-    weighting: Weighting = "one-plus"
-    pooling: Pooling = "mean"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -186,31 +170,16 @@ class CSRConfig(RoutedConfig):
 
 @dataclass(frozen=True)
 class CSRBiConfig(RoutedConfig):
-    """Settings of the CSR bi-encoder.
-
-    Attributes:
-        num_routed_layers: R, how many of the last layers are routed; released settings: 3.
-        weighting: "one-plus" for (1 + w), "only" for w.
-        pooling: Over the tokens of the sentence; released settings: "cls".
-    """
+    """Settings of the CSR bi-encoder: the released ones, pooled over the tokens of the sentence."""
 
     num_routed_layers: int = 3
-    weighting: Weighting = "one-plus"
     pooling: Pooling = "cls"
 
 
 @dataclass(frozen=True)
 class CSRPrefixConfig(RoutedConfig):
-    """Settings of CSR-prefix.
+    """Settings of CSR-prefix: the released ones. "cls" is the separator in front; the condition enters every layer."""
 
-    Attributes:
-        num_routed_layers: R, how many of the last layers are routed; the condition enters every layer.
-        weighting: "one-plus" for (1 + w), "only" for w.
-        pooling: Over the tokens of the sentence; released settings: "cls", that is the separator in front.
-    """
-
-    num_routed_layers: int = 1
-    weighting: Weighting = "one-plus"
     pooling: Pooling = "cls"
 
 

@@ -21,7 +21,7 @@ from condviz.encoder.tokens import Encoded, Tokens, batches_by_length
 from condviz.methods.base import Options, Passes, number
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CSRConfig
-from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, check_depth, factor
+from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, factor
 from condviz.methods.variants import VARIANTS, describe_variant
 
 HEAVY_SEED = 0
@@ -35,8 +35,6 @@ class CSR(RoutedEncoder):
 
     def __init__(self, backbone: Backbone, method_config: CSRConfig) -> None:
         super().__init__(backbone, method_config)
-        check_depth(method_config.num_routed_layers, backbone)
-        _ = backbone.layers  # fails now, with a clear message, for encoders that cannot be run layer by layer
         make = ROUTERS[method_config.router]
         arguments = {"query_layer": method_config.query_layer} if make is QueryKeyRouter else {}
         self.router = make(backbone, self.routed_layers, **arguments)

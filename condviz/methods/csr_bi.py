@@ -11,23 +11,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.backbone import Item
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.catalog import CATALOG
-from condviz.methods.configs import CSRBiConfig
-from condviz.methods.routing import RoutedEncoder, check_depth, factor
+from condviz.methods.routing import RoutedEncoder, factor
 
 
 class CSRBi(RoutedEncoder):
     """Reads sentence and condition together and routes the last layers by the condition's attention."""
 
     about = CATALOG["csr-bi"]
-
-    def __init__(self, backbone: Backbone, method_config: CSRBiConfig) -> None:
-        super().__init__(backbone, method_config)
-        check_depth(method_config.num_routed_layers, backbone)
-        _ = backbone.layers
 
     def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
         """Encode sentences under conditions, row by row.

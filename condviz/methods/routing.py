@@ -20,7 +20,7 @@ from condviz.encoder.tokens import Encoded, Tokens
 from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalEncoder
-from condviz.methods.configs import Weighting
+from condviz.methods.configs import RoutedConfig, Weighting
 from condviz.types import TokenWeights, Word
 
 HEAVY_HEADS = 16
@@ -205,6 +205,15 @@ ROUTERS: dict[str, type[Router]] = {
 class RoutedEncoder(ConditionalEncoder):
     """An encoder that weighs the words of a sentence by the condition, and can show the weights."""
 
+    def __init__(self, backbone: Backbone, method_config: RoutedConfig) -> None:
+        super().__init__(backbone, method_config)
+        if method_config.num_routed_layers > backbone.num_layers:
+            raise ConfigError(
+                f"num_routed_layers must be at most {backbone.num_layers}, the layers of {backbone.name}, "
+                f"got {method_config.num_routed_layers}."
+            )
+        _ = backbone.layers  # fails now, with a clear message, for encoders that cannot be run layer by layer
+
     @property
     def has_router(self) -> bool:
         """Whether any layer is routed."""
@@ -266,15 +275,6 @@ class RoutedEncoder(ConditionalEncoder):
             tokens=tuple(Word(sentence[start:end], start, end) for start, end in spans),
             token_weights=values,
             truncated=rows[0].truncated,
-        )
-
-
-def check_depth(num_routed_layers: int, backbone: Backbone) -> None:
-    """Raise ConfigError if there are more routed layers than layers."""
-    if num_routed_layers > backbone.num_layers:
-        raise ConfigError(
-            f"num_routed_layers must be at most {backbone.num_layers}, the layers of {backbone.name}, "
-            f"got {num_routed_layers}."
         )
 
 

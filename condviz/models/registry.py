@@ -88,14 +88,14 @@ def describe(name: str) -> ModelInfo:
         return describe_variant(describe(base), variant)
     folder, preset = _resolve(name)
     if preset is not None:
-        return _describe(CATALOG[preset.method], preset.settings, name=name, trained=False, source="zero-shot")
+        return _describe(name, CATALOG[preset.method], preset.settings, trained=False, source="zero-shot")
     if folder is None:
         raise _unknown(name)
     content = manifest.read_manifest(folder)
     return _describe(
+        folder.name,
         CATALOG[content["method"]],
         content["config"],
-        name=folder.name,
         trained=True,
         source="checkpoint" if folder.parent == CHECKPOINTS else "folder",
         added_parameters=manifest.parameter_count(folder),
@@ -178,7 +178,7 @@ def _build_on(
     # A router decides by itself over which tokens it pools.
     own = {"pooling": encoder.pooling} if encoder.pooling and method.meets is None else {}
     preset = replace(preset, settings={**preset.settings, **own, **settings})
-    info = _describe(method, preset.settings, name=f"{name} on {backbone}", trained=False, source="zero-shot")
+    info = _describe(f"{name} on {backbone}", method, preset.settings, trained=False, source="zero-shot")
     model = _build(preset, info, encoder=backbone, device=device, precision=precision)
     model.info = replace(model.info, added_parameters=model.added_parameters)
     return model
@@ -201,36 +201,11 @@ def _build(preset: Preset, info: ModelInfo, *, encoder: str = "", device: str, p
     return model
 
 
-def _describe(
-    method: Method,
-    settings: Mapping[str, Any],
-    *,
-    name: str,
-    trained: bool,
-    source: str,
-    added_parameters: int = 0,
-    path: str = "",
-    graph: str = "",
-) -> ModelInfo:
+def _describe(name: str, method: Method, settings: Mapping[str, Any], **known: Any) -> ModelInfo:  # noqa: ANN401
     routed = settings.get("num_routed_layers", getattr(method.config_cls, "num_routed_layers", 0))
-    return ModelInfo(
-        name=name,
-        method=method.name,
-        title=_title(name, method),
-        kind=method.kind,
-        trained=trained,
-        source=source,
-        revision="",
-        score_range=method.score_range,
-        reference=method.reference,
-        summary=method.summary,
-        conditional=method.conditional,
-        encodes=method.encodes,
-        answers_links=method.answers_links,
-        has_router=method.meets is not None and bool(routed),
-        added_parameters=added_parameters,
-        path=path,
-        graph=graph,
+    has_router = method.meets is not None and bool(routed)
+    return method.describe(
+        name, **{"title": _title(name, method), "revision": "", "added_parameters": 0, "has_router": has_router} | known
     )
 
 

@@ -10,9 +10,8 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods import CSRBi, CSRPrefix
+from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.csr_bi import CSRBiConfig
-from condviz.methods.csr_prefix import CSRPrefixConfig
 from condviz.methods.routing import RoutedEncoder
 from tests.tiny import SENTENCES, tiny_backbone
 

@@ -13,8 +13,8 @@ from condviz.analysis.deletion import delete_words
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.configs import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.csr_prefix import CSRPrefixConfig
 from condviz.plots import words
 from condviz.types import DeletionTest, WordReading
 from tests.tiny import SENTENCES, tiny_backbone
