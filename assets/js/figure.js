@@ -19,14 +19,14 @@
   const template = () => {
     const axis = {
       gridcolor: css("--cv-rule"), zerolinecolor: css("--cv-rule-strong"), linecolor: css("--cv-rule-strong"),
-      tickcolor: css("--cv-rule-strong"), tickfont: { color: css("--cv-muted"), size: 12 }, automargin: true,
+      tickcolor: css("--cv-rule-strong"), tickfont: { color: css("--cv-muted"), size: 13 }, automargin: true,
       title: { font: { size: 13 } },
     };
     const tip = { bgcolor: css("--cv-panel"), bordercolor: css("--cv-ink"), font: { color: css("--cv-ink"), size: 13 }, align: "left" };
     const layout = {
       font: { family: css("--cv-sans"), size: 13, color: css("--cv-ink") }, margin: { l: 8, r: 8, t: 8, b: 8 },
       paper_bgcolor: css("--cv-panel"), plot_bgcolor: css("--cv-panel"), hoverlabel: tip, xaxis: axis, yaxis: axis,
-      legend: { font: { size: 12 }, itemsizing: "constant" }, modebar: { bgcolor: "rgba(0,0,0,0)" },
+      legend: { font: { size: 13 }, itemsizing: "constant" }, modebar: { bgcolor: "rgba(0,0,0,0)" },
       scene: { xaxis: { ...axis, backgroundcolor: css("--cv-panel") }, yaxis: axis, zaxis: axis },
     };
     return { layout };
@@ -67,5 +67,5 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
 
-  window.condviz.figure = { decode, resolve, template, webgl, saveImage, savePage };
+  window.condviz.figure = { css, decode, resolve, template, webgl, saveImage, savePage };
 })();

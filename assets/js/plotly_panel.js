@@ -1,7 +1,7 @@
 // One plotly figure that keeps zoom and selection over updates and is linked with others. Python: condviz/ui/plotly_panel.py.
 (() => {
   "use strict";
-  const { decode, resolve, template, webgl, saveImage, savePage } = window.condviz.figure;
+  const { css, decode, resolve, template, webgl, saveImage, savePage } = window.condviz.figure;
   const SVG_LIMIT = 5000; // more is not fluid without WebGL
   const SHARP_LIMIT = 1500; // up to here SVG is fluid everywhere, and sharper
   const ANIMATION_MS = 1100;
@@ -34,6 +34,21 @@
       }
     };
     return { send };
+  };
+
+  /** Some points of a trace as a trace of its own that is seen and not touched. */
+  const part = (trace, points) => {
+    const pick = (value) => {
+      if (!value?.bdata && !Array.isArray(value) && !ArrayBuffer.isView(value)) return value;
+      const all = decode(value);
+      return points.map((i) => all[i]);
+    };
+    const { color, symbol, ...marker } = trace.marker ?? {};
+    const size = 1.25 * (typeof marker.size === "number" ? marker.size : 8);
+    return {
+      type: trace.type, mode: "markers", x: pick(trace.x), y: pick(trace.y), hoverinfo: "skip", showlegend: false,
+      marker: { ...marker, color: pick(color), symbol: pick(symbol), size, opacity: 1, line: { color: css("--cv-ink"), width: 1 } },
+    };
   };
 
   class Panel {
@@ -76,13 +91,25 @@
       figure.layout.template = template();
       this.keepZoom(figure.layout);
       figure.layout.dragmode = this.dragmode ?? (COARSE ? false : figure.layout.dragmode ?? "pan");
-      figure.data.forEach((trace, i) => { trace.selectedpoints = this.positions(i); });
-      const config = { displayModeBar: false, doubleClick: "reset", responsive: false };
-      await this.quietly(() => plotly.react(this.plot, figure.data, figure.layout, config));
+      this.figure = figure;
+      await this.paint();
       if (first) this.listen();
       this.root.dataset.ready = "true";
       this.root.dataset.renderer = figure.data.some((trace) => /gl$|3d$/.test(trace.type)) ? "webgl" : "svg";
       this.tell();
+    }
+
+    /** Draw the data, and what is selected once more on top of it: in front of all others, which turn grey. */
+    async paint() {
+      const { data, layout } = this.figure;
+      data.forEach((trace, i) => {
+        trace.selectedpoints = this.positions(i);
+        trace.unselected = { marker: { color: css("--cv-cat-other"), opacity: 0.25 } };
+      });
+      this.raised = data.flatMap((trace, i) => (trace.selectedpoints?.length ? [{ of: i, points: trace.selectedpoints }] : []));
+      const config = { displayModeBar: false, doubleClick: "reset", responsive: false };
+      const drawn = [...data, ...this.raised.map(({ of, points }) => part(data[of], points))];
+      await this.quietly(() => window.Plotly.react(this.plot, drawn, layout, config));
     }
 
     /** Plotly keeps only what a mouse has zoomed; ranges set by buttons or by a linked figure have to be carried over. */
@@ -104,7 +131,7 @@
       if (count <= SHARP_LIMIT) toSvg();
       if (webgl()) return true;
       if (figure.data.some((trace) => trace.type.endsWith("3d"))) {
-        this.say("A figure in three dimensions needs WebGL, which this browser does not offer. Choose two dimensions.", "error");
+        this.say("A figure in three dimensions needs WebGL, which this browser does not offer.", "error");
         return false;
       }
       if (count > SVG_LIMIT) {
@@ -157,6 +184,8 @@
         if (id !== undefined) this.bus.send("mark", id);
       });
       this.plot.on("plotly_unhover", () => { if (!this.pinned) this.tip.hidden = true; });
+      this.element.addEventListener("mouseleave", () => { if (!this.pinned) this.tip.hidden = true; });
+      document.addEventListener("pointerdown", (event) => this.element.isConnected && !this.tip.contains(event.target) && this.unpin(), true);
       this.plot.on("plotly_relayouting", () => this.placeRing());
       this.plot.on("plotly_afterplot", () => this.placeRing());
       this.plot.on("plotly_webglcontextlost", () => this.say("The browser took the graphics memory away. Reload the page to draw the figure again.", "error"));
@@ -200,11 +229,13 @@
     // ---- what other views and Python ask for
     async select(ids) {
       this.selected = ids?.length ? ids.map(String) : null;
+      this.unpin();
       this.tell();
       if (!this.drawn || !this.plot.data) return;
-      const traces = this.plot.data.map((_, i) => i);
-      const selectedpoints = traces.map((i) => this.positions(i));
-      await this.quietly(() => window.Plotly.update(this.plot, { selectedpoints }, { selections: [] }));
+      this.keepZoom(this.figure.layout);
+      this.figure.layout.dragmode = this.dragmode;
+      this.figure.layout.selections = [];
+      await this.paint();
     }
 
     /** Plotly answers changes of ours with the events of a reader's action; those must not be taken for one. */
@@ -306,8 +337,9 @@
     }
 
     message() {
-      const { text = "", tone = "info" } = this.props.message || {};
+      const { text = "", tone = "info", share = 0 } = this.props.message || {};
       this.say(text, tone);
+      this.note.style.setProperty("--share", share);
     }
 
     say(text, tone) {
@@ -324,7 +356,10 @@
       const moving = this.ends.flatMap((end, i) => (end ? [i] : []));
       const between = (end, axis) => Float32Array.from(end.to[axis], (to, i) => end.from[axis][i] + share * (to - end.from[axis][i]));
       const at = (axis) => moving.map((i) => between(this.ends[i], axis));
-      window.Plotly.restyle(this.plot, { x: at(0), y: at(1) }, moving);
+      const [x, y] = [at(0), at(1)];
+      const raised = this.raised.flatMap(({ of, points }, i) => (this.ends[of] ? [{ of: moving.indexOf(of), points, at: this.figure.data.length + i }] : []));
+      const all = (own) => [...own, ...raised.map((one) => one.points.map((i) => own[one.of][i]))];
+      window.Plotly.restyle(this.plot, { x: all(x), y: all(y) }, [...moving, ...raised.map((one) => one.at)]);
       this.root.dataset.share = share.toFixed(2);
       this.root.querySelector(".cv-figure-morph input").value = share;
     }

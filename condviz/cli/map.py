@@ -25,9 +25,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         ],
         help="lay sentences out before and after conditioning, and measure both",
         description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
-        "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
+        "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition. "
+        "The map that the page opens with is made by: condviz map scenes --model bi-encoder --json assets/map_scene.json",
     )
-    parser.add_argument("table", metavar="FILE", help="CSV or TSV, or - for standard input")
+    parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
     parser.add_argument("--text-column", metavar="NAME", help="column of the sentences (default: guessed)")
     parser.add_argument("--condition-column", metavar="NAME", help="column of the conditions (default: condition)")
     parser.add_argument("--value-column", metavar="NAME", help="column of the values (default: value)")
@@ -46,7 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Make the map, print the measures and write the files."""
     from condviz.analysis.maps import Layout, build_map
-    from condviz.analysis.points import points_from_table
+    from condviz.analysis.points import points_from_table, scene_points
     from condviz.data.files import check_target, write_text
     from condviz.data.tables import read_table
 
@@ -55,15 +56,18 @@ def run(options: argparse.Namespace) -> None:
     # Settings and table are checked before the model loads, which takes seconds.
     settings = {"method": options.method, "n_neighbors": options.neighbors, "min_dist": options.min_dist}
     Layout(**settings, seed=options.seed)
-    points = points_from_table(
-        read_table(options.table),
-        text_column=options.text_column,
-        condition_column=options.condition_column,
-        value_column=options.value_column,
-        conditions=options.condition,
-        sample=options.sample,
-        seed=options.seed,
-    )
+    if options.table == "scenes":
+        points = scene_points(seed=options.seed)
+    else:
+        points = points_from_table(
+            read_table(options.table),
+            text_column=options.text_column,
+            condition_column=options.condition_column,
+            value_column=options.value_column,
+            conditions=options.condition,
+            sample=options.sample,
+            seed=options.seed,
+        )
 
     from condviz.models.registry import load
 

@@ -40,7 +40,7 @@ class Figure(Protocol):
     """What plotly's figures offer."""
 
     def to_json(self) -> str:
-        """Give the figure as JSON."""
+        """Return the figure as JSON."""
 
 
 class PlotlyPanel(gr.HTML):
@@ -50,7 +50,7 @@ class PlotlyPanel(gr.HTML):
     """
 
     def get_block_name(self) -> str:
-        """Give the name of the component in the browser: that of the parent."""
+        """Return the name of the component in the browser: that of the parent."""
         return "html"
 
 
@@ -115,15 +115,17 @@ def panel_update(
     marked: str | Literal[False] | None = False,
     message: str | None = None,
     tone: Tone = "info",
+    share: float = 0.0,
 ) -> dict[str, Any]:
-    """Give the update of a panel that a handler yields; what is left out stays.
+    """Return the update of a panel that a handler yields; what is left out stays.
 
     Args:
         figure: New data; zoom and selection are kept.
         selection: Ids to select; an empty list selects none.
         marked: Id of the point to put a ring around, or None for none.
         message: Text over the figure; "" takes it away.
-        tone: How the message looks; "error" is announced at once.
+        tone: How the message looks; "error" is announced at once, "busy" dims the picture.
+        share: Of busy work that is done, in [0, 1]; 0 where unknown.
     """
     props: dict[str, Any] = {}
     if figure is not None:
@@ -134,12 +136,12 @@ def panel_update(
     if marked is not False:
         props["marked"] = {"id": marked, "at": time.monotonic_ns()}
     if message is not None:
-        props["message"] = {"text": message, "tone": tone}
+        props["message"] = {"text": message, "tone": tone, "share": share}
     return gr.update(**props)
 
 
 def plotly_source() -> Path:
-    """Give the path of the plotly.js that comes with the plotly package; does not import plotly.
+    """Return the path of the plotly.js that comes with the plotly package; does not import plotly.
 
     Raises:
         MissingExtraError: If plotly is not installed.
@@ -161,7 +163,7 @@ def _button(tool: str, content: str, title: str, **values: object) -> str:
 
 
 def _template(label: str, tool: Tool, settings: dict[str, Any]) -> str:
-    """Write the frame of the figure; constant, so that no update touches what plotly has drawn."""
+    """Render the frame of the figure; constant, so that no update touches what plotly has drawn."""
     modes = (
         ("pan", "Move", "Drag moves the picture"),
         ("lasso", "Lasso", "Drag a loop around points"),

@@ -1,0 +1,137 @@
+"""Markup of the Map tab: headline, legend, the list beside the picture, what is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condviz.analysis.maps import EmbeddingMap, Side
+from condviz.ui.markup import render
+
+if TYPE_CHECKING:
+    from condviz.plots.maps import Category, Colouring
+
+MAX_LISTED = 200
+NEIGHBORS_SHOWN = 7
+
+
+def head(result: EmbeddingMap, link: str) -> str:
+    """Render the headline and how the map was made; carries the link of the tab."""
+    from condviz.plots.maps import headline
+
+    return render("map/head.html", headline=headline(result), result=result, link=link)
+
+
+def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
+    """Return what the points can be coloured by, as choices of a menu; values first."""
+    columns = [name for name in result.points.columns if name != result.points.value]
+    clusters = [("K-means cluster", "cluster")] if result.after.measures is not None else []
+    values = [(result.points.value, result.points.value)] if result.points.value else []
+    built_in = [("condition", "condition"), *clusters, ("change of neighbours", "change")]
+    return [*values, *built_in, *((name, name) for name in columns)]
+
+
+def legend(colouring: Colouring, chosen: str) -> str:
+    """Render the legend of both sides; each entry is a button that picks its points.
+
+    Args:
+        colouring: What the points are coloured by.
+        chosen: Id of the category that is picked, or "".
+    """
+    from condviz.plots.maps import legend as grouped
+
+    groups = [
+        (group, [(category_id(row), row) for row in rows]) for group, rows in grouped(colouring)
+    ]  # fmt: skip
+    return render("map/legend.html", colouring=colouring, groups=groups, chosen=chosen)
+
+
+def category_id(category: Category) -> str:
+    """Return what stands for a category in links."""
+    return f"{category.group}: {category.label}" if category.group else category.label
+
+
+def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | None, why: str) -> str:
+    """Render the list beside the picture: neighbours of the marked point, else the chosen points, else a hint.
+
+    Args:
+        result: The map.
+        chosen: Positions of the chosen points, or None.
+        marked: Position of the marked point, or None.
+        why: What the points were chosen by: words or a value; "" for a loop around them.
+    """
+    if marked is not None:
+        lists = [_neighbors(result, side, marked) for side in ("before", "after")]
+        item, crossed = _item(result, marked), result.points.crossed
+        return render("map/neighbors.html", marked=item, lists=lists, chosen=chosen is not None, crossed=crossed)
+    rows = [] if chosen is None else [_item(result, index) for index in chosen[:MAX_LISTED]]
+    return render(
+        "map/chosen.html",
+        rows=rows,
+        count=None if chosen is None else len(chosen),
+        total=len(result.points.texts),
+        why=why,
+    )
+
+
+def measures(result: EmbeddingMap) -> str:
+    """Render impurity beside that of random matrices, clusters, values, isotropy and sizes of W_c."""
+    sides = [("before", result.before), ("after", result.after)]
+    values = [
+        (old, new, _value_impurity(result.before, old.condition), _value_impurity(result.after, new.condition))
+        for old, new in zip(result.before.values, result.after.values, strict=True)
+    ]
+    problems = {**result.before.measures.problems, **result.after.measures.problems}
+    return render(
+        "map/measures.html", result=result, sides=sides, values=values, problems=problems, matrices=result.matrices
+    )
+
+
+def cell_members(result: EmbeddingMap, side: str, group: str, cluster: str) -> tuple[int, ...]:
+    """Return the points of one condition in one K-means cluster; empty for what does not exist."""
+    found = {"before": result.before, "after": result.after}.get(side)
+    if found is None or found.measures is None or found.measures.clusters is None:
+        return ()
+    clusters = found.measures.clusters.tolist()
+    own = zip(clusters, result.points.conditions, strict=True)
+    return tuple(i for i, (of, condition) in enumerate(own) if str(of) == cluster and condition == group)
+
+
+def positions(ids: object, number_of_points: int) -> list[int]:
+    """Read ids that a browser sent as positions; whatever is none is left out."""
+    if not isinstance(ids, list):
+        return []
+    found = {int(item) for item in ids if isinstance(item, str | int) and str(item).isascii() and str(item).isdigit()}
+    return [int(i) for i in np.sort(list(found)) if i < number_of_points] if found else []
+
+
+def _item(result: EmbeddingMap, index: int) -> dict[str, Any]:
+    points = result.points
+    return {
+        "id": index,
+        "text": points.texts[index],
+        "condition": points.conditions[index],
+        "value": points.values[index] if points.values else "",
+        "change": f"{100 * float(result.change[index]):.0f} % of its neighbours are new",
+    }
+
+
+def _neighbors(result: EmbeddingMap, name: str, marked: int) -> dict[str, Any]:
+    side, other = (result.before, result.after) if name == "before" else (result.after, result.before)
+    kept = set(other.neighbors.indices[marked].tolist())
+    rows = []
+    pairs = zip(side.neighbors.indices[marked].tolist(), side.neighbors.cosines[marked].tolist(), strict=True)
+    for index, cosine in pairs:
+        if index >= 0 and math.isfinite(cosine):
+            fate = "stayed" if index in kept else "left" if name == "before" else "new"
+            rows.append(_item(result, index) | {"cosine": cosine, "fate": fate})
+    own = result.points.values[marked] if result.points.values else ""
+    same = sum(row["value"] == own for row in rows) if own else 0
+    return {"name": name, "rows": rows, "shown": NEIGHBORS_SHOWN, "same": same, "value": own}
+
+
+def _value_impurity(side: Side, condition: str) -> dict[str, Any] | None:
+    return next((dict(row) for row in side.measures.values if row["condition"] == condition), None)
