@@ -29,7 +29,7 @@ class Topic:
 
     Attributes:
         words: Its most distinctive words, best first.
-        x, y: Its middle on the map.
+        x, y: The middle of its upper edge on the map, where a label covers none of its points.
         size: How many points it has.
     """
 
@@ -45,7 +45,7 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     Args:
         layout: (n, 2) coordinates.
         texts: n sentences.
-        num_words: Words of a name; each must occur in two sentences of its cluster or more.
+        num_words: Words of a name at most; each occurs in two sentences of its cluster or more, and a quarter of them.
 
     Returns:
         The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
@@ -71,11 +71,13 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     share = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1)
     weights = share * np.log1p(totals.sum() / number / np.maximum(totals.sum(axis=0), 1))
     # A word that is as frequent everywhere names nothing.
-    weights[(spread < 2) | (totals <= totals.sum(axis=0) / number)] = 0
+    fewest = np.array([max(2, 0.25 * len(rows)) for rows in members])[:, None]
+    weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
     topics = []
     for rows, row in zip(members, weights, strict=True):
         best = [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > 0]
         if best:
-            x, y = np.median(layout[rows].astype(np.float64), axis=0).round(4).tolist()
+            places = layout[rows].astype(np.float64)
+            x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)
             topics.append(Topic(tuple(names[best].tolist()), x, y, len(rows)))
     return tuple(sorted(topics, key=lambda topic: -topic.size)[:MAX_TOPICS])

@@ -84,11 +84,11 @@ def headline(result: EmbeddingMap) -> str:
     """Return the answer of a map in one sentence: what conditioning does to neighbours."""
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None:
-        return f"{100 * float(result.change.mean()):.0f} % of nearest neighbours are new once the condition is read."
+        return f"{_percent(float(result.change.mean()))} of the nearest neighbours are new once the condition is read."
     rises = "more often" if after > before + 0.005 else "less often" if after < before - 0.005 else "as often as before"
     return (
-        f"Sentences with the same value are neighbours {rises}: {100 * before:.0f} % before reading the condition, "
-        f"{100 * after:.0f} % after ({100 * chance:.0f} % by chance)."
+        f"Sentences with the same value are neighbours {rises}: {_percent(before)} before reading the condition, "
+        f"{_percent(after)} after ({_percent(chance)} by chance)."
     )
 
 
@@ -256,6 +256,10 @@ def plain(text: str) -> str:
     return html.escape(text if len(text) <= 32 else f"{text[:31]}\N{HORIZONTAL ELLIPSIS}", quote=False)
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
+
+
 def _colour(index: int) -> str:
     return CATEGORY_COLOURS[index] if index < MAX_CATEGORIES else OTHER
 
@@ -373,10 +377,9 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
 
 def _topic(topic: Any) -> dict[str, Any]:  # noqa: ANN401 - a topic of the analysis
     words = ", ".join(plain(word) for word in topic.words)
-    font = {"size": 13, "color": "var(--cv-ink)"}
+    font = {"size": 13, "color": "var(--cv-ink-soft)"}
     return {
-        "x": topic.x, "y": topic.y, "text": words, "showarrow": False, "font": font, "opacity": 0.85,
-        "bgcolor": "var(--cv-panel)", "borderpad": 1,
+        "x": topic.x, "y": topic.y, "text": words, "showarrow": False, "font": font, "yanchor": "bottom", "yshift": 5,
     }  # fmt: skip
 
 

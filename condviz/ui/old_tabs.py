@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gradio as gr
 
-from condviz.analysis.map_result import EmbeddingMap
 from condviz.ui import links
-from condviz.ui.assets import load_map_scene
 from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
 from condviz.ui.events import PRIVATE
-from condviz.ui.map_api import add_map_api
-from condviz.ui.map_service import MapService
-from condviz.ui.map_tab import build_map_tab
+from condviz.ui.map import tab as map_tab
 from condviz.ui.models_tab import build_models_tab, render_models, render_runtime
 from condviz.ui.page import Page, Tab
 from condviz.ui.service import Service
@@ -25,13 +21,6 @@ from condviz.ui.train_tab import build_train_tab
 
 def _service(page: Page) -> Service:
     return Service(Engine(), page.pool)
-
-
-def _map(page: Page) -> None:
-    scene = load_map_scene()
-    service = MapService(_service(page), Engine().map, EmbeddingMap.from_dict(scene) if scene else None)
-    build_map_tab(service, tab=page.tab)
-    add_map_api(service)
 
 
 def _errors(page: Page) -> None:
@@ -58,7 +47,7 @@ def _models(page: Page) -> None:
 
 
 OLD_TABS = (
-    Tab("map", "Map", _map),
+    map_tab.TAB,
     Tab("errors", "Errors", _errors),
     links.TAB,
     Tab("train", "Train", _train),

@@ -49,7 +49,7 @@ def test_every_point_is_drawn_once(name: str) -> None:
 
 def test_the_headline_is_about_values() -> None:
     assert "more often" in headline(FEW)
-    assert f"{100 * FEW.after.agreement:.0f} % after" in headline(FEW)
+    assert f"{100 * FEW.after.agreement:.0f}\N{NO-BREAK SPACE}% after" in headline(FEW)
 
 
 def test_more_values_than_colours_are_told_apart_by_shape() -> None:

@@ -177,26 +177,27 @@ class MapTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.stored = _stored(page)
-        with gr.Column(elem_classes="cv-form cv-inputs cv-map-form"):
+        with gr.Column(elem_classes="cv-inputs cv-map-form"):
             self._form()
         self.notice = html("", elem_id="cv-map-notice")
         self.head = html(render("map/empty.html"), elem_id="cv-map-head")
-        with gr.Row(elem_id="cv-map-tools"):
-            self.colour = gr.Dropdown([], label="Colour by", elem_id="cv-map-colour", scale=0, min_width=170)
-            self.search = gr.Textbox(
-                label="Search", placeholder="a word lights up its sentences", elem_id="cv-map-search", min_width=170,
-                scale=0, html_attributes=_PLAIN,
-            )  # fmt: skip
-            self.legend = html("", elem_id="cv-map-legend", script=_script())
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
             for side, label in (("before", "Before: the sentence alone"), ("after", "After: under its condition")):
                 with gr.Column(min_width=240, scale=3, elem_id=f"cv-map-{side}-column"):
+                    html(render("map/title.html", text=label), elem_id=f"cv-map-{side}-title")
                     panel = plotly_panel(
-                        elem_id=f"cv-map-{side}", label=label, link="map", link_zoom=True, tool="lasso", height=370
+                        elem_id=f"cv-map-{side}", label=label, link="map", link_zoom=True, tool="lasso", height=350
                     )
                     setattr(self, side, panel)
-            with gr.Column(min_width=250, scale=2):
+            with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html("", elem_id="cv-map-reading", script=_script())
+        with gr.Row(elem_id="cv-map-tools"):
+            self.colour = gr.Dropdown([], label="Colour by", elem_id="cv-map-colour", scale=0, min_width=150)
+            self.search = gr.Textbox(
+                label="Search", placeholder="a word, e.g. dog", elem_id="cv-map-search", min_width=150, scale=0,
+                html_attributes=_PLAIN, max_lines=1,
+            )  # fmt: skip
+            self.legend = html("", elem_id="cv-map-legend", script=_script())
         self.shown = gr.State(None)
         self._sections()
         self._connect()
@@ -210,26 +211,22 @@ class MapTab:
             self.source = gr.Radio(
                 choices, value="scenes", label="Sentences", elem_id="cv-map-source", scale=0, min_width=300
             )
-            self.model = gr.Dropdown(
-                self.pool.choices(_draws), value=start.model, label="Model", elem_id="cv-map-model", min_width=200
-            )
-            with gr.Column(scale=0, min_width=130, elem_classes="cv-map-run"):
-                self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run")
-                self.stop = gr.Button("Stop", elem_id="cv-map-stop", visible=False)
-        with gr.Row(elem_classes="cv-map-row") as self.box_scenes:
             self.aspects = gr.Dropdown(
                 [(name.replace("_", " "), name) for name in ASPECTS], value=list(start.aspects), multiselect=True,
-                label="Conditions, each with 20 sentences that no model was trained on", elem_id="cv-map-aspects",
+                label="Conditions, 20 unseen sentences each", elem_id="cv-map-aspects",
+                scale=3, min_width=300,
             )  # fmt: skip
-            self.sample = gr.Number(
-                start.sample,
-                label="Random sample",
-                precision=0,
-                minimum=0,
-                elem_id="cv-map-sample",
-                scale=0,
-                min_width=150,
+            self.model = gr.Dropdown(
+                self.pool.choices(_draws),
+                value=start.model,
+                label="Model",
+                elem_id="cv-map-model",
+                scale=2,
+                min_width=180,
             )
+            with gr.Row(elem_classes="cv-map-run"):
+                self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
+                self.stop = gr.Button("Stop", elem_id="cv-map-stop", visible=False, min_width=60)
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_table:
             self.table = gr.File(
                 label="CSV or TSV, one sentence per row", elem_id="cv-map-upload", height=90, min_width=220
@@ -240,14 +237,13 @@ class MapTab:
             self.rows = gr.Number(
                 start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, elem_id="cv-map-rows", min_width=130
             )
-        with gr.Row(elem_classes="cv-map-row"):
+        with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
             self.sentences = gr.Textbox(
-                start.sentences, label="Sentences, one per line", lines=4, max_lines=8, elem_id="cv-map-sentences",
+                start.sentences, label="Sentences, one per line; each appears once per condition", lines=3, max_lines=3, elem_id="cv-map-sentences",
                 html_attributes=_PLAIN, visible=False, scale=2,
             )  # fmt: skip
             self.conditions = gr.Textbox(
-                start.conditions, label="Conditions, one per line; each sentence appears once per condition", lines=4,
-                max_lines=8, elem_id="cv-map-conditions", html_attributes=_PLAIN, visible=False,
+                start.conditions, label="Conditions, one per line", lines=3, max_lines=3, elem_id="cv-map-conditions", html_attributes=_PLAIN,
             )  # fmt: skip
 
     def _sections(self) -> None:
@@ -271,6 +267,7 @@ class MapTab:
             self.n_neighbors = gr.Slider(2, 200, start.n_neighbors, step=1, label="UMAP n_neighbors")
             self.min_dist = gr.Slider(0, 0.99, start.min_dist, step=0.01, label="UMAP min_dist")
             self.seed = gr.Number(start.seed, label="Seed", precision=0, minimum=0)
+            self.sample = gr.Number(start.sample, label="Random sample of the example", precision=0, minimum=0)
         with section("All points as a table", elem_id="cv-map-table") as self.all_points:
             self.points = gr.Dataframe(interactive=False, wrap=True, max_height=420, elem_id="cv-map-points")
         with section("Link, JSON, CSV, Python", elem_id="cv-map-export") as self.exports:
@@ -283,7 +280,7 @@ class MapTab:
             self.text_column, self.condition_column, self.value_column, self.rows, self.method, self.n_neighbors,
             self.min_dist, self.seed,
         ]  # fmt: skip
-        boxes = [self.box_scenes, self.box_table, self.sentences, self.conditions]
+        boxes = [self.aspects, self.box_table, self.box_typed, self.sentences]
         painted = [self.shown, self.head, self.legend, self.before, self.after, self.reading]
         sections = [self.impurity, self.all_points, self.exports]
         whole = [*painted, self.colour, self.search, *sections]
@@ -298,7 +295,14 @@ class MapTab:
         self.page.on_models(self.model, _draws)
         connect(self.page.tab.select, self.opened, [self.shown], whole, notice=self.notice)
         connect(self.source.input, self.choose_source, [self.source], boxes, notice=self.notice)
-        columns = [self.text_column, self.condition_column, self.value_column, self.conditions]
+        columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
+        connect(
+            self.condition_column.input,
+            self.choose_column,
+            [self.condition_column],
+            [self.box_typed],
+            notice=self.notice,
+        )
         connect(self.table.change, self.upload, [self.table], columns, notice=self.notice)
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
         connect(self.colour.input, self.paint, [self.colour, self.shown], painted, **light)
@@ -351,6 +355,10 @@ class MapTab:
         """Show the fields of what the sentences come from."""
         return self._boxes(Form("", source))
 
+    def choose_column(self, column: str) -> dict:
+        """Show the box for conditions while no column holds them."""
+        return {self.box_typed: gr.update(visible=column == TYPED)}
+
     def upload(self, path: str | None) -> dict:
         """Read the header of an uploaded table and offer its columns."""
         if not path:
@@ -362,7 +370,7 @@ class MapTab:
             self.text_column: gr.update(choices=names, value=guess.text),
             self.condition_column: gr.update(choices=[TYPED, *names], value=guess.condition or TYPED),
             self.value_column: gr.update(choices=[NO_COLUMN, *names], value=guess.value or NO_COLUMN),
-            self.conditions: gr.update(visible=guess.condition is None),
+            self.box_typed: gr.update(visible=guess.condition is None),
             self.notice: notice("", message, tone="info"),
         }
 
@@ -376,11 +384,13 @@ class MapTab:
             settings, points = form.layout(), form.points()
             work = self.pool.run(build_map, form.model, points, **settings, measures=False)
             for done, total in work.steps():
-                yield self._busy(f"{self.pool.info(form.model).title} reads {len(points.texts):,} points", done, total)
+                yield self._busy(
+                    f"Drawing {len(points.texts):,} points with {self.pool.info(form.model).title}", done, total
+                )
             result = work.result()
         except CondvizError:
             # What is still there must not pass for the answer to what was asked now.
-            old = "" if shown is None else "This is the map before."
+            old = "" if shown is None else "The previous map; the new one could not be drawn."
             yield {getattr(self, side): panel_update(message=old, tone="old") for side in SIDES}
             raise
         yield self._show(Shown(result, form, result.colour)) | {self.stop: gr.update(visible=False)}
@@ -543,15 +553,15 @@ class MapTab:
         share = done / total if total else 0.0
         text = f"{message}, {100 * share:.0f} %" if total else f"{message} ..."
         panels = {getattr(self, side): panel_update(message=text, tone="busy", share=share) for side in SIDES}
-        return {**panels, self.stop: gr.update(visible=True), self.notice: gr.skip()}
+        return {**panels, self.stop: gr.update(visible=True)}
 
     def _boxes(self, form: Form) -> dict:
         typed = form.source == "texts" or (form.source == "table" and form.condition_column in (None, TYPED))
         return {
-            self.box_scenes: gr.update(visible=form.source == "scenes"),
+            self.aspects: gr.update(visible=form.source == "scenes"),
             self.box_table: gr.update(visible=form.source == "table"),
             self.sentences: gr.update(visible=form.source == "texts"),
-            self.conditions: gr.update(visible=typed),
+            self.box_typed: gr.update(visible=typed),
         }
 
     def _show(self, shown: Shown) -> dict:
@@ -584,7 +594,7 @@ class MapTab:
         return {
             **picked,
             self.shown: shown,
-            self.head: view.head(shown.result, shown.link()),
+            self.head: view.head(shown.result, shown.link(), typing=bool(shown.search)),
             self.legend: view.legend(colouring(shown.result, shown.colour), shown.value),
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
         }
