@@ -25,11 +25,6 @@ def load_first_screen() -> dict[str, Any] | None:
     return _read("first_screen.json")
 
 
-def load_map_scene() -> dict[str, Any] | None:
-    """Read the map that its tab shows before any model has loaded, as `condviz.ui.map_scene` wrote it."""
-    return _read("map_scene.json")
-
-
 def static_url(path: str) -> str:
     """Give the address of an asset relative to the page, so that it holds behind any proxy prefix."""
     file = ASSETS / path

@@ -11,7 +11,6 @@ from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
 from condviz.ui.errors_engine import ErrorsEngine
-from condviz.ui.map_engine import MapEngine
 from condviz.ui.train_engine import TrainEngine
 
 
@@ -67,7 +66,6 @@ class Engine:
         attribute: Model, two sentences, condition or None to an Attribution.
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
         errors: The calls of the Errors tab.
-        map: The calls of the Map tab.
         train: The calls of the Train tab.
     """
 
@@ -78,5 +76,4 @@ class Engine:
     attribute: Callable[..., Attribution] = _attribute
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
     errors: ErrorsEngine = field(default_factory=ErrorsEngine)
-    map: MapEngine = field(default_factory=MapEngine)
     train: TrainEngine = field(default_factory=TrainEngine)

@@ -238,13 +238,14 @@ class MapTab:
                 start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, elem_id="cv-map-rows", min_width=130
             )
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
+            boxed = {"lines": 3, "max_lines": 3, "html_attributes": _PLAIN}
             self.sentences = gr.Textbox(
-                start.sentences, label="Sentences, one per line; each appears once per condition", lines=3, max_lines=3, elem_id="cv-map-sentences",
-                html_attributes=_PLAIN, visible=False, scale=2,
+                start.sentences, label="Sentences, one per line; each appears once per condition", visible=False, scale=2,
+                elem_id="cv-map-sentences", **boxed,
             )  # fmt: skip
             self.conditions = gr.Textbox(
-                start.conditions, label="Conditions, one per line", lines=3, max_lines=3, elem_id="cv-map-conditions", html_attributes=_PLAIN,
-            )  # fmt: skip
+                start.conditions, label="Conditions, one per line", elem_id="cv-map-conditions", **boxed
+            )
 
     def _sections(self) -> None:
         with section("Do conditions lie apart? Impurity, isotropy and W_c", elem_id="cv-map-impurity") as self.impurity:

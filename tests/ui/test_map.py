@@ -1,0 +1,142 @@
+"""The Map tab without a browser: its form, its links, what is picked, and the markup."""
+
+from __future__ import annotations
+
+import pytest
+
+from condviz.errors import CondvizError
+from condviz.ui.map import view
+from condviz.ui.map.tab import ASPECTS, MAX_POINTS, Form, Shown, _api_points, _searched, _with_value
+from condviz.ui.state import read_link, write_link
+from tests.plots.test_maps import FEW, MANY
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SHOWN = Shown(FEW, Form("case"), "value")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        Form("case"),
+        Form("csr", aspects=("mood", "place"), sample=3, method="pca", n_neighbors=7, min_dist=0.25, seed=4),
+        Form("case", "texts", sentences=f"One.\nTwo & {HOSTILE}.\nThree.", conditions="the sport\nthe mood"),
+    ],
+)
+def test_a_link_brings_the_form_back(form: Form) -> None:
+    tab, values = read_link(write_link("map", form.link()))
+    assert tab == "map"
+    again = Form.from_link(values, values["m"][0])
+    assert again.link() == form.link()
+    assert (tuple(again.aspects), again.sentences) == (tuple(form.aspects), form.sentences)
+
+
+def test_a_damaged_link_gives_the_defaults() -> None:
+    values = {"from": ["table"], "a": ["nonsense"], "near": ["9e9"], "dist": ["x"], "seed": ["-5"], "draw": ["1.5"]}
+    assert Form.from_link(values, "case").link() == Form("case").link()
+
+
+def test_uploads_and_long_texts_are_in_no_link() -> None:
+    assert Form("case", "table", table="/tmp/x.csv").link() is None
+    assert Form("case", "texts", sentences="long " * 2000).link() is None
+    assert Shown(FEW, Form("case", "table"), "value").link() == "t=map"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source": "table"}, "No file is chosen"),
+        ({"aspects": ["mood"]}, "two to six"),
+        ({"sample": 1.5}, "whole number"),
+        ({"source": "texts", "sentences": "One."}, "at least 3"),
+        ({"source": "texts", "sentences": "\n".join(map(str, range(MAX_POINTS)))}, "at most 5,000"),
+        ({"source": "texts", "conditions": " "}, "no condition"),
+    ],
+)
+def test_what_cannot_be_drawn_says_why(changes: dict, message: str) -> None:
+    with pytest.raises(CondvizError, match=message):
+        Form("case", **changes).points()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"text,condition\n", "has a header but no rows"),
+        (b"PK\x03\x04rest", "Excel"),
+        (b"\x89PNG\r\n\x1a\n", "PNG"),
+        (b"id\n1\n2\n3\n", "holds numbers"),
+    ],
+)
+def test_bad_files_get_their_message(content: bytes, message: str, tmp_path: object) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(CondvizError, match=message):
+        Form("case", "table", table=str(path)).points()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"n_neighbors": None}, {"n_neighbors": 1}, {"min_dist": 2}, {"min_dist": None}, {"method": "tsne"}]
+)
+def test_settings_that_are_not_allowed_are_refused(changes: dict) -> None:
+    with pytest.raises(CondvizError):
+        Form("case", **changes).layout()
+
+
+def test_every_aspect_of_the_menu_can_be_drawn() -> None:
+    for pair in zip(ASPECTS[::2], ASPECTS[1::2], strict=True):
+        assert len(Form("case", aspects=pair).points().texts) == 40
+
+
+def test_search_and_legend_choose_points() -> None:
+    found = _searched(SHOWN, "SENTENCE 1")
+    assert found.chosen == (1, *range(10, 20))
+    assert _searched(found, " ").chosen is None
+    assert _searched(SHOWN, "nothing like it").chosen == ()
+    chosen = _with_value(SHOWN, "x")
+    assert chosen.chosen == tuple(range(0, 20, 2))
+    assert _with_value(chosen, "x").chosen is None
+    _, values = read_link(chosen.link())
+    assert values["v"] == ["x"]
+
+
+def test_the_list_shows_neighbours_chosen_points_or_a_hint() -> None:
+    assert "Click a point" in view.reading(FEW, None, None, "")
+    assert "2 of 20 points" in view.reading(FEW, (0, 3), None, "")
+    assert "No sentence contains this" in view.reading(FEW, (), None, "dog")
+    both = view.reading(FEW, (0, 3), 3, "")
+    assert "Sentence 3." in both
+    assert "Back to the list" in both
+    assert both.count("<li>") == 10
+
+
+def test_markup_escapes_texts() -> None:
+    from tests.plots.test_maps import colouring, make_map
+
+    made = make_map(["a", HOSTILE] * 5, [HOSTILE, "y"] * 5, [f"{HOSTILE} {i}" for i in range(10)], notes=(HOSTILE,))
+    parts = [view.head(made, f"t=map&q={HOSTILE}"), view.legend(colouring(made), HOSTILE)]
+    parts += [view.reading(made, (0, 1), None, HOSTILE), view.reading(made, None, 1, "")]
+    for part in parts:
+        assert "<img" not in part
+
+
+def test_ids_from_a_browser_are_judged() -> None:
+    assert view.positions(["3", 1, "x", None, "-1", "99", "²"], 10) == [1, 3]
+    assert view.positions("12", 10) == []
+    assert view.cell_members(FEW, "nowhere", "a", "0") == ()
+
+
+def test_the_api_takes_pairs_or_crosses() -> None:
+    assert _api_points(["a b", "c d", "e f"], ["x", "y", "x"], ["1", "2", "1"], False).values == ("1", "2", "1")
+    assert len(_api_points(["a b", "c d", "e f"], ["x", "y"], None, True).texts) == 6
+    for wrong in ((["a"], ["x", "y"], None, False), (["a"], ["x"], ["1"], True), ("abc", ["x"], None, True)):
+        with pytest.raises(CondvizError):
+            _api_points(*wrong)
+
+
+def test_many_values_are_listed_for_searching() -> None:
+    from condviz.plots.maps import colouring
+    from tests.plots.test_maps import make_map
+
+    made = make_map(["a"] * 40, [f"v{i % 20}" for i in range(40)])
+    assert view.legend(colouring(made), "").count("cv-map-key") == 20
+    assert view.legend(colouring(MANY), "").count("cv-map-key") == 12
