@@ -57,7 +57,7 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
         assert greyed == 60 - chosen
     assert page.locator(".cv-map-item").count() == chosen
     expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
-    page.get_by_test_id("map-chosen").get_by_role("button", name="Clear").click()
+    page.get_by_test_id("map-chosen").get_by_role("button", name="Clear", exact=True).click()
     expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")
 
 

@@ -240,8 +240,8 @@ class MapTab:
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
             boxed = {"lines": 3, "max_lines": 3, "html_attributes": _PLAIN}
             self.sentences = gr.Textbox(
-                start.sentences, label="Sentences, one per line; each appears once per condition", visible=False, scale=2,
-                elem_id="cv-map-sentences", **boxed,
+                start.sentences, label="Sentences, one per line; each appears once per condition", visible=False,
+                scale=2, elem_id="cv-map-sentences", **boxed,
             )  # fmt: skip
             self.conditions = gr.Textbox(
                 start.conditions, label="Conditions, one per line", elem_id="cv-map-conditions", **boxed
