@@ -56,7 +56,7 @@
     const asked = params().get("t") || (params().has("s1") ? "compare" : "");
     // What a tab shows at first is its own example: only what a visitor asked for changes the address.
     if (before === undefined && !element.dataset.asked) return;
-    if (activeTab() === tab) write(link, before !== undefined && asked === tab && settled && !element.dataset.replace, awaited);
+    if (activeTab() === tab) write(link, before !== undefined && asked === tab && settled && !element.dataset.replace, awaited || element.dataset.keep);
     settled = true;
   };
   const title = () => {

@@ -579,6 +579,7 @@ class MapTab:
         return {
             **self._picks(shown),
             **figures,
+            self.head: view.head(shown.result, shown.link()),
             self.legend: view.legend(colours, shown.value),
             self.colour: gr.update(choices=view.colours(shown.result), value=colours.name),
             self.search: shown.search,
@@ -595,7 +596,7 @@ class MapTab:
         return {
             **picked,
             self.shown: shown,
-            self.head: view.head(shown.result, shown.link(), typing=bool(shown.search)),
+            self.head: view.head(shown.result, shown.link(), picked=True, typing=bool(shown.search)),
             self.legend: view.legend(colouring(shown.result, shown.colour), shown.value),
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
         }

@@ -18,17 +18,18 @@ MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
 
 
-def head(result: EmbeddingMap, link: str, *, typing: bool = False) -> str:
+def head(result: EmbeddingMap, link: str, *, picked: bool = False, typing: bool = False) -> str:
     """Render the headline and how the map was made.
 
     Args:
         result: The map.
         link: Link of the tab, which the page puts into its address.
+        picked: The map is the same, so open sections stay in the address.
         typing: The link holds what is being typed: it replaces the one before instead of following it.
     """
     from condviz.plots.maps import headline
 
-    return render("map/head.html", headline=headline(result), result=result, link=link, typing=typing)
+    return render("map/head.html", headline=headline(result), result=result, link=link, picked=picked, typing=typing)
 
 
 def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
