@@ -28,6 +28,12 @@ def method_rows() -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
+@pytest.mark.parametrize("name", condviz.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(condviz, name) is not None
+    assert name in dir(condviz)
+
+
 def test_readme_lists_every_method_with_kind_and_paper() -> None:
     listed = {row[0].strip("`"): row[1:3] for row in method_rows()}
     assert list(listed) == list(condviz.METHODS)

@@ -45,14 +45,8 @@ ZERO_SHOT = {
     "case": Preset("case", {"prompt": "cond", "subtract": True}),
 }
 """Models that need no training: they are listed."""
-UNTRAINED = ZERO_SHOT | {
-    "unconditional": Preset("unconditional"),
-    "cross-encoder": Preset("cross-encoder"),
-    "tri-encoder": Preset("tri-encoder"),
-    "tri-concat": Preset("tri-encoder", {"composition": "concat"}),
-    "hyper-cl": Preset("hyper-cl"),
-}
-"""What `load(name, backbone=...)` can build; heads of the further ones are random."""
+UNTRAINED = ZERO_SHOT | {"tri-concat": Preset("tri-encoder", {"composition": "concat"})}
+"""What `load(name, backbone=...)` builds under these names; every other method under its own, with a random head."""
 
 
 def list_models() -> list[str]:
@@ -116,8 +110,8 @@ def load(
 
     Args:
         name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
-            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`. With `backbone`: a key
-            of `UNTRAINED`.
+            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`. With `backbone`: a
+            method, or a key of `UNTRAINED`.
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         device: "auto", "cpu", "cuda" or "mps".
@@ -166,11 +160,12 @@ def _build_on(
     """Build a method on an encoder, with the pooling that the encoder was trained with."""
     from condviz.encoder.pretrained import load_backbone
 
-    preset = UNTRAINED.get(name)
-    if preset is None:
-        near = get_close_matches(str(name), UNTRAINED, n=1)
+    names = list(dict.fromkeys([*UNTRAINED, *CATALOG]))
+    if name not in names:
+        near = get_close_matches(str(name), names, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(UNTRAINED)}.")
+        raise UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(names)}.")
+    preset = UNTRAINED.get(name) or Preset(name)
     method, encoder = CATALOG[preset.method], load_backbone(backbone, device=device, precision=precision)
     known = [item.name for item in fields(method.config_cls)]
     if wrong := [key for key in settings if key not in known]:

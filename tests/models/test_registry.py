@@ -166,12 +166,11 @@ KINDS = ["bert", "roberta", "xlm-roberta", "mpnet", "deberta-v2", "modernbert", 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", registry.UNTRAINED)
+@pytest.mark.parametrize("name", sorted({*registry.UNTRAINED, *CATALOG}))
 def test_any_method_is_built_on_any_encoder(tmp_path: Path, kind: str, name: str) -> None:
     place = str(tiny_folder(tmp_path / "encoder", kind))
     settings = {"rank": 4} if name == "hyper-cl" else {}
-    about, layered = registry.UNTRAINED[name], kind in ("bert", "roberta", "xlm-roberta")
-    if METHODS[about.method].meets and not layered:
+    if name.startswith("csr") and kind not in ("bert", "roberta", "xlm-roberta"):
         with pytest.raises(ConfigError, match="cannot be run one by one"):
             condviz.load(name, backbone=place, **OPTIONS, **settings)
         return
@@ -233,6 +232,7 @@ def test_a_method_of_ones_own_is_one_file(folder: Path, tmp_path: Path) -> None:
         model = METHODS["own"](load_backbone(str(place), **OPTIONS), cls.config_cls())
         loaded = registry.load(str(checkpoints.save(model, folder / "mine")), **OPTIONS)
         assert (loaded.info.title, type(loaded)) == ("Own: mine", cls)
+        assert type(registry.load("own", backbone=str(place), pooling="mean", **OPTIONS)) is cls
         with pytest.raises(ValueError, match="already"):
             register(type("Own", (METHODS["csr"],), {"about": cls.about}))
     finally:
