@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
 def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Sequence[WordReading]) -> None:
     """Write the words of every model, and the figures of those with a router, for every sentence and condition."""
     from condviz.analysis.attention import read_pictures
-    from condviz.plots import words
+    from condviz.plots import router, words
 
     parts = []
     for model, reading in zip(models, readings, strict=True):
@@ -82,7 +82,7 @@ def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Seq
         for number, text in enumerate(reading.texts, start=1):
             pictures = read_pictures(model, text.sentence, reading.conditions)
             parts += [
-                (f"{name}, sentence {number}, {condition}", words.figures(pictures, place))
+                (f"{name}, sentence {number}, {condition}", router.figures(pictures, place))
                 for place, condition in enumerate(reading.conditions)
             ]
     write_text(path, words.to_page("Figures 5 to 7 of the CSR paper", parts))

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 PICTURES = {
     "Comparison": "condviz.plots.similarity",
-    "DeletionTest": "condviz.plots.words",
+    "DeletionTest": "condviz.plots.router",
     "ErrorStudy": "condviz.plots.errors",
     "Evaluation": "condviz.plots.evaluation",
     "EmbeddingMap": "condviz.plots.maps",
-    "HeadMap": "condviz.plots.words",
-    "RouterPictures": "condviz.plots.words",
+    "HeadMap": "condviz.plots.router",
+    "RouterPictures": "condviz.plots.router",
     "WordReading": "condviz.plots.words",
     "LinkAnswers": "condviz.plots.links",
     "Trained": "condviz.plots.training",

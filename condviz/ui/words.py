@@ -12,10 +12,10 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.data.examples import Example, load_examples
 from condviz.errors import CondvizError, DataError
-from condviz.evaluation.leaders import mean_accuracy, pair_accuracies
+from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.methods.variants import VARIANTS, describe_variant, split_variant
-from condviz.plots import words
+from condviz.plots import router, words
 from condviz.types import ModelInfo, WordReading
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
@@ -31,8 +31,9 @@ MAX_TOKENS = 6_000
 """Words that a browser lays out without a pause."""
 TABLE_ROWS = 1_000
 WORKS = ("monks-and-grandmothers", "cat-on-piano", "boat-two-five")
-FAILING = {"camel-tram": 1}
-"""Examples of the gallery whose words the best router reads; those where it reads a wrong one, and under what."""
+FAILING = {"camel-tram": (1, "camel")}
+"""Examples of the gallery whose words the best router reads; those where it reads a wrong one: the position of the
+condition, and the word that a person would pick."""
 _PLAIN = InputHTMLAttributes(spellcheck=False)
 
 
@@ -147,12 +148,7 @@ class WordsTab:
         publish(self.api_router, "router")
 
     def _on_open(
-        self,
-        name: str,
-        handler: Callable[..., Any],
-        controls: Sequence[Any],
-        outputs: Sequence[Any],
-        triggers: Sequence[Any] = (),
+        self, name: str, handler: Callable, controls: Sequence, outputs: Sequence, triggers: Sequence = ()
     ) -> None:
         """Compute a section when it is opened, and again when one of its controls is changed."""
 
@@ -174,45 +170,40 @@ class WordsTab:
             trigger_mode="always_last",
         )
 
-    def start(
-        self,
-        request: gr.Request,
-        sentence: str,
-        sentence2: str,
-        conditions: str,
-        model: str,
-        shown: WordReading | None,
-    ) -> Iterator[dict]:
+    def start(self, request: gr.Request, *form: Any) -> Iterator[dict]:  # noqa: ANN401 - the inputs of `read`
         """Read the example when the tab is opened for the first time; a link brings its own texts."""
         asked, values = read_link(str(request.query_params))
-        if shown is not None or (asked == "router" and _texts(values)[0]):
+        if form[-1] is not None or (asked == "router" and _texts(values)[0]):
             yield {self.notice: gr.skip()}
             return
-        yield from self.read(sentence, sentence2, conditions, model, shown)
+        yield from self.read(*form)
 
     def read(
-        self,
-        sentence: str,
-        sentence2: str,
-        conditions: str,
-        model: str,
-        shown: WordReading | None,
-        chosen: int = 0,
-    ) -> Iterator[dict]:
-        """Read the sentence under every condition."""
-        view = render("words/busy.html", picture=self._picture(shown) if shown else "")
-        message = busy(f"Reading with {self._info(model).title}.")
-        work = self._start_reading(sentence, sentence2, conditions, model)
-        for _ in work.steps():
-            yield {self.notice: message, self.result: view, self.stop: gr.update(visible=True)}
-        reading = work.result()
+        self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
+        expected: str = "",
+    ) -> Iterator[dict]:  # fmt: skip
+        """Read the sentence under every condition.
+
+        Args:
+            sentence, sentence2, conditions, model: The form.
+            shown: The reading before.
+            chosen: Position of the condition that is shown first.
+            expected: The word that a person would pick under it, if that is to be told.
+        """
+        dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
+        try:
+            work = self._start_reading(sentence, sentence2, conditions, model)
+            message = busy(f"Reading with {self._info(model).title}.")
+            for _ in work.steps():
+                yield {self.notice: message, self.result: dimmed, self.stop: gr.update(visible=True)}
+            reading = work.result()
+        except Exception:
+            yield {self.result: dimmed}
+            raise
+        # The sections belong to the reading before.
         closed = {part: gr.Accordion(open=False) for part in self.parts.values()} if shown else {}
-        yield {
-            self.result: self._picture(reading, chosen),
-            self.shown: reading,
-            self.stop: gr.update(visible=False),
-            **closed,
-        }
+        picture = self._picture(reading, chosen, expected)
+        yield {self.result: picture, self.shown: reading, self.stop: gr.update(visible=False), **closed}
 
     def example(self, event: gr.EventData, model: str, shown: WordReading | None) -> Iterator[dict]:
         """Fill the form with an example and read it with the best router: it works, or fails, with that one."""
@@ -221,7 +212,7 @@ class WordsTab:
             raise DataError("This example does not exist any more. Reload the page.")
         texts = example.sentence1, "", "\n".join(example.conditions), self.default
         yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
-        yield from self.read(*texts, shown, chosen=FAILING.get(example.id, 0))
+        yield from self.read(*texts, shown, *FAILING.get(example.id, ()))
 
     def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
         """Restore the form from a link and read it."""
@@ -229,7 +220,7 @@ class WordsTab:
         if not sentence:
             yield {self.notice: gr.skip()}
             return
-        known = [name for name in names if self._knows(name)]
+        known = [base for base, _ in map(self._split, names) if base in self.pool.names]  # a variant opens its model
         # Links of the first edition name several models; the best router leads.
         model = self.default if self.default in known else next(iter(known), model)
         texts = sentence, sentence2, "\n".join(conditions), model
@@ -308,7 +299,7 @@ class WordsTab:
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
         test = yield from self._wait("deletion", work, "Deleting words and scoring again")
-        yield {self.deletion: words.deletion([test], [reading.model.title])}
+        yield {self.deletion: router.deletion([test], [reading.model.title])}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show attention in every layer and head."""
@@ -317,7 +308,7 @@ class WordsTab:
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
         found = yield from self._wait("heads", work, "Reading layers and heads")
-        yield {self.heads: words.heads(found), self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
+        yield {self.heads: router.heads(found), self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show the three pictures of the CSR paper."""
@@ -327,7 +318,7 @@ class WordsTab:
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
         pictures = yield from self._wait("figures", work, "Reading the attention")
         menu = gr.Dropdown(_numbered(reading), value=place)
-        yield {self.figures: words.figures(pictures, place), self.figure_condition: menu}
+        yield {self.figures: router.figures(pictures, place), self.figure_condition: menu}
 
     def show_exports(self, reading: WordReading) -> dict:
         """Offer the values as a table, link, JSON, CSV and Python."""
@@ -376,11 +367,7 @@ class WordsTab:
     @property
     def default(self) -> str:
         """The trained router with the best stored scores; without one, the default of the page."""
-        scores = pair_accuracies()
-        routed = [info.name for info in self.pool.infos() if info.trained and info.has_router]
-        measured = {name: mean_accuracy(scores.get(name, {})) for name in routed}
-        best = max(measured, key=lambda name: (measured[name] == measured[name], measured[name]), default="")
-        return best or self.pool.default
+        return best_encoder(info for info in self.pool.infos() if info.has_router) or self.pool.default
 
     def _choices(self) -> list[tuple[str, str]]:
         routed = self.pool.choices(lambda info: info.has_router)
@@ -396,9 +383,6 @@ class WordsTab:
             if info.trained and CATALOG[info.method].has_variants:
                 found += [(f"{info.title}, {variant.title}", f"{name}@{key}") for key, variant in VARIANTS.items()]
         return found
-
-    def _knows(self, name: str) -> bool:
-        return name in self.pool.names
 
     def _info(self, name: str) -> ModelInfo:
         base, variant = self._split(name)
@@ -423,14 +407,13 @@ class WordsTab:
             yield {self.notices[name]: busy(f"{message}.", done, total)}
         return work.result()
 
-    def _picture(self, reading: WordReading, chosen: int = 0) -> str:
+    def _picture(self, reading: WordReading, chosen: int = 0, expected: str = "") -> str:
+        wrong = expected and words.heaviest_word(reading.texts[0], chosen) != expected
         return render(
-            "words/result.html",
-            headline=words.headline(reading),
-            running=words.running_text(reading, chosen=chosen),
-            reading=reading,
-            link=_link(reading),
-        )
+            "words/result.html", headline=words.headline(reading), reading=reading, link=_link(reading),
+            running=words.running_text(reading, chosen=chosen), condition=reading.conditions[chosen],
+            expected=expected if wrong else "",
+        )  # fmt: skip
 
 
 def _on_model(model: Any, variant: str, function: Callable[..., Any], *args: Any, progress: Any = None) -> Any:  # noqa: ANN401

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
-from condviz.analysis.deletion import delete_words
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.configs import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.plots import words
-from condviz.types import DeletionTest, WordReading
+from condviz.plots import router, words
+from condviz.types import WordReading
 from tests.tiny import SENTENCES, tiny_backbone
 
 TEXT = "The man <b>surfs</b>, 3 times & more."
@@ -45,8 +44,8 @@ def test_every_picture_escapes_what_was_typed(csr: CSR, reading: WordReading) ->
     pictures = [
         words.running_text(reading), words.strips([reading]), words.strips([reading], tokens=True),
         words.difference([reading], 0, 1), words.headline(reading),
-        *(words.figures(read_pictures(model, TEXT, CONDITIONS)) for model in (csr, prefix)),
-        words.heads(read_heads(csr, TEXT, CONDITIONS[1])), reading._repr_html_(),
+        *(router.figures(read_pictures(model, TEXT, CONDITIONS)) for model in (csr, prefix)),
+        router.heads(read_heads(csr, TEXT, CONDITIONS[1])), reading._repr_html_(),
     ]  # fmt: skip
     for markup in pictures:
         assert "<b>surfs" not in markup
@@ -119,25 +118,3 @@ def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> N
     changed = replace(reading, texts=(reading.texts[0], replace(reading.texts[1], weights=weights)))
     word = reading.texts[1].words[place].text
     assert numbers(words.difference([changed], 0, 1).rpartition("<section")[2], word) == ["−.30"]
-
-
-def test_figures_show_what_the_model_computes(csr: CSR) -> None:
-    assert "does not compute this row" in words.figures(
-        read_pictures(CSRPrefix(csr.backbone, CSRPrefixConfig()).eval(), TEXT, CONDITIONS)
-    )
-    markup = words.figures(read_pictures(csr, TEXT, CONDITIONS), 1)
-    assert [markup.count(f"Figure {i} under") for i in (5, 6, 7)] == [1, 1, 2]
-
-
-def test_heads_have_a_button_each(csr: CSR) -> None:
-    markup = words.heads(read_heads(csr, TEXT, CONDITIONS[0]))
-    assert markup.count('class="cv-head"') == 3 * 4
-
-
-def test_a_deletion_test_says_whether_it_was_held_out(csr: CSR, reading: WordReading) -> None:
-    assert "no router" not in words.to_html(delete_words(csr, reading, 1, draws=3))
-    random = np.full((20, 1, 1), 0.1, dtype=np.float32)
-    strong = DeletionTest("m", 2, np.array([[0.5]]), random, held_out=("a", "b"))
-    assert "depends on" in words.to_html(strong)
-    assert "2 other sentences" in words.to_html(strong)
-    assert "does not clearly depend" in words.to_html(DeletionTest("m", 2, np.array([[0.1]]), random))

@@ -9,9 +9,12 @@ from typing import Any
 import gradio as gr
 import pytest
 
+import condviz
+from condviz.data.examples import load_examples
 from condviz.errors import CheckpointError, DataError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import registry
+from condviz.plots.words import heaviest_word
 from condviz.types import WordReading
 from condviz.ui import words
 from condviz.ui.page import build_frame
@@ -142,3 +145,19 @@ def test_too_many_words_for_a_browser_are_refused(tab: WordsTab) -> None:
     reading = read(tab)
     with pytest.raises(DataError, match="at most"):
         words._check_size([reading] * 2_000)
+
+
+@pytest.mark.slow
+def test_the_shipped_router_reads_the_right_words_where_the_tab_says_so() -> None:
+    model = condviz.load("csr-bi", precision="float32")
+    examples = {example.id: example for example in load_examples()}
+
+    def tops(name: str) -> list[str]:
+        reading = condviz.read_words(model, examples[name].sentence1, examples[name].conditions)
+        return [heaviest_word(reading.texts[0], place) for place in range(len(reading.conditions))]
+
+    right = {"monks-and-grandmothers": ["Two", "tennis"], "cat-on-piano": ["asleep", "cat", "ginger"]}
+    right["boat-two-five"] = ["Two", "fishermen", "dawn"]
+    assert {name: tops(name) for name in words.WORKS} == right
+    for name, (place, expected) in words.FAILING.items():
+        assert tops(name)[place] != expected

@@ -1,0 +1,100 @@
+"""The Words tab in a browser: the tint moves with the condition, words are held, sections open, links restore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import open_tab
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LINK = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
+WORDS = "#cv-words-result [data-ready=true]"
+
+
+def strongest(page: Page) -> str:
+    """The word with the strongest tint in the running text."""
+    return page.locator(f"{WORDS} .cv-token").evaluate_all(
+        """words => words
+            .map((word) => [Number(getComputedStyle(word).getPropertyValue("--v")), word.firstElementChild.textContent])
+            .sort((a, b) => b[0] - a[0])[0][1]"""
+    )
+
+
+def test_it_opens_on_an_example_that_the_router_gets_right(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    open_tab(page, "Words")
+    expect(page.get_by_test_id("words-headline")).to_contain_text("“tennis”")
+    assert page.evaluate("document.documentElement.scrollHeight") < 2000
+    assert "s1=" not in page.url
+
+
+def test_the_tint_moves_with_the_condition_without_the_server(open_page: Callable[..., Page]) -> None:
+    page = open_page(LINK)
+    expect(page.locator(WORDS)).to_be_visible()
+    assert strongest(page) == "surfs"
+    page.get_by_role("radio", name="the mood").check(force=True)
+    expect(page).to_have_url(re.compile("at=1"))
+    assert strongest(page) == "laughing"
+    page.keyboard.press("ArrowLeft")
+    assert strongest(page) == "surfs"
+
+
+def test_a_held_word_shows_every_condition_until_it_is_let_go(open_page: Callable[..., Page]) -> None:
+    page = open_page(LINK + "&open=strips")
+    expect(page.get_by_test_id("strips-0")).to_be_visible()
+    page.locator(f"{WORDS} .cv-token", has_text="surfs").click()
+    tip = page.locator(".cv-word-tip")
+    expect(tip).to_contain_text("the sport")
+    expect(tip).to_contain_text("the mood")
+    expect(page.locator(".cv-token.is-lit")).to_have_count(3)  # running text, and one line for each condition
+    page.keyboard.press("ArrowRight")
+    expect(tip.locator("b")).to_have_text("on")
+    page.keyboard.press("Escape")
+    expect(tip).to_have_count(0)
+
+
+def test_an_error_dims_what_was_shown_and_back_returns_to_it(open_page: Callable[..., Page]) -> None:
+    page = open_page(LINK)
+    expect(page.locator(WORDS)).to_be_visible()
+    sentence = page.locator("#cv-words-sentence textarea")
+    sentence.fill("Two cats sleep.")
+    page.locator("#cv-words-run").click()
+    expect(page).to_have_url(re.compile("Two\\+cats"))
+    sentence.fill(" ")
+    page.locator("#cv-words-run").click()
+    expect(page.locator("#cv-words-main-notice [role=alert]")).to_be_in_viewport()
+    expect(page.locator("#cv-words-result .cv-dimmed")).to_be_attached()
+    page.go_back()
+    expect(sentence).to_have_value("A man surfs on a wave, laughing.")
+    expect(page.get_by_test_id("words-headline")).to_contain_text("“surfs”")
+
+
+def test_every_section_opens(open_page: Callable[..., Page]) -> None:
+    page = open_page(LINK)
+    expect(page.locator(WORDS)).to_be_visible()
+    shown = {
+        "difference": ".cv-signed", "deletion": ".cv-top-mark", "heads": ".cv-head[aria-pressed=true]",
+        "figures": "[data-testid=figure-7]", "export": "[data-copy=python]",
+    }  # fmt: skip
+    for name, found in shown.items():
+        page.locator(f"#cv-router-{name} > button").click()
+        expect(page.locator(f"#cv-router-{name} {found}").first).to_be_visible()
+    page.locator("#cv-router-pair > button").click()
+    page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
+    page.locator("#cv-words-both").click()
+    expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
+
+
+def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[..., Page]) -> None:
+    page = open_page(
+        "?t=router&s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>", width=380, height=800
+    )
+    expect(page.locator(WORDS)).to_contain_text("{{")
+    expect(page.locator(f"{WORDS} img")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
