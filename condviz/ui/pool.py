@@ -167,7 +167,7 @@ class ModelPool:
             suits: Whether a view can use the model.
         """
         infos = [info for info in self.infos() if suits(info)]
-        good = strengths(infos)
+        good = strengths(self.infos())
         infos.sort(key=lambda info: (not info.trained, info.name != self.default))
         return [(self._title(info, good.get(info.name, "")), info.name) for info in infos]
 
