@@ -86,9 +86,7 @@ class CompareTab:
                 self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
                 self.models_stop = gr.Button("Stop", visible=False, min_width=60)
             self.matrix = html("", elem_id="cv-matrix")
-        with section(
-            "Find conditions: what brings the two together, what sets them apart?", elem_id="cv-compare-finder"
-        ) as self.finder:
+        with section("Find conditions: what do they share, what not?", elem_id="cv-compare-finder") as self.finder:
             self.finder_notice = html("", elem_id="cv-finder-notice")
             self.finder_stop = gr.Button("Stop", visible=False, min_width=60)
             self.ranking = html(

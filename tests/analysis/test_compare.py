@@ -14,7 +14,7 @@ from condviz.analysis.compare import compare
 from condviz.analysis.finder import rank_conditions
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.types import Pair
+from condviz.types import Comparison, Pair
 from tests.tiny import CONDITIONS, SENTENCES, WORDS
 
 ONE, TWO = SENTENCES[0], SENTENCES[1]
@@ -52,8 +52,10 @@ def test_a_comparison_holds_what_single_calls_give(models: list[ConditionalScore
 def test_the_answer_is_plain_json(models: list[ConditionalScorer]) -> None:
     answer = compare(models, ONE, TWO, THREE).to_dict()
     assert json.loads(json.dumps(answer, allow_nan=False)) == answer
-    assert list(answer) == ["models", "conditions", "scores", "unconditional", "percentiles"]
     assert answer["models"] == list(METHODS)
+    restored = Comparison.from_dict(answer, [model.info for model in models])
+    assert restored.to_dict() == answer
+    assert len(restored.to_frame()) == len(models) * (1 + len(THREE))
 
 
 def test_cut_texts_are_noted(models: list[ConditionalScorer]) -> None:
@@ -81,7 +83,7 @@ BAD: list[tuple[tuple, str]] = [
     ((ONE, TWO, []), "no condition"),
     ((ONE, TWO, ["the mood", " "]), "Condition 2 is empty"),
     ((ONE, TWO, ["the mood", "the sport", "The  Mood"]), "Conditions 1 and 3 are the same"),
-    ((ONE, TWO, "the mood"), "Conditions must be a list"),
+    ((ONE, TWO, 3), "Conditions must be a list"),
 ]
 
 

@@ -1,0 +1,78 @@
+"""Errors of handlers: each reaches the notice of its tab, and gradio takes what the handler answers."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.errors import DataError
+from condviz.ui import events
+from condviz.ui.app import TABS, Settings, build_app
+from condviz.ui.pool import ModelPool
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable, list]]:
+    """Return every handler of the page, made to fail: (name, event function, outputs)."""
+    guard, found = events._guard, []
+
+    def plant(handler: Callable, failed: Callable, notice: gr.HTML) -> Callable:
+        @functools.wraps(handler)
+        def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
+            raise DataError(f"planted in {handler.__qualname__}")
+            yield {}
+
+        fail.planted = True
+        return guard(fail, failed, notice)
+
+    monkeypatch.setattr(events, "_guard", plant)
+    page = build_app(Settings(preload=False))
+    for function in page.fns.values():
+        if hasattr(getattr(function.fn, "__wrapped__", None), "planted"):
+            found.append((function.fn.__qualname__, function.fn, function.outputs))
+    return found
+
+
+def test_an_error_in_any_handler_reaches_its_notice(failing: list[tuple[str, Callable, list]]) -> None:
+    assert len(failing) > 5 * len(TABS)
+    for name, function, outputs in failing:
+        steps = list(function())
+        assert len(steps) == 1, name
+        assert set(steps[0]) <= set(outputs), f"{name} answers to a component that is not among its outputs"
+        assert any("planted in" in str(value) for value in steps[0].values()), name
+
+
+def test_unexpected_errors_are_logged_under_a_number(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        shown = events.explain(ZeroDivisionError("secret /home/path"))
+    assert "secret" not in shown
+    assert caplog.messages[0].split()[-1] in shown
+
+
+def test_an_endpoint_answers_with_the_message_of_the_error() -> None:
+    def endpoint(text: str) -> dict:
+        raise DataError(f"{text} cannot be used. Choose another.")
+
+    with gr.Blocks() as page:
+        events.publish(endpoint, "endpoint")
+    (function,) = page.fns.values()
+    with pytest.raises(gr.Error, match="x cannot be used"):
+        function.fn("x")
+
+
+def test_building_the_page_loads_no_torch() -> None:
+    code = "import sys; from condviz.ui.app import build_app; build_app(); print(*{'torch', 'umap'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_pool_of_the_page_is_that_of_its_settings() -> None:
+    pool = ModelPool(("minilm",))
+    assert build_app(Settings(pool=lambda: pool, tabs=TABS[:1], preload=False)).condviz_pool is pool
