@@ -38,12 +38,5 @@
     sync();
   };
 
-  const models = (element, open) => {
-    element.addEventListener("click", (event) => {
-      const row = event.target.closest("[data-card]");
-      if (row) open({ name: row.dataset.card });
-    });
-  };
-
-  Object.assign(window.condviz, { picker, models });
+  Object.assign(window.condviz, { picker });
 })();

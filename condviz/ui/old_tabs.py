@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gradio as gr
-
-from condviz.ui import links
+from condviz.ui import links, models
 from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
 from condviz.ui.events import PRIVATE
 from condviz.ui.map import tab as map_tab
-from condviz.ui.models_tab import build_models_tab, render_models, render_runtime
 from condviz.ui.page import Page, Tab
 from condviz.ui.service import Service
 from condviz.ui.train_api import add_train_api
@@ -37,19 +34,10 @@ def _train(page: Page) -> None:
     add_train_api(service)
 
 
-def _models(page: Page) -> None:
-    service = _service(page)
-    table, runtime = build_models_tab(service)
-    page.tab.select(
-        lambda: (render_models(service), render_runtime(service)), None, [table, runtime], queue=False, **PRIVATE
-    )
-    gr.api(lambda: [], api_name="models")
-
-
 OLD_TABS = (
     map_tab.TAB,
     Tab("errors", "Errors", _errors),
     links.TAB,
     Tab("train", "Train", _train),
-    Tab("models", "Models", _models),
+    models.TAB,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.ui.scores_view import load_board
+from condviz.evaluation.scoreboard import Board, read_board
 from condviz.ui.service import Service
 from condviz.ui.train_engine import TrainEngine
 from condviz.ui.train_recipe import backbones, parse, write
@@ -211,7 +211,10 @@ class TrainService:
         sources = run.recipe.get("validation") or []
         if not sources or any(source.get("name") != "scenes" for source in sources):
             return {}
-        board = load_board()[0]
+        try:
+            board = read_board()
+        except DataError:
+            board = Board()
         found = {name: board.find(name, "test") for name in BASELINES}
         values = {name: getattr(part, metric).value for name, part in found.items() if part is not None}
         return {name: value for name, value in values.items() if value is not None}

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 HEADLINE = "#cv-links-result .cv-headline"
 
 
 @pytest.fixture
-def links(browser: Browser, real_address: str) -> Iterator[Callable[..., Page]]:
-    """Open the tab by a link; fails the test on a script error."""
-    contexts, errors = [], []
+def links(open_page: Callable[..., Page]) -> Callable[..., Page]:
+    """Open the tab by a link."""
 
-    def open_(query: str = "", *, width: int = 1440, height: int = 900, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        context.add_init_script("localStorage.setItem('condviz-tour', 'seen')")
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(f"{real_address}?t=links{query}", wait_until="commit")
+    def open_(query: str = "", **options: Any) -> Page:
+        page = open_page(f"?t=links{query}", **options)
         expect(page.locator(HEADLINE)).to_be_visible()
         return page
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not errors
+    return open_
 
 
 def test_anything_can_be_typed_and_has_a_link(links: Callable[..., Page]) -> None:

@@ -1,0 +1,282 @@
+"""The Models tab: which models there are, what each is good for, how it scores, and its card."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from condviz.errors import DataError, UnknownModelError
+from condviz.evaluation.kgc_scores import read_scores as read_link_scores
+from condviz.evaluation.kgc_scores import table_rows
+from condviz.evaluation.leaders import OVERALL, strengths
+from condviz.evaluation.metrics import Metric
+from condviz.evaluation.scoreboard import PARTS, Board, PartScores, read_board
+from condviz.models import registry
+from condviz.types import ModelInfo
+from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.markup import html, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.state import Values, first, write_link
+
+MAX_CARD_CHARACTERS = 60_000
+METRICS = {"pair_accuracy": "Pair accuracy, %", "spearman": "Spearman × 100"}
+COLUMNS = {
+    "test": "New sentences",
+    "unseen_phrasings": "New wordings",
+    "unseen_aspects": "New conditions",
+    "unseen_domains": "New domains",
+    "cebab": "Reviews",
+}
+"""Parts of the benchmark that have a column -> its heading."""
+MEAN, SIZE = "mean", "size"
+READS = {
+    "cross": "reads both sentences and the condition at once",
+    "bi": "reads each sentence with the condition",
+    "tri": "reads sentence and condition separately",
+}
+SECONDS = 2.0
+"""Between two looks at what has been loaded."""
+_FRONT_MATTER = re.compile(r"\A\ufeff?---\r?\n.*?\r?\n---\r?\n", re.DOTALL)
+_CLICKED = "condviz.models(element, (data) => trigger('card', data), (data) => trigger('sort', data));"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a model, its figures by column, and how far it has been loaded."""
+
+    info: ModelInfo
+    good: str
+    figures: dict[str, Metric]
+    phase: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class View:
+    """What is chosen: a model, the metric, and the column that the table is sorted by."""
+
+    model: str = ""
+    metric: str = "pair_accuracy"
+    by: str = MEAN
+
+    @property
+    def link(self) -> str:
+        """Query string that restores it; what the tab starts with is left out."""
+        start = View()
+        changed = [(key, getattr(self, key)) for key in ("metric", "by") if getattr(self, key) != getattr(start, key)]
+        return write_link("models", [("m", self.model), *changed])
+
+
+class ModelsTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page, self.pool = page, page.pool
+        start = View(self.pool.default)
+        self.view = gr.State(start)
+        with gr.Row(elem_classes="cv-split cv-models-split"):
+            with gr.Column(scale=8, min_width=320):
+                self.table = html(self._table(start), elem_id="cv-models-table", script=_CLICKED)
+                self.notice = html("", elem_id="cv-models-notice")
+            with gr.Column(scale=5, min_width=320, elem_id="cv-models-panel"):
+                self.head = html(self._head(start.model), elem_id="cv-models-head")
+                self.card = gr.Markdown(
+                    self._card(start.model), elem_id="cv-models-card", sanitize_html=True, container=False,
+                    latex_delimiters=[],
+                )  # fmt: skip
+        with section("Untrained models, to compare with", elem_id="cv-models-untrained") as self.untrained:
+            self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
+        with section("Models of knowledge graphs", elem_id="cv-models-links") as self.graphs:
+            self.links = html("", elem_id="cv-models-graphs", script=_CLICKED)
+        with section("Encoder and cache of this server", elem_id="cv-models-runtime") as self.server:
+            self.runtime = html("", elem_id="cv-models-cache")
+        self.timer = gr.Timer(SECONDS, active=not self.pool.settled)
+        self._connect()
+
+    def _connect(self) -> None:
+        shown = [self.view, self.table, self.head, self.card]
+        light = {"notice": self.notice, "queue": False}
+        for component in (self.table, self.twins, self.links):
+            connect(component.card, self.show_card, [self.view], shown, **light)
+            connect(component.sort, self.sort, [self.view], shown, **light)
+        self.page.on_link("models", self.open_link, [], shown, notice=self.notice, heavy=False)
+        connect([self.page.tab.select, self.page.models_changed.change], self.refresh, [self.view], shown, **light)
+        self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
+        connect(self.untrained.expand, self.show_untrained, None, [self.twins], **light)
+        connect(self.graphs.expand, self.show_graphs, None, [self.links], **light)
+        connect(self.server.expand, self.show_runtime, None, [self.runtime], **light)
+        publish(self.api_models, "models", heavy=False)
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def show_card(self, event: gr.EventData, view: View) -> dict:
+        """Show the card of a model that was clicked."""
+        return self._show(View(str(event.name), view.metric, view.by))
+
+    def sort(self, event: gr.EventData, view: View) -> dict:
+        """Sort by a column that was clicked, or change the metric."""
+        metric = str(event.metric) if event.metric else view.metric
+        return self._show(View(view.model, metric, str(event.by) if event.by else view.by))
+
+    def open_link(self, values: Values) -> dict:
+        """Restore a link."""
+        if not any(key in values for key in ("m", "metric", "by")):
+            return {self.notice: gr.skip()}
+        start = View()
+        metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
+        return self._show(View(first(values, "m", self.pool.default), metric, by))
+
+    def refresh(self, view: View) -> dict:
+        """Show the table again: a model may have been trained or deleted."""
+        return {self.table: self._table(view)}
+
+    def look(self, view: View) -> tuple[str, gr.Timer]:
+        """Show what has been loaded since, until everything is."""
+        return self._table(view), gr.Timer(active=not self.pool.settled)
+
+    def show_untrained(self) -> dict:
+        """Show the models that were not trained."""
+        infos = [info for info in self.pool.infos() if not info.trained]
+        return {self.twins: render("models/untrained.html", infos=infos, reads=READS)}
+
+    def show_graphs(self) -> dict:
+        """Show the models trained to predict links, with their stored figures."""
+        rows = {row.model: row for row in table_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
+        found = [(info, rows.get(info.name)) for info in map(registry.describe, registry.link_models())]
+        return {self.links: render("models/graphs.html", rows=found)}
+
+    def show_runtime(self) -> dict:
+        """Show the encoder with device and precision, and what the cache of embeddings holds."""
+        model = next((found for name in self.pool.names if (found := self.pool.loaded(name)) is not None), None)
+        backbone = getattr(model, "backbone", None)
+        stats = backbone and backbone.cache.stats()
+        return {self.runtime: render("models/runtime.html", backbone=backbone, stats=stats)}
+
+    def _show(self, view: View) -> dict:
+        if view.metric not in METRICS or view.by not in (MEAN, SIZE, "name", *COLUMNS):
+            raise DataError(f"The table cannot be sorted by {view.metric[:40]!r} and {view.by[:40]!r}.")
+        return {
+            self.view: view,
+            self.table: self._table(view),
+            self.head: self._head(view.model),
+            self.card: self._card(view.model),
+        }
+
+    # ---- endpoint ----------------------------------------------------------------------------------------------------
+    def api_models(self) -> list[dict[str, Any]]:
+        """List the models: names for the other endpoints, what each is, and what it is good for."""
+        good = strengths(self.pool.infos())
+        unwanted = {"path", "score_range"}
+        return [
+            {key: value for key, value in asdict(info).items() if key not in unwanted}
+            | {"best_for": good.get(info.name, ""), "state": self.pool.state(info.name).phase}
+            for info in self.pool.infos()
+        ]
+
+    # ---- pictures ----------------------------------------------------------------------------------------------------
+    def _table(self, view: View) -> str:
+        rows = [row for row in self._rows(view.metric) if row.info.trained]
+        shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
+        orders = {"name": lambda row: row.info.title.casefold(), SIZE: lambda row: row.info.added_parameters}
+        rows.sort(key=orders.get(view.by, partial(_descending, column=view.by)))
+        titles = {MEAN: "Overall"} | COLUMNS
+        return render(
+            "models/table.html",
+            rows=rows,
+            view=view,
+            metrics=METRICS,
+            columns=[(column, titles[column], _about(column)) for column in shown],
+            headline=self._headline(),
+            problem=self._board()[1],
+        )
+
+    def _headline(self) -> dict[str, Any]:
+        """Find the best encoder and the best model of all, by mean pair accuracy."""
+        rows = {row.info.name: row for row in self._rows("pair_accuracy") if row.info.trained and MEAN in row.figures}
+        best = max(rows.values(), key=lambda row: row.figures[MEAN].value, default=None)
+        return {"count": len(rows), "best": best, "encoder": rows.get(self.pool.default)}
+
+    def _rows(self, metric: str) -> list[Row]:
+        board, states = self._board()[0], self.pool.states()
+        infos = self.pool.infos()
+        good = strengths(infos)
+        return [
+            Row(
+                info, good.get(info.name, ""), self._figures(board, info.name, metric),
+                states[info.name].phase, states[info.name].reason,
+            )
+            for info in infos
+        ]  # fmt: skip
+
+    def _figures(self, board: Board, name: str, metric: str) -> dict[str, Metric]:
+        """Return the figures by column; none where those that are stored belong to other weights."""
+        stored, model = board.models.get(name), self.pool.loaded(name)
+        if stored is None or (model is not None and model.weights_hash != stored.weights):
+            return {}
+        found = {part: scores for part in PARTS if (scores := board.find(name, part)) is not None}
+        figures = {part: _figure(found[part], metric) for part in COLUMNS if part in found}
+        values = [_figure(found[part], metric).value for part in OVERALL if part in found]
+        if len(values) == len(OVERALL) and None not in values:
+            figures[MEAN] = Metric(sum(values) / len(values))
+        return figures
+
+    def _board(self) -> tuple[Board, str]:
+        try:
+            return read_board(), ""
+        except DataError as error:
+            return Board(), str(error)
+
+    def _info(self, name: str) -> ModelInfo:
+        if name in registry.link_models():
+            return registry.describe(name)
+        try:
+            return self.pool.info(name)
+        except UnknownModelError as error:
+            raise DataError(f"There is no model {name[:60]!r} here. Choose one from the table.") from error
+
+    def _head(self, name: str) -> str:
+        if not name:
+            return ""
+        info = self._info(name)
+        good = strengths(self.pool.infos()).get(name, "")
+        low, high = info.score_range
+        limits = (low, high) if math.isfinite(low) and math.isfinite(high) else None
+        return render("models/head.html", info=info, reads=READS[info.kind], good=good, limits=limits)
+
+    def _card(self, name: str) -> str:
+        """Return the card as Markdown: the README of the checkpoint, else what is known of the model."""
+        if not name:
+            return ""
+        info = self._info(name)
+        path = Path(info.path) / "README.md" if info.path else None
+        if path is not None and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")[:MAX_CARD_CHARACTERS]
+            return _FRONT_MATTER.sub("", text, count=1)
+        return f"{info.summary}\n\nNot trained: the pretrained encoder as it is."
+
+
+def _figure(scores: PartScores, metric: str) -> Metric:
+    if metric == "pair_accuracy" and scores.blind:
+        return Metric(None, reason="Both conditions of a pair always get the same score.")
+    return getattr(scores, metric)
+
+
+def _descending(row: Row, column: str) -> float:
+    value = row.figures[column].value if column in row.figures else None
+    return math.inf if value is None else -value
+
+
+def _about(column: str) -> str:
+    if column == MEAN:
+        titles = ", ".join(PARTS[part].title for part in OVERALL)
+        return f"Mean of {len(OVERALL)} parts: {titles}"
+    return PARTS[column].about if column in PARTS else ""
+
+
+TAB = Tab("models", "Models", ModelsTab)

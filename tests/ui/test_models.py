@@ -1,0 +1,89 @@
+"""The Models tab: sorting, cards, links, and what is shown of stored scores."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.errors import DataError
+from condviz.evaluation.leaders import best_encoder
+from condviz.ui.markup import html
+from condviz.ui.models import ModelsTab, View
+from condviz.ui.page import Page
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
+
+
+@pytest.fixture
+def tab() -> ModelsTab:
+    with gr.Blocks() as blocks:
+        address = html("", elem_id="address", script="trigger('navigate', {})")
+        page = Page(blocks, gr.Tabs(), address, ModelPool(), gr.State(0))
+        with page.tabs, gr.Tab("Models") as page.tab:
+            return ModelsTab(page)
+
+
+def names(markup: str) -> list[str]:
+    """Return the names of the models of a table, from top to bottom."""
+    return [part.partition('"')[0] for part in markup.split('data-card="')[1:]]
+
+
+def event(**data: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"name": "", "by": "", "metric": ""} | data)
+
+
+def test_the_best_comes_first_and_untrained_models_are_folded(tab: ModelsTab) -> None:
+    listed = names(tab._table(View()))
+    assert listed[0] == best_encoder(tab.pool.infos())
+    assert not any(name.endswith("-zero-shot") for name in listed)
+    folded = names(tab.show_untrained()[tab.twins])
+    assert set(folded) == {info.name for info in tab.pool.infos() if not info.trained}
+
+
+def test_sorting_has_a_link(tab: ModelsTab) -> None:
+    by_size = tab.sort(event(by="size"), View("case"))
+    sizes = [tab.pool.info(name).added_parameters for name in names(by_size[tab.table])]
+    assert sizes == sorted(sizes)
+    assert by_size[tab.view] == View("case", "pair_accuracy", "size")
+    other = tab.sort(event(metric="spearman"), by_size[tab.view])
+    where, values = read_link(other[tab.view].link)
+    assert where == "models"
+    assert tab.open_link(values)[tab.view] == other[tab.view]
+    with pytest.raises(DataError, match="cannot be sorted"):
+        tab.sort(event(by="<b>"), View())
+
+
+def test_each_model_has_a_card(tab: ModelsTab) -> None:
+    for info in tab.pool.infos():
+        shown = tab.show_card(event(name=info.name), View())
+        assert info.name in shown[tab.head]
+        assert shown[tab.card]
+        assert not shown[tab.card].startswith("---")  # the front matter is for the hub
+    with pytest.raises(DataError, match="no model 'nobody'"):
+        tab.show_card(event(name="nobody"), View())
+    assert "everyday-concat" in names(tab.show_graphs()[tab.links])
+    assert "everyday" in tab.show_card(event(name="everyday-concat"), View())[tab.card]
+
+
+def test_scores_of_other_weights_are_not_shown(tab: ModelsTab) -> None:
+    board, _ = tab._board()
+    assert tab._figures(board, "case", "spearman")
+    tab.pool._models["case"] = SimpleNamespace(weights_hash="0" * 64, info=tab.pool.info("case"))
+    assert not tab._figures(board, "case", "spearman")
+
+
+def test_damaged_scores_are_told(tab: ModelsTab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged() -> None:
+        raise DataError("benchmark.json cannot be read")
+
+    monkeypatch.setattr("condviz.ui.models.read_board", damaged)
+    assert "cannot be read" in tab._table(View())
+
+
+def test_the_endpoint_lists_all(tab: ModelsTab) -> None:
+    found = tab.api_models()
+    assert [item["name"] for item in found] == list(tab.pool.names)
+    assert all("path" not in item for item in found)
