@@ -746,5 +746,5 @@ class Trained(Result):
         """Return the curve: one row per logged step or evaluation, one column per figure."""
         import pandas as pd
 
-        rows = [record for record in self.curve if record["event"] in ("step", "evaluation")]
+        rows = [record for record in self.curve if record["event"] != "end"]
         return pd.DataFrame(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")

@@ -11,11 +11,11 @@ from condviz.plots.maps import CATEGORY_COLOURS
 from condviz.types import Trained
 
 CURVES = (
-    ("spearman", "evaluation", "Spearman × 100", 1),
-    ("MRR", "evaluation", "MRR", 3),
-    ("loss", "step", "loss", 4),
+    ("spearman", "Spearman × 100", 1),
+    ("MRR", "MRR", 3),
+    ("loss", "loss", 4),
 )
-"""Key, event, title and decimals of what is drawn: the first that was measured."""
+"""Key, title and decimals of what is drawn: the first that was measured."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def plot_curves(
 
 def plot_training(trained: Trained) -> go.Figure:
     """Draw the figure that chose the weights over the steps, or the loss where nothing was validated."""
-    for key, event, title, digits in CURVES:
-        rows = [record for record in trained.curve if record["event"] == event and key in record]
+    for key, title, digits in CURVES:
+        rows = [record for record in trained.curve if key in record and record["event"] != "end"]
         if rows:
             curve = Curve(trained.name, [row["step"] for row in rows], [row[key] for row in rows])
             return plot_curves([curve], title, digits=digits)

@@ -145,7 +145,7 @@ class Loop(Trainer):
         self.add_callback(_Moments(recipe.evaluations, evaluated=task.evaluated))
         if recipe.patience:
             self.add_callback(EarlyStoppingCallback(recipe.patience))
-        self.records = Log(run, report, task, self.score_probes)
+        self.records = Log(run, report, task, self.measure_start)
         self.add_callback(self.records)
         self.steering = _Steering(steer)
         self.add_callback(self.steering)
@@ -154,6 +154,11 @@ class Loop(Trainer):
     def stopped(self) -> bool:
         """Whether somebody stopped the training before its last step."""
         return self.steering.stopped and self.state.global_step < self.state.max_steps
+
+    def measure_start(self) -> dict[str, Any]:
+        """Return what the model reaches before the first step, so that a curve shows what training has changed."""
+        fresh = self.task.evaluated and self.state.global_step == 0
+        return (self.validate() if fresh else {}) | self.score_probes()
 
     def score_probes(self) -> dict[str, list[float]]:
         """Return the scores of the probes, {"probes": [...]}, or nothing where there are none."""

@@ -180,7 +180,7 @@ def _weight(unit: Unit) -> int:
 
 def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured) -> float:
     """Expect the time of a whole training from a measured try."""
-    evaluations = recipe.epochs * recipe.evaluations + 1 if found.validation else 0  # once more at the end
+    evaluations = recipe.epochs * recipe.evaluations + 2 if found.validation else 0  # at the start, and at the end
     texts = 2 * len({row.texts for part in found.units for unit in part for row in unit})
     return (
         tried.preparation

@@ -184,7 +184,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_p
 
 
 def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = iter([0.5, 0.9, 0.1, 0.9])
+    values = iter([0.0, 0.5, 0.9, 0.1, 0.9])
     monkeypatch.setattr(LinkTask, "validate", lambda self: {"MRR": next(values)})
     recipe = LinkRecipe(
         name="toy",

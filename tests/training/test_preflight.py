@@ -121,7 +121,7 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
     found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
     assert (found.steps, found.seconds_per_step) == (6, 2.5)
-    assert found.minutes == pytest.approx((10 + 6 * 2.5 + 3 * 24 * 0.1) / 60)
+    assert found.minutes == pytest.approx((10 + 6 * 2.5 + 4 * 24 * 0.1) / 60)
     assert any("3 of the texts are longer" in line for line in found.advice)
 
 

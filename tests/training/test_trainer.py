@@ -277,8 +277,8 @@ def test_the_public_function_returns_the_curve(tmp_path: Path) -> None:
     assert (done.folder, done.name) == (tmp_path / "toy", "toy")
     assert done.metrics["rows"] == 24
     frame = done.to_frame()
-    assert frame["step"].tolist() == [3, 3, 6, 6]
-    assert frame["spearman"].notna().tolist() == [False, True, False, True]
+    assert frame["step"].tolist() == [0, 3, 3, 6, 6]
+    assert frame["spearman"].notna().tolist() == [True, False, True, False, True]
     json.dumps(done.to_dict())
     assert "plotly" in done._repr_html_().lower()
 
@@ -324,7 +324,7 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, monkeypatch: 
 
 
 def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = iter([10.0, 30.0, 20.0, 25.0, 99.0])
+    values = iter([0.0, 10.0, 30.0, 20.0, 25.0, 99.0])
     monkeypatch.setattr(
         Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
     )

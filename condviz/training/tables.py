@@ -1,0 +1,183 @@
+"""A table of rated pairs that somebody brings: its columns, what will be left out, and its two parts for training."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from condviz.data.files import write_text
+from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, TextTable, read_pairs, read_table
+from condviz.errors import ConfigError, DataError
+from condviz.types import Pair
+
+COLUMNS = (*TEXT_COLUMNS, LABEL_COLUMN)
+MAX_BYTES = 5 * 2**20
+MIN_ROWS = 20
+"""Fewer rated rows teach nothing, and leave none to measure on."""
+MIN_PAIRS = 8
+"""Sentence pairs with two conditions from which batches of pairs are the better choice."""
+LONG_WORDS = 180
+"""About what fits into 256 tokens, the limit of the small encoders."""
+_NAMES = {
+    "sentence1": r"sent.*1|text_?1|text_?a|first|premise|anchor|^a$|^s1$",
+    "sentence2": r"sent.*2|text_?2|text_?b|second|hypothesis|^b$|^s2$",
+    "condition": r"cond|aspect|criter|respect|question|^c$",
+    "label": r"label|rating|score|similar|gold|^y$",
+}
+"""What columns are often called."""
+
+
+@dataclass(frozen=True)
+class RatedTable:
+    """What was found in a table.
+
+    Attributes:
+        name: Of the file.
+        rows: Those that can be used, in the order of the file, each with a rating; none twice.
+        total: Rows of the file.
+        paired: Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares.
+        notes: What the reader should know, a sentence each.
+    """
+
+    name: str
+    rows: tuple[Pair, ...]
+    total: int
+    paired: int
+    notes: tuple[str, ...]
+
+    @property
+    def batching(self) -> str:
+        """How its rows are best batched: "pairs" where most sentence pairs have two conditions."""
+        return "pairs" if self.paired >= MIN_PAIRS and 4 * self.paired >= len(self.rows) else "rows"
+
+
+def guess_columns(columns: Sequence[str]) -> dict[str, str]:
+    """Choose the columns that are probably meant: by name, else by position; "" where too few are left."""
+    found: dict[str, str] = {}
+    for wanted, pattern in _NAMES.items():
+        free = [column for column in columns if column not in found.values()]
+        named = [column for column in free if re.search(pattern, column.strip(), re.IGNORECASE)]
+        exact = [column for column in free if column.strip().lower() == wanted]
+        found[wanted] = next(iter([*exact, *named]), "")
+    left = [column for column in columns if column not in found.values()]
+    return {wanted: column or (left.pop(0) if left else "") for wanted, column in found.items()}
+
+
+def open_table(path: str | Path) -> TextTable:
+    """Read an uploaded file with any columns.
+
+    Raises:
+        DataError: If it cannot be read, or has fewer than four columns.
+    """
+    table = read_table(Path(path), max_bytes=MAX_BYTES)
+    if len(table.columns) < len(COLUMNS):
+        raise DataError(
+            f"{Path(path).name} has the columns {', '.join(table.columns)}; four are needed: two sentences, a condition "
+            "and a rating from 1 (different) to 5 (same)."
+        )
+    return table
+
+
+def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> RatedTable:
+    """Take the rated rows out of a table.
+
+    Args:
+        table: As `open_table` returns it.
+        name: Of the file, for messages.
+        columns: For each of `COLUMNS` the column of the table that holds it.
+
+    Raises:
+        DataError: If a column is chosen twice, a cell cannot be used, or nothing can be learnt from the table.
+    """
+    chosen = [columns.get(wanted, "") for wanted in COLUMNS]
+    if len(set(chosen)) < len(COLUMNS) or not set(chosen) <= set(table.columns):
+        raise DataError(f"Choose four different columns of {name}; chosen are {', '.join(map(repr, chosen))}.")
+    frame = table.to_frame()[chosen].set_axis(list(COLUMNS), axis=1)
+    pairs = read_pairs(io.BytesIO(frame.to_csv(index=False).encode())).pairs
+    rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(COLUMNS))
+    if rated.empty:
+        raise DataError(
+            f"None of {_count(len(pairs))} of {name} has a rating. Ratings go from 1 (different) to 5 (same)."
+        )
+    groups = rated.groupby(list(TEXT_COLUMNS), sort=False)[LABEL_COLUMN]
+    spread = groups.nunique()
+    rows = tuple(Pair(*texts, label=label) for texts, label in groups.mean().items())
+    if len(rows) < MIN_ROWS:
+        raise DataError(f"{name} has {_count(len(rows))} to learn from. At least {MIN_ROWS} different ones are needed.")
+    if len({row.label for row in rows}) == 1:
+        raise DataError(
+            f"Every rating of {name} is {rows[0].label:g}. There is nothing to tell apart: add rows that are rated "
+            "lower or higher."
+        )
+    long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
+    repeated = len(rated) - len(rows)
+    facts = (
+        (len(pairs) - len(rated), "without a rating left out"),
+        (
+            repeated,
+            "repeated; where ratings differ, their mean is taken" if (spread > 1).any() else "repeated left out",
+        ),
+        (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
+    )
+    notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
+    sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
+    return RatedTable(name, rows, len(pairs), int((sizes == 2).sum()), notes)
+
+
+def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
+    """Divide into rows to train on and validation rows; a sentence pair is never in both.
+
+    Args:
+        table: The table.
+        share: Share of the sentence pairs held back, in (0, 0.5]. The same table is always divided alike.
+
+    Raises:
+        ConfigError: If the share is not allowed.
+        DataError: If one part would have a single rating.
+    """
+    if not isinstance(share, int | float) or not 0 < share <= 0.5:
+        raise ConfigError(f"The validation share is {share!r}, allowed is above 0 and at most 0.5.")
+    pairs = sorted({(row.sentence1, row.sentence2) for row in table.rows}, key=_place)
+    held = set(pairs[: max(2, round(share * len(pairs)))])
+    parts = [[row for row in table.rows if ((row.sentence1, row.sentence2) in held) == kept] for kept in (False, True)]
+    if any(len({row.label for row in part}) < 2 for part in parts):
+        raise DataError(
+            f"{table.name} has too few different sentence pairs to hold some of them back. Raise the validation share, "
+            "or add rows."
+        )
+    return parts[0], parts[1]
+
+
+def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
+    """Write both parts into a folder below `folder`, named after their content.
+
+    Returns:
+        Paths of the rows to train on and of the validation rows.
+
+    Raises:
+        ConfigError, DataError: As `divide`, or if a file cannot be written.
+    """
+    texts = [
+        pd.DataFrame([(*vars(row).values(),) for row in rows], columns=COLUMNS).to_csv(index=False, lineterminator="\n")
+        for rows in divide(table, share)
+    ]
+    place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+    place.mkdir(parents=True, exist_ok=True)
+    paths = [place / name for name in ("train.csv", "validation.csv")]
+    for path, text in zip(paths, texts, strict=True):
+        write_text(path, text)
+    return paths[0], paths[1]
+
+
+def _place(pair: tuple[str, str]) -> str:
+    return hashlib.sha256("\0".join(pair).encode("utf-8", "replace")).hexdigest()
+
+
+def _count(number: int) -> str:
+    return f"{number:,} row" if number == 1 else f"{number:,} rows"
