@@ -17,13 +17,14 @@
 
   const train = (element, watch, send) => {
     let focused = null;
+    let focusedRun = null;  // the training that was brought into view last
     let opened = false;
     let place = null;  // of a log that somebody scrolled back; null stays at its end
     element.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
       if (!button || ask(button)) return;
       const { act, run } = button.dataset;
-      send(act === "take" ? "take" : "act", { act, run });
+      send("act", { act, run });
     });
     element.addEventListener("focusin", (event) => {
       const button = event.target.closest("[data-act]");
@@ -43,6 +44,11 @@
       if (log) log.scrollTop = place ?? log.scrollHeight;
     };
     watch("value", () => {
+      const fresh = element.querySelector("[data-focus]");
+      if (fresh && fresh.dataset.run !== focusedRun) {
+        focusedRun = fresh.dataset.run;
+        fresh.scrollIntoView({ block: "start", behavior: "smooth" });
+      }
       const details = element.querySelector("details");
       if (details && opened) details.open = true;
       scroll();

@@ -23,11 +23,11 @@ from condviz.encoder.pretrained import choose_device
 from condviz.errors import ConfigError, DataError
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, CHECKPOINTS
-from condviz.training.data import TABLE, survey
+from condviz.training.data import TABLE, Example, load_source, survey
 from condviz.training.loop import Probe
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 
-NUM_PROBES = 5
+PROBED_PAIRS = 3
 GRAPHS = ("wn18rr", "fb15k237")
 _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -77,15 +77,28 @@ def choose_processes(device: str) -> tuple[str, int]:
     return device, torch.cuda.device_count() if device == "cuda" else 1
 
 
-def default_probes(number: int = NUM_PROBES) -> list[Probe]:
-    """Return pairs to watch, from the examples of the page: in turns with a condition of high and of low similarity."""
-    found: list[Probe] = []
-    for example in load_examples():
-        wanted = ("high", "low")[len(found) % 2]
-        if wanted in example.expected:
-            condition = example.conditions[example.expected.index(wanted)]
-            found.append((example.sentence1, example.sentence2, condition))
-    return found[:number]
+def choose_probes(recipe: SentenceRecipe) -> list[Probe]:
+    """Choose pairs to score along the way: of the validation rows, else of the examples of the page.
+
+    Sentence pairs under a condition of high and one of low rating; without such pairs, the rows with the highest and
+    the lowest ratings.
+    """
+    rows = [row for source in recipe.validation for row in load_source(source)]
+    groups: dict[str, list[Example]] = {}
+    for row in sorted(rows, key=lambda row: -row.label):
+        groups.setdefault(row.group, []).append(row)
+    told = [(group[0], group[-1]) for group in groups.values() if group[0].label > group[-1].label]
+    if len(told) >= PROBED_PAIRS:
+        step = len(told) // PROBED_PAIRS
+        return [row.texts for pair in told[: step * PROBED_PAIRS : step] for row in pair]
+    if len(rows) >= 2 * PROBED_PAIRS:
+        ranked = sorted(rows, key=lambda row: -row.label)
+        return [row.texts for row in (*ranked[:PROBED_PAIRS], *ranked[-PROBED_PAIRS:])]
+    return [
+        (example.sentence1, example.sentence2, condition)
+        for example in load_examples()[:PROBED_PAIRS]
+        for condition in example.conditions[:2]
+    ]
 
 
 @cache

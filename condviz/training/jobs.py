@@ -122,7 +122,7 @@ class Jobs:
             recipe: What to train. Its name becomes the model's.
             text: The recipe as it was written, kept as recipe.toml; "" keeps the plain one only.
             device: "auto", "cpu", "cuda" or "mps".
-            probes: Pairs to score along the way; None takes five of the examples, for links none.
+            probes: Pairs to score along the way; None chooses some of the validation rows, for links none.
             owner: Token of the visitor who may stop and delete it on a Space.
 
         Raises:
@@ -131,7 +131,7 @@ class Jobs:
             DataError: If a table has no rows to learn from, or the folder cannot be written to.
             MissingExtraError: If a package for training is not installed.
         """
-        from condviz.training.admission import admit, choose_processes, default_probes
+        from condviz.training.admission import admit, choose_probes, choose_processes
         from condviz.training.recipes import LinkRecipe
 
         _require_enabled()
@@ -144,7 +144,7 @@ class Jobs:
             self._check_name(recipe.name)
             status = Status(
                 "queued", time.time(), device, processes, str(self.checkpoints / recipe.name),
-                tuple(map(tuple, default_probes() if probes is None else probes)), owner=hash_token(owner),
+                tuple(map(tuple, choose_probes(recipe) if probes is None else probes)), owner=hash_token(owner),
             )  # fmt: skip
             folder = self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
             folder.mkdir()

@@ -78,8 +78,8 @@ def open_table(path: str | Path) -> TextTable:
     table = read_table(Path(path), max_bytes=MAX_BYTES)
     if len(table.columns) < len(COLUMNS):
         raise DataError(
-            f"{Path(path).name} has the columns {', '.join(table.columns)}; four are needed: two sentences, a condition "
-            "and a rating from 1 (different) to 5 (same)."
+            f"{Path(path).name} has the columns {', '.join(table.columns)}; four are needed: two sentences, a "
+            "condition and a rating from 1 (different) to 5 (same)."
         )
     return table
 

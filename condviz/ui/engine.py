@@ -11,7 +11,6 @@ from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
 from condviz.ui.errors_engine import ErrorsEngine
-from condviz.ui.train_engine import TrainEngine
 
 
 def _list_models() -> list[str]:
@@ -66,7 +65,6 @@ class Engine:
         attribute: Model, two sentences, condition or None to an Attribution.
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
         errors: The calls of the Errors tab.
-        train: The calls of the Train tab.
     """
 
     list_models: Callable[[], list[str]] = _list_models
@@ -76,4 +74,3 @@ class Engine:
     attribute: Callable[..., Attribution] = _attribute
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
     errors: ErrorsEngine = field(default_factory=ErrorsEngine)
-    train: TrainEngine = field(default_factory=TrainEngine)

@@ -7,13 +7,10 @@ from condviz.ui.engine import Engine
 from condviz.ui.errors_api import add_errors_api
 from condviz.ui.errors_service import ErrorsService
 from condviz.ui.errors_tab import build_errors_tab
-from condviz.ui.events import PRIVATE
 from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab
 from condviz.ui.service import Service
-from condviz.ui.train_api import add_train_api
-from condviz.ui.train_service import TrainService
-from condviz.ui.train_tab import build_train_tab
+from condviz.ui.train import tab as train
 
 
 def _service(page: Page) -> Service:
@@ -27,17 +24,10 @@ def _errors(page: Page) -> None:
     add_errors_api(service)
 
 
-def _train(page: Page) -> None:
-    service = TrainService(_service(page), Engine().train)
-    build_train_tab(service, tab=page.tab)
-    page.blocks.load(lambda: service.add_models() and None, None, None, queue=False, **PRIVATE)
-    add_train_api(service)
-
-
 OLD_TABS = (
     map_tab.TAB,
     Tab("errors", "Errors", _errors),
     links.TAB,
-    Tab("train", "Train", _train),
+    train.TAB,
     models.TAB,
 )

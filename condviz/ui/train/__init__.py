@@ -1,0 +1,1 @@
+"""The Train tab: `tab` has its widgets and events, `view` what they show."""

@@ -1,0 +1,632 @@
+"""The Train tab: your data, quick or better, train; and every training of this machine as it goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.methods.catalog import CATALOG
+from condviz.paths import ASSETS
+from condviz.training.jobs import Jobs, is_enabled
+from condviz.types import Pair
+from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.markup import busy, html, notice, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.plotly_panel import panel_update, plotly_panel
+from condviz.ui.pool import Work
+from condviz.ui.state import Values, first
+from condviz.ui.train.view import (
+    RunView,
+    render_check,
+    render_learned,
+    render_run,
+    render_runs,
+    replay,
+    view_job,
+)
+
+RECIPES = ASSETS / "recipes"
+QUALITIES = {"quick": "Quick: about 2 minutes", "better": "Better: a quarter of an hour or more"}
+COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
+EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
+EXAMPLE_SETTINGS = {
+    "start": "identity",
+    "batching": "blocks",
+    "batch_size": 80,
+    "lr": 5e-4,
+    "epochs": 1,
+    "evaluations": 8,
+}
+"""The shipped models have learned from the example already: here the head is trained from the beginning."""
+FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
+    "method": (("method",), "Method", [(entry.title, name) for name, entry in CATALOG.items() if entry.conditional]),
+    "backbone": (("backbone",), "Encoder (hub id)", ""),
+    "init": (("init",), "Start from the weights of", ""),
+    "tuning": (("tuning",), "Trained parameters", ["full", "layers", "lora", "frozen"]),
+    "frozen_layers": (("frozen_layers",), "Frozen lower layers", 0),
+    "epochs": (("epochs",), "Epochs", 3),
+    "batch_size": (("batch_size",), "Batch size", 32),
+    "lr": (("lr",), "Learning rate", 3e-5),
+    "head_lr": (("head_lr",), "Learning rate of the head", None),
+    "temperature": (("loss", "temperature"), "Temperature of InfoNCE", 1.5),
+    "seed": (("seed",), "Seed", 42),
+}
+"""Name -> place in the recipe, label, and choices of a menu, or what is meant where the recipe does not say."""
+TICK_SECONDS = 1.5
+SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
+_IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form", "trigger_mode": "always_last"}
+
+
+class TrainTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page, self.pool, self.jobs, self.enabled = page, page.pool, Jobs(), is_enabled()
+        start = replay()
+        if not self.enabled:
+            space = os.environ.get("SPACE_ID", "")
+            href = f"https://huggingface.co/spaces/{space}?duplicate=true" if space else SPACE_GUIDE
+            html(render("train/off.html", href=href), elem_id="cv-train-off")
+        with gr.Row(elem_classes="cv-split"):
+            with gr.Column(elem_classes="cv-form cv-inputs", elem_id="cv-train-form", scale=0, min_width=320):
+                self._steps()
+            with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
+                self.sample = html("", elem_id="cv-train-table")
+                script = "condviz.train(element, watch, (name, data) => trigger(name, data));"
+                self.run = html(render_run(start) if start else "", elem_id="cv-train-run", script=script)
+                self.curve = plotly_panel(elem_id="cv-train-curve", label="Held-back rows over the steps", height=260)
+                self.learned = html("", elem_id="cv-train-learned")
+        self._sections(script)
+        self.owner = gr.BrowserState("", storage_key="condviz-trainings", secret="condviz")
+        self.table, self.shown = gr.State(None), gr.State({"run": None, "replay": None, "drawn": None})
+        self.timer = gr.Timer(TICK_SECONDS, active=False)
+        self._connect()
+
+    # ---- layout ------------------------------------------------------------------------------------------------------
+    def _steps(self) -> None:
+        html(render("train/step.html", number=1, title="Your data"), elem_id="cv-train-step1")
+        choices = [("My table", "table"), ("Example: scenes of this project", "example")]
+        self.source = gr.Radio(choices, value="table", show_label=False, label="Data", elem_id="cv-train-data")
+        with gr.Column(elem_classes="cv-train-box") as self.upload_box:
+            self.upload = gr.File(
+                label="Table of rated pairs", file_types=[".csv", ".tsv", ".txt"], height=100, elem_id="cv-train-upload"
+            )
+            html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
+            with gr.Row(visible=False, elem_classes="cv-train-columns") as self.columns_box:
+                self.columns = {
+                    name: gr.Dropdown([], label=label, elem_id=f"cv-train-column-{name}", min_width=130)
+                    for name, label in COLUMNS.items()
+                }
+        html(render("train/step.html", number=2, title="How thorough?"), elem_id="cv-train-step2")
+        choices = [(label, name) for name, label in QUALITIES.items()]
+        self.quality = gr.Radio(
+            choices, value="quick", show_label=False, label="Thoroughness", elem_id="cv-train-quality"
+        )
+        html(render("train/step.html", number=3, title="Train"), elem_id="cv-train-step3")
+        self.name = gr.Textbox("my-model", label="Name of the model", max_lines=1, elem_id="cv-train-name")
+        with gr.Row(elem_classes="cv-actions"):
+            self.start = gr.Button(
+                "Start training", variant="primary", elem_id="cv-train-start", interactive=self.enabled, min_width=120
+            )
+            self.check = gr.Button("Check", elem_id="cv-train-check", interactive=self.enabled, min_width=80)
+            self.stop = gr.Button("Stop", visible=False, elem_id="cv-train-stop", min_width=60)
+        self.notice = html("", elem_id="cv-train-notice")
+        self.found = html("", elem_id="cv-train-check-result")
+        with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
+            self._advanced()
+
+    def _advanced(self) -> None:
+        presets = [("Quick", "quick"), ("Better", "better")]
+        presets += [(path.stem, path.stem) for path in sorted(RECIPES.glob("*.toml")) if path.stem not in QUALITIES]
+        self.preset = gr.Dropdown(presets, value="quick", label="Recipe", elem_id="cv-train-preset")
+        self.share = gr.Number(20, label="Validation share, %", minimum=5, maximum=50, precision=0)
+        text = compose("quick", "my-model", None)
+        values = read_fields(text)
+        self.fields: dict[str, Any] = {}
+        with gr.Row(elem_classes="cv-train-columns"):
+            for key, (_, label, kind) in FIELDS.items():
+                options = {"label": label, "elem_id": f"cv-train-{key}", "min_width": 130, "value": values[key]}
+                if isinstance(kind, list):
+                    self.fields[key] = gr.Dropdown(kind, **options)
+                else:
+                    self.fields[key] = (gr.Textbox if isinstance(kind, str) else gr.Number)(**options)
+        self.recipe = gr.Textbox(
+            text, label="Recipe (TOML): every other setting", lines=8, max_lines=24, elem_id="cv-train-recipe"
+        )
+        # What the server has written last: the text in the browser is older while an answer is on its way.
+        self.written = gr.State(text)
+
+    def _sections(self, script: str) -> None:
+        with section("Loss", elem_id="cv-train-losses") as self.loss_part:
+            self.loss = plotly_panel(elem_id="cv-train-loss", label="Training loss over the steps", height=260)
+        with section("All trainings on this machine", elem_id="cv-train-runs") as self.runs_part:
+            self.runs = html("", elem_id="cv-train-history", script=script)
+        with section("The model: download it, or share it on the hub", elem_id="cv-train-model"):
+            self.model_notice = html("", elem_id="cv-train-model-notice")
+            with gr.Row(elem_classes="cv-actions"):
+                self.pack = gr.Button("Pack as zip", elem_id="cv-train-pack", min_width=110, scale=0)
+                self.zip = gr.DownloadButton("Save", visible=False, elem_id="cv-train-zip", min_width=110, scale=0)
+            with gr.Row(elem_classes="cv-train-columns"):
+                self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
+                self.hub_token = gr.Textbox(label="Token with write access", type="password")
+                self.private = gr.Checkbox(True, label="Private repository")
+            self.push = gr.Button("Push to the hub", min_width=140)
+        with section("Log", elem_id="cv-train-log") as self.log_part:
+            self.log = html("", elem_id="cv-train-log-text")
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        form = {"notice": self.notice, **_IN_TURN}
+        texts = [self.recipe, self.written]
+        filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
+        pickers = list(self.columns.values())
+        made = [self.source, self.quality, self.name, self.table]
+        table = [self.sample, self.table, *filled]
+        connect(
+            self.upload.change, self.read_file, [self.upload, self.share, self.quality, self.name],
+            [*table, self.columns_box, *pickers], **form,
+        )  # fmt: skip
+        connect(
+            [*[picker.input for picker in pickers], self.share.change], self.pick,
+            [self.upload, self.share, self.quality, self.name, *pickers], table, **form,
+        )  # fmt: skip
+        connect(self.source.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
+        connect(self.quality.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
+        connect(
+            self.preset.input, self.choose_preset, [self.preset, self.name, self.source, self.table], filled, **form
+        )
+        connect(self.recipe.blur, self.edit, [self.recipe], filled, **form)
+        for key, field in [("name", self.name), *self.fields.items()]:
+            events = [field.blur, field.submit] if isinstance(field, gr.Textbox) else field.input
+
+            def set_field(text: str, value: object, key: str = key) -> dict:
+                changed = write_field(text, ("name",) if key == "name" else FIELDS[key][0], value)
+                return {self.recipe: changed, self.written: changed, self.found: ""}
+
+            connect(events, set_field, [self.written, field], [*texts, self.found], **form)
+        asked = [self.source, self.table, self.written]
+        main = {"notice": self.notice, "stop": self.stop}
+        connect(self.check.click, self.look, asked, [self.found], **main, concurrency_limit=1)
+        painted = [
+            self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
+            self.page.models_changed,
+        ]  # fmt: skip
+        seen = [self.shown, self.owner]
+        connect(self.start.click, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
+        for part in (self.run, self.runs):
+            connect(part.act, self.act, seen, painted, notice=self.notice)
+        connect(self.timer.tick, self.refresh, seen, painted, notice=self.model_notice)
+        connect(self.page.tab.select, self.refresh, seen, painted, notice=self.model_notice)
+        for part in (self.loss_part, self.runs_part, self.log_part):
+            connect(part.expand, self.refresh, seen, painted, notice=self.model_notice)
+        self.page.on_link("train", self.open_link, seen, painted, notice=self.notice, heavy=False)
+        self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
+        self.page.blocks.load(self._add_models, None, None, queue=False, **PRIVATE)
+        connect(self.pack.click, self.make_zip, [self.shown], [self.zip], notice=self.model_notice)
+        sent = [self.repository, self.hub_token, self.private, *seen]
+        connect(self.push.click, self.send, sent, [self.hub_token], notice=self.model_notice)
+        publish(self.api_train, "train", heavy=False)
+        publish(self.api_status, "train_status", heavy=False)
+        publish(self.api_stop, "train_stop", heavy=False)
+
+    # ---- the form ----------------------------------------------------------------------------------------------------
+    def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
+        """Open an uploaded table, guess its columns, and show five rows."""
+        if not file:
+            return {self.table: None, self.sample: "", self.columns_box: gr.update(visible=False)}
+        from condviz.training.tables import guess_columns, open_table
+
+        columns = open_table(file).columns
+        guess = guess_columns(columns)
+        pickers = {self.columns[key]: gr.update(choices=list(columns), value=guess[key]) for key in COLUMNS}
+        shown = {self.columns_box: gr.update(visible=True), **pickers}
+        try:
+            return shown | self.pick(file, share, quality, name, *guess.values())
+        except DataError as error:  # perhaps another column was meant
+            return shown | {self.notice: notice("", str(error)), self.table: None, self.sample: ""}
+
+    def pick(self, file: str | None, share: float, quality: str, name: str, *columns: str) -> dict:
+        """Take the rated rows of the table by the chosen columns, and keep its two parts for training."""
+        if not file:
+            return {}
+        from condviz.training.tables import divide, open_table, read_rated, store
+
+        table = read_rated(open_table(file), Path(file).name, dict(zip(COLUMNS, columns, strict=True)))
+        part = float(share or 0) / 100
+        train, held = divide(table, part)
+        facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
+        if self.enabled:
+            self.jobs.remove_old_uploads()
+            paths = store(table, part, self.jobs.uploads)
+            facts["table"] = [str(path) for path in paths]
+        view = render("train/table.html", table=table, train=len(train), held=len(held))
+        return {self.sample: view, self.table: facts, **self._fill(compose(quality, name, facts), quality)}
+
+    def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
+        """Write the recipe for other data or another thoroughness."""
+        filled = self._fill(compose(quality, name, table if source == "table" else None), quality)
+        return {**filled, self.upload_box: gr.update(visible=source == "table")}
+
+    def choose_preset(self, preset: str, name: str, source: str, table: dict | None) -> dict:
+        """Write a shipped recipe; those for tables get the visitor's data and name."""
+        if preset in QUALITIES:
+            return self._fill(compose(preset, name, table if source == "table" else None), preset)
+        return self._fill(_preset(preset), preset)
+
+    def edit(self, text: str) -> dict:
+        """Show a recipe that was edited by hand in the fields."""
+        return self._fill(text, None)
+
+    def _fill(self, text: str, preset: str | None) -> dict:
+        values = {self.fields[key]: value for key, value in read_fields(text).items()}
+        chosen = {self.preset: preset} if preset else {}
+        try:
+            chosen[self.name] = str(parse(text).get("name", ""))
+        except ConfigError as error:
+            chosen[self.notice] = notice("", str(error))
+        return {self.recipe: text, self.written: text, self.found: "", **values, **chosen}
+
+    # ---- check and start ---------------------------------------------------------------------------------------------
+    def look(self, source: str, table: dict | None, text: str) -> Iterator[dict]:
+        """Read the data and try a few steps: what the training takes, and what stands in its way."""
+        _need_table(source, table, text)
+        work = Work(lambda progress: self.jobs.check(self._read(text)))
+        began = time.monotonic()
+        for _ in work.steps():
+            past = time.monotonic() - began
+            doing = "Reading the data." if past < 3 else f"Trying a few steps to measure time and memory: {past:.0f} s."
+            yield {self.notice: busy(doing, min(past, 27), 30), self.stop: gr.update(visible=True)}
+        yield {self.found: render_check(work.result()), self.stop: gr.update(visible=False)}
+
+    def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
+        """Put the training into the queue, and show it."""
+        _need_table(source, table, text)
+        owner = owner or secrets.token_urlsafe(16)
+        work = Work(lambda progress: self._submit(text, owner))
+        for _ in work.steps():
+            yield {self.notice: busy("Reading the data."), self.stop: gr.update(visible=True)}
+        job = work.result()
+        view = self.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
+        yield {**view, self.found: "", self.sample: "", self.owner: owner, self.stop: gr.update(visible=False)}
+
+    def _submit(self, text: str, owner: str) -> Any:  # noqa: ANN401 - a Job
+        return self.jobs.submit(self._read(text), text=text, owner=owner)
+
+    def _read(self, text: str) -> Any:  # noqa: ANN401 - a Recipe; its module imports pydantic
+        from condviz.training.recipes import from_dict
+
+        return from_dict(parse(text))
+
+    # ---- runs --------------------------------------------------------------------------------------------------------
+    def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False) -> dict:
+        """Show the chosen training, else the newest, else the recorded one, as it stands now."""
+        jobs = self.jobs.list()
+        job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
+        run = view_job(job, owner, log=True) if job else self._replayed(shown)
+        if run is None:
+            return {self.timer: gr.Timer(active=False)}
+        moving = run.active or run.left is not None
+        updates = {
+            self.run: render_run(run, focus=focus),
+            self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
+            self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
+            self.runs: render_runs([view_job(job, owner) for job in jobs], run.id),
+            self.log: render("train/log.html", log=run.log, mine=run.mine),
+        }
+        if run.stamp != shown["drawn"]:
+            updates |= self._draw(run)
+        added = self._add_models()
+        return updates | ({self.page.models_changed: time.time()} if added else {})
+
+    def _draw(self, run: RunView) -> dict:
+        from condviz.plots.training import plot_curves
+
+        waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
+        curve = plot_curves(run.curves() if run.measured else [], "")
+        learned = render_learned(run, _ratings(_sources(run.recipe)) if run.id else _recorded_ratings())
+        return {
+            self.curve: panel_update(figure=curve, message=waiting),
+            self.loss: panel_update(figure=plot_curves(run.losses(), "loss", digits=4)),
+            self.learned: learned,
+        }
+
+    @staticmethod
+    def _replayed(shown: Mapping[str, Any]) -> RunView | None:
+        return replay(None if shown["replay"] is None else time.time() - shown["replay"])
+
+    def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
+        """Stop, resume, rerun, delete, show or replay a training."""
+        action, id = str(event.act), str(event.run)
+        if action == "replay":
+            return self.refresh({"run": "", "replay": time.time(), "drawn": None}, owner)
+        said = ""
+        if action == "delete":
+            name = self.jobs.get(id).name
+            self.jobs.delete(id, token=owner)
+            self._forget_models()
+            said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
+            id = None
+        elif action in ("stop", "resume", "rerun"):
+            id = getattr(self.jobs, action)(id, token=owner).id
+        elif action != "show":
+            raise DataError(f"A training cannot {action[:40]!r}. Reload the page.")
+        view = self.refresh({"run": id, "replay": None, "drawn": None}, owner, focus=action != "delete")
+        return {**view, self.notice: said} | ({self.page.models_changed: time.time()} if said else {})
+
+    def open_link(self, values: Values, shown: Mapping[str, Any], owner: str) -> dict:
+        """Show the training that a link names."""
+        asked = first(values, "run")
+        if asked:
+            self.jobs.get(asked)  # says that it may have been deleted
+        return self.refresh({**shown, "run": asked or shown["run"]}, owner)
+
+    def _own(self, owner: str) -> str:
+        return owner or secrets.token_urlsafe(16)
+
+    def _add_models(self) -> list[str]:
+        """Take models that were trained since the start into the pool, and load them in the background."""
+        from condviz.models.registry import list_models
+
+        added = [name for name in list_models() if name not in self.pool.names]
+        for name in added:
+            self.pool.add(name)
+            threading.Thread(target=self._load, args=(name,), name=f"condviz-load-{name}", daemon=True).start()
+        return added
+
+    def _load(self, name: str) -> None:
+        try:
+            self.pool.get(name)
+        except CondvizError:  # its state tells
+            return
+
+    def _forget_models(self) -> None:
+        from condviz.models.registry import list_models
+
+        for name in set(self.pool.names) - set(list_models()):
+            self.pool.remove(name)
+
+    # ---- the model ---------------------------------------------------------------------------------------------------
+    def make_zip(self, shown: Mapping[str, Any]) -> dict:
+        """Pack the finished model; the file goes with the other temporary ones within an hour."""
+        folder = self._model(shown)
+        target = Path(tempfile.mkdtemp(prefix="condviz-", dir=_cache())) / folder.name
+        packed = shutil.make_archive(str(target), "zip", folder.parent, folder.name)
+        return {self.zip: gr.DownloadButton(value=packed, visible=True)}
+
+    def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
+        """Push the finished model to the hub. The token is used once and kept nowhere."""
+        folder, repository, token = self._model(shown), str(repository or "").strip(), str(token or "").strip()
+        if not self.jobs.get(shown["run"]).may_change(owner):
+            raise DataError("This model was trained by somebody else: only they can push it.")
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
+            raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
+        from huggingface_hub import HfApi
+
+        try:
+            hub = HfApi(token=token)
+            address = str(hub.create_repo(repository, private=bool(private), exist_ok=True))
+            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Add a model trained with CondViz")
+        except Exception as error:  # the client raises errors of several libraries
+            said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
+            raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
+        return {self.hub_token: "", self.model_notice: notice("Pushed", address, tone="info")}
+
+    def _model(self, shown: Mapping[str, Any]) -> Path:
+        if not shown["run"]:
+            raise DataError("There is no model yet. Train one first.")
+        job = self.jobs.get(shown["run"])
+        if job.state != "done" or not job.out.is_dir():
+            raise DataError(f"Training {job.name} is {job.state}: it has no model.")
+        return job.out
+
+    # ---- endpoints ---------------------------------------------------------------------------------------------------
+    def api_train(self, recipe: str, owner: str = "") -> dict[str, Any]:
+        """Put a training into the queue.
+
+        Args:
+            recipe: The text of a recipe in TOML, as in assets/recipes.
+            owner: A secret of yours; on a Space only who knows it may stop the training.
+
+        Returns:
+            The training, as /train_status returns it.
+        """
+        return _finite(view_job(self._submit(recipe, str(owner)), str(owner)).to_dict())
+
+    def api_status(self, job: str = "", owner: str = "") -> dict[str, Any]:
+        """Return where a training stands.
+
+        Args:
+            job: Its id; "" lists all.
+            owner: The secret that it was started with; needed on a Space to read its log.
+
+        Returns:
+            {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed", "created",
+            "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
+        """
+        if job:
+            return _finite(view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict())
+        left_out = {"losses", "evaluations", "probes", "log"}
+        views = [view_job(found, str(owner)).to_dict() for found in self.jobs.list()]
+        return _finite({"jobs": [{key: view[key] for key in view if key not in left_out} for view in views]})
+
+    def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
+        """Ask a training to save its state and stop; /train_status tells when it has.
+
+        Args:
+            job: Its id.
+            owner: The secret that it was started with; needed on a Space.
+
+        Returns:
+            The training, as /train_status returns it.
+        """
+        return _finite(view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict())
+
+
+# ---- recipes as text -------------------------------------------------------------------------------------------------
+def parse(text: object) -> dict[str, Any]:
+    """Read the text of a recipe.
+
+    Raises:
+        ConfigError: If it is not TOML.
+    """
+    try:
+        return tomllib.loads(str(text or ""))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(
+            f"The recipe is not valid TOML: {error}. Correct that line."
+        ) from error
+
+
+def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
+    """Write the recipe for a thoroughness.
+
+    Args:
+        preset: Key of `QUALITIES`.
+        name: Of the model.
+        table: {"table": [train, validation] paths, "batching", "rows"}; None takes the example.
+    """
+    document = tomlkit.parse(_preset(preset))
+    document["name"] = str(name or "").strip()
+    sources = EXAMPLE
+    if table is None:
+        document.pop("init", None)
+        document.update(EXAMPLE_SETTINGS)
+    else:
+        paths = table["table"] or ["my-table-train.csv", "my-table-validation.csv"]
+        sources = {key: [{"name": "csv", "path": p}] for key, p in zip(EXAMPLE, paths, strict=True)}
+        if table["batching"] == "rows":  # InfoNCE compares the two conditions of a pair
+            document["batching"] = "rows"
+            document["loss"] = {"mse": 1.0}
+        while document["batch_size"] > max(8, table["rows"] // 8):
+            document["batch_size"] //= 2
+    for key, rows in sources.items():
+        document.pop(key, None)
+        tables = tomlkit.aot()
+        for row in rows:
+            tables.append(tomlkit.item(row))
+        document[key] = tables
+    return tomlkit.dumps(document)
+
+
+def read_fields(text: str) -> dict[str, Any]:
+    """Return the values of `FIELDS` in a recipe; defaults where it does not say, or cannot be read."""
+    try:
+        content = parse(text)
+    except ConfigError:
+        content = {}
+    values = {}
+    for key, (path, _, kind) in FIELDS.items():
+        value: Any = content
+        for part in path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        missing = (kind[0] if isinstance(kind[0], str) else None) if isinstance(kind, list) else kind
+        values[key] = missing if value is None or isinstance(value, Mapping | list) or value == "none" else value
+    return values
+
+
+def write_field(text: str, path: tuple[str, ...], value: object) -> str:
+    """Set one key of a recipe; comments and all other keys stay. An empty value removes the key.
+
+    Raises:
+        ConfigError: If the recipe is not TOML.
+    """
+    try:
+        document = tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise ConfigError(f"The recipe is not valid TOML: {error}. Correct that line first.") from error
+    *parents, last = path
+    place: Any = document
+    for key in parents:
+        if not isinstance(place.get(key), Mapping):
+            place[key] = tomlkit.inline_table()
+        place = place[key]
+    if value in ("", None):
+        place.pop(last, None)
+    else:
+        whole = isinstance(value, float) and value.is_integer() and path[-1] not in ("lr", "temperature")
+        place[last] = int(value) if whole else value
+    return tomlkit.dumps(document)
+
+
+def _preset(name: str) -> str:
+    path = RECIPES / f"{name}.toml"
+    if path not in RECIPES.glob("*.toml"):
+        raise ConfigError(f"There is no recipe {str(name)[:80]!r}. Reload the page.")
+    return path.read_text(encoding="utf-8")
+
+
+def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
+    if source == "table" and table is None and parse(text).get("train") == EXAMPLE["train"]:
+        raise DataError("No table yet: upload one, or choose the example.")
+
+
+# ---- held-back rows --------------------------------------------------------------------------------------------------
+Sources = tuple[tuple[str, str, str, int], ...]
+
+
+def _sources(recipe: Mapping[str, Any]) -> Sources:
+    rows = recipe.get("validation", ())
+    return tuple((row["name"], row.get("split", "train"), row.get("path", ""), row.get("seed", 0)) for row in rows)
+
+
+@cache
+def _held_rows(sources: Sources) -> tuple[Pair, ...]:
+    """Load the validation rows of a recipe; none where they cannot be read, which the training itself reports."""
+    from condviz.data import corpora
+    from condviz.data.tables import read_pairs
+
+    try:
+        found = [
+            pair
+            for name, split, path, seed in sources
+            for pair in (read_pairs(Path(path)).pairs if name == "csv" else corpora.build(name, split, seed=seed))
+        ]
+    except (CondvizError, OSError):
+        return ()
+    return tuple(Pair(p.sentence1, p.sentence2, p.condition, p.label) for p in found if p.label is not None)
+
+
+def _ratings(sources: Sources) -> dict[tuple[str, str, str], float]:
+    return {(row.sentence1, row.sentence2, row.condition): row.label for row in _held_rows(sources)}
+
+
+def _recorded_ratings() -> dict[tuple[str, str, str], float]:
+    from condviz.ui.train.view import load_recording
+
+    head = load_recording()[0]
+    return {tuple(probe): rating for probe, rating in zip(head["probes"], head.get("ratings", ()), strict=False)}
+
+
+def _cache() -> str | None:
+    """Return the folder that gradio serves and empties; None where it is not set up yet."""
+    folder = os.environ.get("GRADIO_TEMP_DIR") or str(Path(tempfile.gettempdir()) / "gradio")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return plain JSON: NaN and infinite numbers become null."""
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+TAB = Tab("train", "Train", TrainTab)

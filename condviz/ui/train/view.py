@@ -1,0 +1,281 @@
+"""A training as the page shows it: where it stands, what it has learned, and a recorded one to replay."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from condviz.paths import ASSETS
+from condviz.ui.markup import render
+from condviz.ui.state import write_link
+
+if TYPE_CHECKING:
+    from condviz.plots.training import Curve
+    from condviz.training.job import Job
+    from condviz.training.preflight import Preflight
+
+RECORDING = ASSETS / "training_replay.jsonl"
+REPLAY_SECONDS = 24.0
+"""How long the recording takes on the page, whatever it took."""
+ACTIVE = ("queued", "running", "stopping")
+STATES = {"dead": "process gone", "recorded": "recorded"}
+"""How states are called where their own name will not do."""
+ACTIONS = {
+    "queued": ("stop",),
+    "running": ("stop",),
+    "stopped": ("resume", "rerun", "delete"),
+    "failed": ("resume", "rerun", "delete"),
+    "dead": ("resume", "rerun", "delete"),
+    "done": ("rerun", "delete"),
+    "recorded": ("replay",),
+}
+TITLES = {"stop": "Stop", "resume": "Resume", "rerun": "Run again", "delete": "Delete", "replay": "Replay"}
+FIGURES = {
+    "pair_accuracy": ("orders {} % of the held-back pairs right", "Held-back pairs ordered right, %", 1),
+    "spearman": ("agrees with the held-back ratings to {} of 100 (Spearman)", "Spearman × 100", 1),
+    "hits@1": ("ranks the right entity first for {} % of the held-back triples", "Hits@1, %", 100),
+    "MRR": ("", "", 100),
+}
+"""Figure -> how it is said, its title, and what it is multiplied by; the first that was measured is shown."""
+LOG_LINES = 60
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One training.
+
+    Attributes:
+        id: What names it to the server; "" is the recording.
+        name, method: Of the model.
+        state: "queued", "running", "stopping", "stopped", "failed", "done", "dead" or "recorded".
+        reason: Why it ended, in words.
+        phase: What a running one does: "preparing", "training" or "finishing".
+        step, steps: Of the optimizer; steps is 0 while unknown.
+        elapsed, left, speed: Seconds since the start and to the end, tokens per second; None while unknown.
+        records: As `condviz.training.job.read_records` returns them.
+        probes: Texts of the pairs that are scored along the way.
+        log: Its last lines; "" for those who may not read them.
+        recipe: As plain JSON.
+        created: When it was started, for people.
+        mine: Whether this visitor may stop and delete it.
+    """
+
+    id: str
+    name: str
+    method: str
+    state: str
+    reason: str = ""
+    phase: str = ""
+    step: int = 0
+    steps: int = 0
+    elapsed: float | None = None
+    left: float | None = None
+    speed: float | None = None
+    records: tuple[Mapping[str, Any], ...] = ()
+    probes: tuple[tuple[str, str, str], ...] = ()
+    log: str = ""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    created: str = ""
+    mine: bool = True
+
+    @property
+    def active(self) -> bool:
+        """Whether something may still happen to it by itself."""
+        return self.state in ACTIVE
+
+    @property
+    def measured(self) -> list[Mapping[str, Any]]:
+        """The start and the evaluations, as far as they have figures."""
+        return [r for r in self.records if r["event"] in ("start", "evaluation") and r.get(self.figure) is not None]
+
+    @property
+    def figure(self) -> str:
+        """Key of the figure to show; "" before anything was measured."""
+        return next((key for key in FIGURES if any(r.get(key) is not None for r in self.records)), "")
+
+    @property
+    def kept(self) -> Mapping[str, Any] | None:
+        """The evaluation whose weights are kept, or would be now."""
+        found = [record for record in self.measured if record["event"] == "evaluation"]
+        chooses = "MRR" if "graph" in self.recipe else "spearman"
+        if self.recipe.get("keep") == "last":
+            return found[-1] if found else None
+        return max(found, key=lambda record: record.get(chooses) or -1.0, default=None)
+
+    @property
+    def stamp(self) -> tuple[object, ...]:
+        """What changes when the figures have to be drawn anew."""
+        return self.id, self.state, len(self.records)
+
+    def curves(self) -> list[Curve]:
+        """Return the figure over the steps."""
+        from condviz.plots.training import Curve  # imports plotly
+
+        scale = FIGURES[self.figure][2] if self.figure else 1
+        rows = self.measured
+        return [Curve(self.name, [r["step"] for r in rows], [scale * r[self.figure] for r in rows])]
+
+    def losses(self) -> list[Curve]:
+        """Return the loss over the steps."""
+        from condviz.plots.training import Curve
+
+        rows = [record for record in self.records if record.get("loss") is not None]
+        return [Curve(self.name, [r["step"] for r in rows], [r["loss"] for r in rows])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
+        plain = {key: value for key, value in vars(self).items() if key not in ("recipe", "records", "mine")}
+        plain["probes"] = [list(probe) for probe in self.probes]
+        losses = [dict(record) for record in self.records if record.get("loss") is not None]
+        return plain | {"losses": losses, "evaluations": [dict(record) for record in self.measured]}
+
+
+def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
+    """Read a job for a visitor.
+
+    Args:
+        job: The job.
+        token: Of the visitor, see `Job.may_change`.
+        log: Read the log, too.
+    """
+    mine = job.may_change(token)
+    return RunView(
+        id=job.id,
+        name=job.name,
+        method=str(job.recipe.get("method", "")),
+        state=job.state,
+        reason=job.reason if mine or job.state != "failed" else "",
+        phase=job.phase if job.state == "running" else "",
+        step=job.step,
+        steps=job.steps,
+        elapsed=job.elapsed,
+        left=job.seconds_left,
+        speed=job.tokens_per_second,
+        records=tuple(job.records()),
+        probes=job.status.probes,
+        log="\n".join(job.log().splitlines()[-LOG_LINES:]) if log and mine else "",
+        recipe=job.recipe,
+        created=time.strftime("%Y-%m-%d %H:%M", time.localtime(job.status.created)),
+        mine=mine,
+    )
+
+
+@cache
+def load_recording() -> tuple[dict[str, Any], ...]:
+    """Read the recorded training: a head with recipe, probes and ratings, then records with "time" in seconds."""
+    try:
+        return tuple(json.loads(line) for line in RECORDING.read_text(encoding="utf-8").splitlines() if line)
+    except (OSError, ValueError):
+        return ()
+
+
+def replay(seconds: float | None = None) -> RunView | None:
+    """Return the recorded training as it stood.
+
+    Args:
+        seconds: Since the replay was started; None shows the end.
+    """
+    if not load_recording():
+        return None
+    head, *rest = load_recording()
+    begin, whole = float(rest[0]["time"]), float(rest[-1]["time"])  # before, data and encoder are read
+    now = whole if seconds is None else min(whole, begin + seconds / REPLAY_SECONDS * (whole - begin))
+    records = tuple(record for record in rest if record["time"] <= now)
+    return RunView(
+        "", head["recipe"]["name"], head["recipe"]["method"], "recorded", head["about"],
+        step=records[-1]["step"], steps=max(int(record.get("steps", 0)) for record in rest),
+        elapsed=now, left=whole - now if now < whole else None, records=records,
+        probes=tuple(map(tuple, head["probes"])), recipe=head["recipe"],
+    )  # fmt: skip
+
+
+def headline(run: RunView) -> str:
+    """Say in one sentence where a training stands and what it has reached."""
+    said, _, scale = FIGURES.get(run.figure, ("", "", 1))
+    start = next((record for record in run.measured if record["event"] == "start"), None)
+    kept = run.kept
+    if run.state in ("failed", "dead", "stopped") and not kept:
+        return f"“{run.name}” has no model."
+    if run.state == "queued":
+        return f"“{run.name}” is queued and starts when the training before it ends."
+    if not kept:
+        return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
+    now = said.format(f"{scale * kept[run.figure]:.0f}")
+    before = f"; before training it was {scale * start[run.figure]:.0f}" if start else ""
+    return f"“{run.name}” {'' if run.state in ('done', 'recorded') and run.left is None else 'so far '}{now}{before}."
+
+
+def render_run(run: RunView, *, focus: bool = False) -> str:
+    """Render name, state, progress and buttons of a training, and what it has reached in a sentence.
+
+    Args:
+        run: The training.
+        focus: Bring it into view: it has just been started.
+    """
+    facts = [
+        ("step", f"{run.step:,} of {run.steps:,}" if run.steps else ""),
+        ("time", duration(run.elapsed) if run.elapsed else ""),
+        ("left", f"about {duration(run.left)}" if run.left is not None else ""),
+        ("speed", f"{run.speed:,.0f} tokens/s" if run.speed and run.active else ""),
+    ]
+    actions = {name: TITLES[name] for name in ACTIONS.get(run.state, ()) if run.mine}
+    return render(
+        "train/run.html", run=run, headline=headline(run), state=STATES.get(run.state, run.state), actions=actions,
+        facts=[(name, value) for name, value in facts if value], focus=focus,
+        share=100 * run.step / run.steps if run.steps else 0.0, title=FIGURES.get(run.figure, ("", "", 1))[1],
+        link=write_link("train", [("run", run.id)]),
+    )  # fmt: skip
+
+
+def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) -> str:
+    """Render the held-back rows that were scored along the way: rating, score before training, score now."""
+    scored = [record["probes"] for record in run.records if record.get("probes")]
+    if not scored:
+        return ""
+    kept = (run.kept or {}).get("probes") or scored[-1]
+    rows = [
+        {"pair": probe[:2], "condition": probe[2], "rating": ratings.get(tuple(probe)), "before": before, "now": now}
+        for probe, before, now in zip(run.probes, scored[0], kept, strict=False)
+    ]
+    tried = run.probes[0]
+    values = [("s1", tried[0]), ("s2", tried[1]), *(("c", p[2]) for p in run.probes if p[:2] == tried[:2])]
+    link = write_link("compare", [*values, ("m", run.name)]) if run.state == "done" else ""
+    return render("train/learned.html", rows=rows, link=link, held=any(row["rating"] for row in rows))
+
+
+def render_runs(runs: Sequence[RunView], shown: str) -> str:
+    """Render all trainings, newest first; a name shows that one."""
+    rows = [
+        {
+            "run": run,
+            "state": STATES.get(run.state, run.state),
+            "time": duration(run.elapsed),
+            "best": [(run.kept or {}).get(key) for key in ("spearman", "pair_accuracy")],
+        }
+        for run in runs
+    ]
+    return render("train/runs.html", rows=rows, shown=shown)
+
+
+def render_check(found: Preflight) -> str:
+    """Render what a training will take, or what stands in its way."""
+    memory = f" and {found.memory / 1e9:.1f} GB of memory" if found.memory else ""
+    minutes = f", about {duration(60 * found.minutes)}{memory} on this machine" if found.minutes is not None else ""
+    return render("train/check.html", found=found, takes=minutes)
+
+
+def duration(seconds: float | None) -> str:
+    """Format a time as people say it: "45 s", "3 min 20 s", "2 h 5 min"; an unknown one as an en dash."""
+    if seconds is None or seconds != seconds:
+        return "\N{EN DASH}"
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+    return f"{minutes // 60:,} h {minutes % 60} min"
