@@ -24,7 +24,7 @@
       const button = event.target.closest("[data-act]");
       if (!button || ask(button)) return;
       const { act, run } = button.dataset;
-      send("act", { act, run });
+      send({ act, run });
     });
     element.addEventListener("focusin", (event) => {
       const button = event.target.closest("[data-act]");

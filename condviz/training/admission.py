@@ -24,7 +24,6 @@ from condviz.errors import ConfigError, DataError
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, CHECKPOINTS
 from condviz.training.data import TABLE, Example, load_source, survey
-from condviz.training.loop import Probe
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 
 PROBED_PAIRS = 3
@@ -77,7 +76,7 @@ def choose_processes(device: str) -> tuple[str, int]:
     return device, torch.cuda.device_count() if device == "cuda" else 1
 
 
-def choose_probes(recipe: SentenceRecipe) -> list[Probe]:
+def choose_probes(recipe: SentenceRecipe) -> list[tuple[str, str, str]]:
     """Choose pairs to score along the way: of the validation rows, else of the examples of the page.
 
     Sentence pairs under a condition of high and one of low rating; without such pairs, the rows with the highest and

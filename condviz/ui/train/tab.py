@@ -88,7 +88,7 @@ class TrainTab:
                 self._steps()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.sample = html("", elem_id="cv-train-table")
-                script = "condviz.train(element, watch, (name, data) => trigger(name, data));"
+                script = "condviz.train(element, watch, (data) => trigger('act', data));"
                 self.run = html(render_run(start) if start else "", elem_id="cv-train-run", script=script)
                 self.curve = plotly_panel(elem_id="cv-train-curve", label="Held-back rows over the steps", height=260)
                 self.learned = html("", elem_id="cv-train-learned")
@@ -105,9 +105,9 @@ class TrainTab:
         self.source = gr.Radio(choices, value="table", show_label=False, label="Data", elem_id="cv-train-data")
         with gr.Column(elem_classes="cv-train-box") as self.upload_box:
             self.upload = gr.File(
-                label="Table of rated pairs", file_types=[".csv", ".tsv", ".txt"], height=100, elem_id="cv-train-upload"
+                label="Table of rated pairs", file_types=[".csv", ".tsv", ".txt"], height=70, elem_id="cv-train-upload"
             )
-            html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
+            self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
             with gr.Row(visible=False, elem_classes="cv-train-columns") as self.columns_box:
                 self.columns = {
                     name: gr.Dropdown([], label=label, elem_id=f"cv-train-column-{name}", min_width=130)
@@ -180,7 +180,7 @@ class TrainTab:
         table = [self.sample, self.table, *filled]
         connect(
             self.upload.change, self.read_file, [self.upload, self.share, self.quality, self.name],
-            [*table, self.columns_box, *pickers], **form,
+            [*table, self.columns_box, self.help, *pickers], **form,
         )  # fmt: skip
         connect(
             [*[picker.input for picker in pickers], self.share.change], self.pick,
@@ -229,13 +229,18 @@ class TrainTab:
     def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
         """Open an uploaded table, guess its columns, and show five rows."""
         if not file:
-            return {self.table: None, self.sample: "", self.columns_box: gr.update(visible=False)}
+            return {
+                self.table: None,
+                self.sample: "",
+                self.columns_box: gr.update(visible=False),
+                self.help: render("train/upload_help.html"),
+            }
         from condviz.training.tables import guess_columns, open_table
 
-        columns = open_table(file).columns
-        guess = guess_columns(columns)
+        table = open_table(file)
+        columns, guess = table.columns, guess_columns(table)
         pickers = {self.columns[key]: gr.update(choices=list(columns), value=guess[key]) for key in COLUMNS}
-        shown = {self.columns_box: gr.update(visible=True), **pickers}
+        shown = {self.columns_box: gr.update(visible=True), self.help: "", **pickers}
         try:
             return shown | self.pick(file, share, quality, name, *guess.values())
         except DataError as error:  # perhaps another column was meant
@@ -488,9 +493,7 @@ def parse(text: object) -> dict[str, Any]:
     try:
         return tomllib.loads(str(text or ""))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(
-            f"The recipe is not valid TOML: {error}. Correct that line."
-        ) from error
+        raise ConfigError(f"The recipe is not valid TOML: {error}. Correct that line.") from error
 
 
 def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:

@@ -1,0 +1,236 @@
+"""The Train tab without a browser: the form writes recipes, the runs are read, and nobody changes those of others."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.errors import ConfigError, DataError, TrainingError
+from condviz.training.job import write_status
+from condviz.training.recipes import LinkRecipe, from_dict
+from condviz.ui.app import Settings, build_app
+from condviz.ui.page import Tab
+from condviz.ui.pool import ModelPool
+from condviz.ui.train import tab as train
+from condviz.ui.train import view
+from tests.training.toy import toy_recipe, write_table
+from tests.training.toy_jobs import end, pretend_jobs
+
+NOTHING = {"run": None, "replay": None, "drawn": None}
+
+
+def make_tab() -> train.TrainTab:
+    found = []
+    build = Tab("train", "Train", lambda page: found.append(train.TrainTab(page)))
+    build_app(Settings(pool=lambda: ModelPool(("minilm",)), tabs=(build,), preload=False))
+    return found[0]
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[train.TrainTab]:
+    monkeypatch.setattr(train.TrainTab, "_add_models", lambda self: [])
+    jobs = pretend_jobs(tmp_path, monkeypatch)
+    made = make_tab()
+    made.jobs = jobs
+    return made
+
+
+def submit(tab: train.TrainTab, folder: Path, **options: Any) -> Any:
+    return tab.jobs.submit(toy_recipe(folder), device="cpu", **options)
+
+
+def last(steps: Iterator[dict]) -> dict:
+    merged: dict[Any, Any] = {}
+    for step in steps:
+        merged |= step
+    return merged
+
+
+def event(**values: Any) -> Any:
+    return SimpleNamespace(**values)
+
+
+def records(job: Any) -> None:
+    (job.folder / "run").mkdir(exist_ok=True)
+    lines = [
+        {"event": "start", "step": 0, "steps": 4, "spearman": 10.0, "pair_accuracy": 55.0, "probes": [0.1] * 5},
+        {"event": "step", "step": 2, "steps": 4, "loss": 0.5, "tokens_per_second": 10},
+        {"event": "evaluation", "step": 2, "steps": 4, "spearman": 30.0, "pair_accuracy": 71.4, "probes": [0.9] * 5},
+        {"event": "evaluation", "step": 4, "steps": 4, "spearman": 20.0, "pair_accuracy": None, "probes": [0.2] * 5},
+    ]
+    (job.folder / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("preset", train.QUALITIES)
+def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
+    pairs = {"table": ["a.csv", "b.csv"], "batching": "pairs", "rows": 5000}
+    for table in (None, pairs, {**pairs, "batching": "rows", "rows": 40}):
+        recipe = from_dict(train.parse(train.compose(preset, "mine", table)))
+        assert recipe.name == "mine"
+        assert [source.name for source in recipe.train] == (["csv"] if table else ["scenes"])
+        assert recipe.batch_size <= (5 if table and table["rows"] == 40 else 80) + 3
+        assert recipe.init == ("hyper-cl" if table else "")
+
+
+def test_every_shipped_recipe_fills_the_fields(tab: train.TrainTab) -> None:
+    for path in sorted(train.RECIPES.glob("*.toml")):
+        updates = tab.choose_preset(path.stem, "mine", "example", None)
+        assert updates[tab.fields["epochs"]] >= 1
+        recipe = from_dict(train.parse(updates[tab.recipe]))
+        assert isinstance(recipe, LinkRecipe) == ("graph" in train.parse(path.read_text()))
+
+
+def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
+    text = "# mine\n" + train.compose("quick", "mine", None)
+    changed = train.write_field(text, ("loss", "temperature"), 0.5)
+    assert changed.startswith("# mine\n")
+    assert train.parse(changed)["loss"]["temperature"] == 0.5
+    assert train.parse(train.write_field(text, ("epochs",), 7.0))["epochs"] == 7
+    assert "head_lr" not in train.write_field(train.write_field(text, ("head_lr",), 1e-3), ("head_lr",), None)
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        train.write_field("name = ", ("epochs",), 3)
+    with pytest.raises(ConfigError, match="no recipe"):
+        train._preset("../../etc/passwd")
+
+
+def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "mine.csv", pairs=40)
+    path.write_text(path.read_text().replace("sentence1,sentence2,condition,label", "text a,text b,question,rating"))
+    updates = tab.read_file(str(path), 20, "quick", "mine")
+    assert [updates[tab.columns[key]]["value"] for key in train.COLUMNS] == ["text a", "text b", "question", "rating"]
+    assert str(updates[tab.sample]).count("<tr>") == 6
+    kept = updates[tab.table]["table"]
+    assert all(tab.jobs.uploads in Path(part).parents for part in kept)
+    recipe = from_dict(train.parse(updates[tab.recipe]))
+    assert [source.path for source in (*recipe.train, *recipe.validation)] == kept
+    with pytest.raises(DataError, match="four different columns"):
+        tab.pick(str(path), 20, "quick", "mine", "text a", "text a", "question", "rating")
+
+
+def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    path = write_table(tmp_path / "mine.csv", pairs=40)
+    path.write_text(path.read_text().replace("\n", f"\n{evil} ", 1))
+    assert "<img" not in str(tab.read_file(str(path), 20, "quick", evil)[tab.sample])
+    job = submit(tab, tmp_path, probes=[(evil, evil, evil)] * 5)
+    records(job)
+    end(tab.jobs, job, "failed", evil)
+    (job.folder / "log.txt").write_text(evil)
+    shown = tab.refresh({**NOTHING, "run": job.id}, "")
+    assert all("<img" not in str(shown[part]) for part in (tab.run, tab.learned, tab.runs, tab.log))
+
+
+def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Path) -> None:
+    job = submit(tab, tmp_path)
+    records(job)
+    end(tab.jobs, job)
+    run = view.view_job(tab.jobs.get(job.id), "")
+    assert "71 %" in view.headline(run)
+    assert "55" in view.headline(run)
+    assert run.kept["step"] == 2
+    learned = view.render_learned(run, {})
+    assert "0.90" in learned
+    assert "m=toy" in learned
+    assert view.render_learned(replace(run, records=()), {}) == ""
+
+
+def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainTab, tmp_path: Path) -> None:
+    job = submit(tab, tmp_path)
+    assert 'data-act="stop"' in tab.refresh(NOTHING, "")[tab.run]
+    tab.act(event(act="stop", run=job.id), NOTHING, "")
+    assert tab.jobs.get(job.id).state == "stopping"
+    end(tab.jobs, job, "stopped", "Stopped after step 2.")
+    tab.act(event(act="resume", run=job.id), NOTHING, "")
+    end(tab.jobs, job, "failed", "The disk is full.")
+    said = tab.act(event(act="delete", run=job.id), NOTHING, "")[tab.notice]
+    assert "uploads" in said
+    assert tab.jobs.list() == []
+    with pytest.raises(DataError, match="cannot 'explode'"):
+        tab.act(event(act="explode", run="x"), NOTHING, "")
+
+
+def test_on_a_space_strangers_see_no_buttons_and_no_log(
+    tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submit(tab, tmp_path, owner="mine")
+    (job.folder / "log.txt").write_text("secret")
+    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    monkeypatch.setenv("CONDVIZ_TRAINING", "1")
+    stranger, owner = (tab.refresh({**NOTHING, "run": job.id}, token) for token in ("yours", "mine"))
+    assert ("data-act" in stranger[tab.run], "secret" in stranger[tab.log]) == (False, False)
+    assert ("data-act" in owner[tab.run], "secret" in owner[tab.log]) == (True, True)
+    assert "secret" not in json.dumps(tab.api_status(job.id))
+    for call in (lambda: tab.api_stop(job.id), lambda: tab.act(event(act="delete", run=job.id), NOTHING, "yours")):
+        with pytest.raises(TrainingError, match="somebody else"):
+            call()
+    assert tab.api_stop(job.id, "mine")["state"] == "stopping"
+
+
+def test_where_training_is_off_a_recording_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    monkeypatch.delenv("CONDVIZ_TRAINING", raising=False)
+    monkeypatch.setattr(train.TrainTab, "_add_models", lambda self: [])
+    tab = make_tab()
+    assert not tab.start.interactive
+    monkeypatch.setattr(tab, "jobs", SimpleNamespace(list=list))
+    begun = tab.act(event(act="replay", run=""), NOTHING, "")
+    assert begun[tab.timer].active
+    assert 'data-state="recorded"' in begun[tab.run]
+    ended = tab.refresh({**begun[tab.shown], "replay": time.time() - 100}, "")
+    assert not ended[tab.timer].active
+
+
+def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> None:
+    job = submit(tab, tmp_path)
+    records(job)
+    told = tab.api_status(job.id)
+    assert {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed"} <= set(
+        told
+    )
+    assert [entry["step"] for entry in told["evaluations"]] == [0, 2]
+    assert [entry["loss"] for entry in told["losses"]] == [0.5]
+    assert "path" not in json.dumps(told)
+    assert [one["id"] for one in tab.api_status()["jobs"]] == [job.id]
+    with pytest.raises(ConfigError, match="did you mean method"):
+        tab.api_train('name = "x"\nmethodd = "csr"\n')
+
+
+def test_a_link_opens_its_training_and_tells_when_it_is_gone(tab: train.TrainTab, tmp_path: Path) -> None:
+    first = submit(tab, tmp_path)
+    tab.jobs.submit(toy_recipe(tmp_path, name="other"), device="cpu")
+    assert f"run={first.id}" in tab.open_link({"run": [first.id]}, NOTHING, "")[tab.run]
+    with pytest.raises(TrainingError, match="may have been deleted"):
+        tab.open_link({"run": ["gone"]}, NOTHING, "")
+
+
+def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no model yet"):
+        tab.make_zip(NOTHING)
+    job = submit(tab, tmp_path)
+    with pytest.raises(DataError, match="has no model"):
+        tab.make_zip({**NOTHING, "run": job.id})
+    write_status(job.folder, replace(job.status, state="done"))
+    job.out.mkdir(parents=True)
+    (job.out / "condviz.json").write_text("{}")
+    packed = tab.make_zip({**NOTHING, "run": job.id})[tab.zip]
+    assert isinstance(packed, gr.DownloadButton)
+    with pytest.raises(DataError, match="owner/name"):
+        tab.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
+
+
+def test_the_tab_runs_without_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "RECORDING", tmp_path / "none.jsonl")
+    view.load_recording.cache_clear()
+    try:
+        assert view.replay() is None
+        assert make_tab().refresh(NOTHING, "") is not None
+    finally:
+        view.load_recording.cache_clear()
