@@ -23,8 +23,8 @@ from condviz.ui.train.tab import compose
 from condviz.ui.train.view import RECORDING
 
 ABOUT = (
-    "A recorded training: the head of Hyper-CL on a frozen MiniLM, on the scenes of this project. Training is off on "
-    "this page, or nothing has been trained here yet."
+    "A recorded training, on a CPU that was busy with other work: the head of Hyper-CL on a frozen MiniLM, on the scenes "
+    "of this project."
 )
 
 

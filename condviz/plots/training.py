@@ -1,8 +1,8 @@
-"""Curves of trainings: one line per run over the steps, with the scores of known models as straight lines."""
+"""Curves of trainings: one figure over the steps, and the step whose weights are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
@@ -10,76 +10,66 @@ import plotly.graph_objects as go
 from condviz.plots.maps import CATEGORY_COLOURS
 from condviz.types import Trained
 
-CURVES = (
-    ("spearman", "Spearman × 100", 1),
-    ("MRR", "MRR", 3),
-    ("loss", "loss", 4),
-)
-"""Key, title and decimals of what is drawn: the first that was measured."""
+FIGURES = (("spearman", "Spearman × 100", 1), ("MRR", "MRR", 3), ("loss", "loss", 4))
+"""Key, title and decimals of what is drawn of a finished training: the first that was measured."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line.
+    """Values over steps.
 
     Attributes:
-        name: Of the run.
         steps, values: (n,) each; None where a value is missing.
+        kept: Step whose weights are kept; None where that is not known.
     """
 
-    name: str
-    steps: Sequence[int]
-    values: Sequence[float | None]
+    steps: Sequence[int] = ()
+    values: Sequence[float | None] = ()
+    kept: int | None = None
 
 
-def plot_curves(
-    curves: Sequence[Curve], title: str, *, baselines: Mapping[str, float] | None = None, digits: int = 1
-) -> go.Figure:
-    """Draw curves over the steps of the training.
+def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
+    """Draw a curve over the steps of a training.
 
     Args:
-        curves: One per run; colours go by position.
+        curve: The values; a ring marks the step that is kept.
         title: Of the vertical axis.
-        baselines: Name of a model -> its value, drawn as a dotted line.
         digits: Decimals in the tips.
     """
-    figure = go.Figure()
-    for index, curve in enumerate(curves):
-        colour = CATEGORY_COLOURS[index % len(CATEGORY_COLOURS)]
-        known = sum(value is not None for value in curve.values)
-        figure.add_trace(
-            go.Scatter(
-                x=list(curve.steps), y=list(curve.values), name=curve.name,
-                mode="lines" if known > 60 else "lines+markers",
-                line={"color": colour, "width": 2}, marker={"color": colour, "size": 6},
-                hovertemplate=f"step %{{x:,}}: %{{y:.{digits}f}}",
-            )
-        )  # fmt: skip
-    last = max((step for curve in curves for step in curve.steps), default=1)
-    for name, value in (baselines or {}).items():
-        figure.add_hline(
-            y=value, line_width=1, line_dash="dot", line_color="var(--cv-muted)",
-            annotation={"text": name, "font": {"size": 11, "color": "var(--cv-muted)"}, "xanchor": "left", "x": 0.01},
+    colour, tip = CATEGORY_COLOURS[0], f"step %{{x:,}}: %{{y:.{digits}f}}<extra></extra>"
+    figure = go.Figure(
+        go.Scatter(
+            x=list(curve.steps), y=list(curve.values), mode="lines" if len(curve.values) > 60 else "lines+markers",
+            line={"color": colour, "width": 2}, marker={"color": colour, "size": 6}, hovertemplate=tip,
+        )
+    )  # fmt: skip
+    if curve.kept in curve.steps:
+        value = curve.values[list(curve.steps).index(curve.kept)]
+        figure.add_scatter(
+            x=[curve.kept], y=[value], mode="markers+text", text=["kept"], textposition="top center", cliponaxis=False,
+            marker={"size": 13, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 2}}, hovertemplate=tip,
         )  # fmt: skip
     figure.update_layout(
-        xaxis={"title": {"text": "step"}, "rangemode": "tozero", "range": None if curves else [0, last]},
+        xaxis={"title": {"text": "step"}, "rangemode": "tozero"},
         yaxis={"title": {"text": title}},
-        showlegend=len(curves) > 1,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-        margin={"l": 8, "r": 12, "t": 12, "b": 8},
-        hovermode="x unified" if len(curves) > 1 else "closest",
+        showlegend=False,
+        margin={"l": 8, "r": 20, "t": 24, "b": 8},
+        hovermode="closest",
     )
     return figure
 
 
 def plot_training(trained: Trained) -> go.Figure:
     """Draw the figure that chose the weights over the steps, or the loss where nothing was validated."""
-    for key, title, digits in CURVES:
+    for key, title, digits in FIGURES:
         rows = [record for record in trained.curve if key in record and record["event"] != "end"]
         if rows:
-            curve = Curve(trained.name, [row["step"] for row in rows], [row[key] for row in rows])
-            return plot_curves([curve], title, digits=digits)
-    return plot_curves([], "loss")
+            kept = max(
+                (row for row in rows if row["event"] == "evaluation"), key=lambda row: row[key] or 0, default=None
+            )
+            curve = Curve([row["step"] for row in rows], [row[key] for row in rows], kept["step"] if kept else None)
+            return plot_curve(curve, title, digits=digits)
+    return plot_curve(Curve())
 
 
 def to_html(trained: Trained) -> str:

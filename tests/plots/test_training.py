@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from condviz.plots.training import Curve, plot_curves
+from pathlib import Path
+
+from condviz.plots.training import Curve, plot_curve, plot_training, to_html
+from condviz.types import Trained
 
 
-def test_each_run_is_a_line_and_each_baseline_a_labelled_rule() -> None:
-    curves = [Curve("a", [1, 2], [0.5, None]), Curve("b", [1, 2, 3], [0.1, 0.2, 0.3])]
-    figure = plot_curves(curves, "Spearman", baselines={"minilm": 3.0, "hyper-cl": 60.0})
-    assert [trace.name for trace in figure.data] == ["a", "b"]
-    assert list(figure.data[0].y) == [0.5, None]
-    assert [shape.y0 for shape in figure.layout.shapes] == [3.0, 60.0]
-    assert [note.text for note in figure.layout.annotations] == ["minilm", "hyper-cl"]
-    assert figure.layout.showlegend
-
-
-def test_a_single_run_needs_no_legend_and_none_at_all_no_line() -> None:
-    assert not plot_curves([Curve("a", [1], [0.5])], "loss").layout.showlegend
-    assert len(plot_curves([], "loss").data) == 0
+def test_a_ring_marks_the_step_that_is_kept() -> None:
+    figure = plot_curve(Curve([1, 2, 3], [0.5, None, 0.4], kept=3), "Spearman")
+    assert list(figure.data[0].y) == [0.5, None, 0.4]
+    assert (list(figure.data[1].x), list(figure.data[1].y)) == ([3], [0.4])
+    assert len(plot_curve(Curve([1], [0.5], kept=9)).data) == 1
+    assert plot_curve(Curve()).data[0].y == ()
 
 
 def test_long_curves_have_no_markers() -> None:
-    long = Curve("a", list(range(100)), [0.0] * 100)
-    assert plot_curves([long], "loss").data[0].mode == "lines"
+    assert plot_curve(Curve(list(range(100)), [0.0] * 100), "loss").data[0].mode == "lines"
+
+
+def test_a_finished_training_shows_what_chose_its_weights() -> None:
+    records = (
+        {"event": "start", "step": 0, "spearman": 1.0},
+        {"event": "step", "step": 1, "loss": 0.5},
+        {"event": "evaluation", "step": 1, "spearman": 9.0},
+        {"event": "evaluation", "step": 2, "spearman": None},
+        {"event": "end", "step": 2, "spearman": 9.0},
+    )
+    trained = Trained(Path("toy"), "toy", {"spearman": 9.0}, records)
+    line, kept = plot_training(trained).data
+    assert (list(line.x), list(kept.x)) == ([0, 1, 2], [1])
+    assert "plotly" in to_html(trained)
+    assert list(plot_training(Trained(Path("toy"), "toy", {}, records[1:2])).data[0].y) == [0.5]

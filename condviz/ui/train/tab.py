@@ -340,14 +340,14 @@ class TrainTab:
         return updates | ({self.page.models_changed: time.time()} if added else {})
 
     def _draw(self, run: RunView) -> dict:
-        from condviz.plots.training import plot_curves
+        from condviz.plots.training import plot_curve
 
         waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
-        curve = plot_curves(run.curves() if run.measured else [], "")
+        curve = plot_curve(run.curve()).update_layout(uirevision=str(run.stamp))
         learned = render_learned(run, _ratings(_sources(run.recipe)) if run.id else _recorded_ratings())
         return {
             self.curve: panel_update(figure=curve, message=waiting),
-            self.loss: panel_update(figure=plot_curves(run.losses(), "loss", digits=4)),
+            self.loss: panel_update(figure=plot_curve(run.losses(), "loss", digits=4)),
             self.learned: learned,
         }
 

@@ -111,20 +111,20 @@ class RunView:
         """What changes when the figures have to be drawn anew."""
         return self.id, self.state, len(self.records)
 
-    def curves(self) -> list[Curve]:
-        """Return the figure over the steps."""
+    def curve(self) -> Curve:
+        """Return the figure over the steps. What is kept is chosen by rank, and need not be the highest point."""
         from condviz.plots.training import Curve  # imports plotly
 
-        scale = FIGURES[self.figure][2] if self.figure else 1
-        rows = self.measured
-        return [Curve(self.name, [r["step"] for r in rows], [scale * r[self.figure] for r in rows])]
+        scale, rows = FIGURES[self.figure][2] if self.figure else 1, self.measured
+        kept = self.kept["step"] if self.kept and not self.active else None
+        return Curve([row["step"] for row in rows], [scale * row[self.figure] for row in rows], kept)
 
-    def losses(self) -> list[Curve]:
+    def losses(self) -> Curve:
         """Return the loss over the steps."""
         from condviz.plots.training import Curve
 
         rows = [record for record in self.records if record.get("loss") is not None]
-        return [Curve(self.name, [r["step"] for r in rows], [r["loss"] for r in rows])]
+        return Curve([row["step"] for row in rows], [row["loss"] for row in rows])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
@@ -216,10 +216,13 @@ def render_run(run: RunView, *, focus: bool = False) -> str:
         run: The training.
         focus: Bring it into view: it has just been started.
     """
+    start, kept = run.measured[0] if run.measured else {}, run.kept or {}
+    ranks = [f"{record['spearman']:.0f}" for record in (start, kept) if record.get("spearman") is not None]
     facts = [
         ("step", f"{run.step:,} of {run.steps:,}" if run.steps else ""),
         ("time", duration(run.elapsed) if run.elapsed else ""),
         ("left", f"about {duration(run.left)}" if run.left is not None else ""),
+        ("Spearman × 100", " → ".join(ranks) if run.figure != "spearman" else ""),
         ("speed", f"{run.speed:,.0f} tokens/s" if run.speed and run.active else ""),
     ]
     actions = {name: TITLES[name] for name in ACTIONS.get(run.state, ()) if run.mine}
