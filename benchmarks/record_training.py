@@ -23,8 +23,8 @@ from condviz.ui.train.tab import compose
 from condviz.ui.train.view import RECORDING
 
 ABOUT = (
-    "A recorded training, on a CPU that was busy with other work: the head of Hyper-CL on a frozen MiniLM, on the scenes "
-    "of this project."
+    "A recorded training, on a CPU that was busy with other work: the head of Hyper-CL on a frozen MiniLM, on the "
+    "scenes of this project."
 )
 
 
