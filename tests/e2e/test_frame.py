@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
@@ -37,6 +38,22 @@ def test_a_tab_opens_on_one_screen(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate("document.documentElement.scrollHeight") <= MAX_HEIGHT
     assert page.evaluate(SMALL_PRINT % SMALLEST) == []
+
+
+@pytest.mark.parametrize("tab", [tab.id for tab in TABS])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(open_page: Callable[..., Page], tab: str, theme: str) -> None:
+    page = open_page(f"?t={tab}&__theme={theme}")
+    expect(page.locator(".tabitem:visible .cv-headline").first).to_be_visible()
+    found = Axe().run(page).response
+    assert found["passes"]
+    serious = [
+        (violation["id"], node["target"], node["html"][:200])
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+    assert serious == []
 
 
 def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
