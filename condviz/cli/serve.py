@@ -26,8 +26,7 @@ def run(options: argparse.Namespace) -> None:
     require("gradio", "app")
     from condviz.ui.app import build_app, launch_options
 
-    asked = {"server_name": options.host, "server_port": options.port}
-    launch = launch_options() | {name: value for name, value in asked.items() if value is not None}
+    launch = launch_options(options.host, options.port)
     try:
         build_app().launch(**launch)
     except OSError as error:

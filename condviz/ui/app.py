@@ -15,6 +15,7 @@ from condviz.ui import compare, words
 from condviz.ui.old_tabs import OLD_TABS
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
+from condviz.ui.server import middleware, password
 from condviz.ui.theme import build_theme, page_head
 
 MAX_UPLOAD = "5mb"
@@ -61,14 +62,21 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     return blocks
 
 
-def launch_options() -> dict[str, Any]:
+def launch_options(host: str | None = None, port: int | None = None) -> dict[str, Any]:
     """Return the keyword arguments for `launch`.
 
-    The address is 127.0.0.1:7860; GRADIO_SERVER_NAME and GRADIO_SERVER_PORT change it.
+    CONDVIZ_PASSWORD asks visitors for a password, CONDVIZ_HOSTS lists the names that the server answers to.
+
+    Args:
+        host: Address to listen on; by default GRADIO_SERVER_NAME, else 127.0.0.1.
+        port: By default GRADIO_SERVER_PORT, else 7860.
     """
+    host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {
-        "server_name": os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"),
-        "server_port": int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
+        "server_name": host,
+        "app_kwargs": {"middleware": middleware(host)},
+        **password(),
+        "server_port": port or int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
         "theme": build_theme(),
         "head": page_head(),
         "ssr_mode": False,

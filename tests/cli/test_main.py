@@ -227,7 +227,11 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
 def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     launched: list[dict] = []
     page = ModuleType("condviz.ui.app")
-    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860, "share": False}
+    page.launch_options = lambda host, port: {
+        "server_name": host or "127.0.0.1",
+        "server_port": port or 7860,
+        "share": False,
+    }
     page.build_app = lambda: SimpleNamespace(launch=lambda **options: launched.append(options))
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
     assert cli.main(["serve", "--port", "8000"]) == 0
@@ -239,7 +243,7 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
         raise OSError("Cannot find empty port")
 
     page = ModuleType("condviz.ui.app")
-    page.launch_options = lambda: {"server_name": "127.0.0.1", "server_port": 7860}
+    page.launch_options = lambda host, port: {"server_name": host or "127.0.0.1", "server_port": port or 7860}
     page.build_app = lambda: SimpleNamespace(launch=launch)
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
     assert cli.main(["serve"]) == 2

@@ -1,0 +1,101 @@
+"""What guards the server of the page: hosts it answers to, headers, size of requests, an optional password."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+from typing import Any
+
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "localhost")
+MAX_BODY_BYTES = 8_000_000
+"""An upload of 5 MB with its frame fits; nothing else that the page sends comes near."""
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    # gradio evaluates its templates and styles in the page; what comes from elsewhere has no place. A Space is a frame.
+    "content-security-policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self' ws: wss: data: blob:; "
+        "worker-src 'self' blob:; object-src 'none'; base-uri 'self'; form-action 'self'; "
+        "frame-ancestors 'self' https://huggingface.co https://*.hf.space"
+    ),
+}
+
+
+def middleware(host: str) -> list[Middleware]:
+    """Return what stands before the page.
+
+    Args:
+        host: Address that the server listens on. On a loopback address only that machine's own names are answered, so
+            that no web site can reach the page through a name that it resolves to 127.0.0.1 (DNS rebinding). Elsewhere
+            CONDVIZ_HOSTS may list the names, with commas; without it, all are answered.
+    """
+    listed = [name.strip() for name in os.environ.get("CONDVIZ_HOSTS", "").split(",") if name.strip()]
+    # gradio asks its own address whether it has started.
+    hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
+    return [
+        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
+        Middleware(Limits),
+    ]
+
+
+def password() -> dict[str, Any]:
+    """Return the options for `launch` that ask for CONDVIZ_PASSWORD, whatever the name; none where it is not set."""
+    wanted = os.environ.get("CONDVIZ_PASSWORD", "")
+    if not wanted:
+        return {}
+
+    def right(name: str, given: str) -> bool:
+        return hmac.compare_digest(given.encode(), wanted.encode())
+
+    return {"auth": right, "auth_message": "Any name, and the password of this page."}
+
+
+class Limits:
+    """Refuse bodies over `MAX_BODY_BYTES`, and add `HEADERS` to every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Keep the application behind it."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+            await _refuse(send)
+            return
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            # A body without a declared length ends here, as if its sender had gone.
+            return {"type": "http.disconnect"} if read > MAX_BODY_BYTES else message
+
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name for name, _ in message["headers"]}
+                added = [
+                    (name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known
+                ]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        await self.app(scope, counted, answered)
+
+
+async def _refuse(send: Send) -> None:
+    limit = MAX_BODY_BYTES // 1_000_000
+    body = json.dumps({"error": f"The request is larger than {limit} MB. Send less, or use the command line."}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

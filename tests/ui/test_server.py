@@ -1,0 +1,63 @@
+"""What guards the server: hosts, headers, size of requests, password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password
+
+
+async def echo(request: Request) -> PlainTextResponse:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+def client(host: str, called: str) -> TestClient:
+    app = Starlette(routes=[Route("/", echo, methods=["GET", "POST"])], middleware=middleware(host))
+    return TestClient(app, base_url=f"http://{called}", raise_server_exceptions=False)
+
+
+@pytest.mark.parametrize("name", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example"])
+def test_a_local_page_answers_to_its_own_names_only(name: str) -> None:
+    assert client("127.0.0.1", f"{name}:7860").get("/").status_code == 400
+    assert client("127.0.0.1", "127.0.0.1:7860").get("/").status_code == 200
+    assert client("127.0.0.1", "localhost:7860").get("/").status_code == 200
+
+
+def test_a_server_answers_to_the_names_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client("0.0.0.0", "class.example").get("/").status_code == 200
+    monkeypatch.setenv("CONDVIZ_HOSTS", "class.example, other.example")
+    assert client("0.0.0.0", "class.example").get("/").status_code == 200
+    assert client("0.0.0.0", "evil.example").get("/").status_code == 400
+
+
+def test_every_answer_has_the_headers() -> None:
+    answer = client("127.0.0.1", "localhost").get("/")
+    assert all(answer.headers[name] == value for name, value in HEADERS.items())
+
+
+def test_large_bodies_are_refused_whether_they_say_so_or_not() -> None:
+    page = client("127.0.0.1", "localhost")
+    assert page.post("/", content=b"x" * 1000).text == "1000"
+    answer = page.post("/", content=b"x" * (MAX_BODY_BYTES + 1))
+    assert answer.status_code == 413
+    assert "8 MB" in answer.json()["error"]
+
+    def endless() -> Iterator[bytes]:
+        for _ in range(MAX_BODY_BYTES // 100_000 + 2):
+            yield b"x" * 100_000
+
+    assert page.post("/", content=endless()).status_code >= 400
+
+
+def test_a_password_is_asked_for_where_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert password() == {}
+    monkeypatch.setenv("CONDVIZ_PASSWORD", "secret")
+    assert password()["auth"]("anyone", "secret")
+    assert not password()["auth"]("anyone", "wrong")
