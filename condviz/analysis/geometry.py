@@ -18,6 +18,7 @@ from condviz.errors import ConfigError, DataError, require
 if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
+Progress = Callable[[int, int], None]
 NUM_DIRECTIONS = 1000
 """Random directions of isotropy B. CASE does not print the number; all twelve figures of its table 5 fit 1000."""
 DIRECTIONS_AT_ONCE = 64
@@ -124,12 +125,13 @@ def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarr
     return _scale(np.random.default_rng(seed).standard_normal((number, dimension)))
 
 
-def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray) -> float:
+def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progress: Progress | None = None) -> float:
     """Return the smallest over the largest partition function of the vectors, scaled to length 1.
 
     Args:
         embeddings: Shape (n, d), no row of zeros.
         directions: Unit vectors, shape (q, d).
+        progress: Called with (done, total) directions; may raise to stop.
 
     Returns:
         IPC, in (0, 1]; 1 is the same in every direction.
@@ -140,15 +142,22 @@ def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray) -> float:
     Source:
         CASE, table 5, after Mu and Viswanath 2018. It is nearly a function of the length of the mean vector and of d.
     """
-    logs = log_partition(_scale(embeddings), directions)
+    scaled, parts = _scale(embeddings), []
+    for start in range(0, len(directions), DIRECTIONS_AT_ONCE):
+        if progress is not None:
+            progress(start, len(directions))
+        parts.append(log_partition(scaled, directions[start : start + DIRECTIONS_AT_ONCE]))
+    logs = np.concatenate(parts)
     return float(np.exp(logs.min() - logs.max()))
 
 
-def isotropy(embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, seed: int = 0) -> Isotropy:
+def isotropy(
+    embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, seed: int = 0, progress: Progress | None = None
+) -> Isotropy:
     """Measure isotropy both ways; arguments and errors as `cosines_to_mean` and `partition_isotropy`."""
     cosines = cosines_to_mean(embeddings)
     directions = random_directions(num_directions, np.shape(embeddings)[1], seed=seed)
-    ipc = partition_isotropy(embeddings, directions)
+    ipc = partition_isotropy(embeddings, directions, progress=progress)
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
@@ -179,7 +188,7 @@ def silhouette(embeddings: np.ndarray, groups: Sequence[str], *, most: int = SIL
 
 
 def describe_matrices(
-    model: ConditionalScorer, conditions: Sequence[str], *, progress: Callable[[int, int], None] | None = None
+    model: ConditionalScorer, conditions: Sequence[str], *, progress: Progress | None = None
 ) -> dict[str, Any] | None:
     """Describe the matrix W_c that Hyper-CL makes of every condition.
 

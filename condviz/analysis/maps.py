@@ -207,6 +207,16 @@ class EmbeddingMap(Result):
             notes=tuple(record["notes"]),
         )
 
+    def with_measures(self, other: EmbeddingMap) -> EmbeddingMap:
+        """Return this map with what was measured for another of the same points and model."""
+        return replace(
+            self,
+            before=replace(self.before, measures=other.before.measures),
+            after=replace(self.after, measures=other.after.measures),
+            matrices=other.matrices,
+            random_matrices=other.random_matrices,
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row per point: text, condition, columns, coordinates and clusters before and after, change."""
         import pandas as pd
@@ -239,8 +249,8 @@ def build_map(
 
     Args:
         model: A model that gives vectors, or its name.
-        sentences: At least three different ones; or a table with a column of texts, and optionally of conditions
-            ("condition") and of values ("value"); or points that were read from one.
+        sentences: At least three different ones; or a table (a frame, or lists by column) with a column of texts, and
+            optionally of conditions ("condition") and of values ("value"); or points that were read from one.
         conditions: Every sentence is put under each of these. None takes the conditions of the table.
         method: "umap" or "pca".
         n_neighbors: Neighbours that UMAP keeps together, from 2 to 200.
@@ -331,7 +341,11 @@ def project(
         MissingExtraError: If scikit-learn or umap-learn is not installed.
     """
     made = made or Layout()
-    distinct = [_distinct(unit_rows(side)) for side in (before, after)]
+    distinct = []
+    for side in (before, after):
+        if progress is not None:
+            progress(0, 1)
+        distinct.append(_distinct(unit_rows(side)))
     if len(before) != len(after):
         raise DataError(f"Both maps need the same points; got {len(before)} before and {len(after)} after.")
     fewest = min(len(rows) for rows, _ in distinct)
@@ -383,8 +397,8 @@ def measure_space(
             problems[name] = str(error)
             return None
 
-    clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, _part(progress, 0, 0.7)))
-    spread = attempt("isotropy", lambda: isotropy(vectors))
+    clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, _part(progress, 0, 0.6)))
+    spread = attempt("isotropy", lambda: isotropy(vectors, progress=_part(progress, 0.6, 0.7)))
     return Measures(
         clusters=clustered.labels.astype(np.int32) if clustered else None,
         impurity=clustered.to_dict() if clustered else None,
@@ -400,7 +414,7 @@ def _as_points(
 ) -> MapPoints:  # fmt: skip
     if isinstance(sentences, MapPoints):
         return sentences
-    if hasattr(sentences, "columns"):
+    if isinstance(sentences, Mapping) or hasattr(sentences, "columns"):
         return points_from_table(sentences, conditions=conditions, max_points=MAX_POINTS)
     return points_from_texts(sentences, conditions or ())
 

@@ -100,7 +100,7 @@ def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_po
 
 
 def points_from_table(
-    table: pd.DataFrame | TextTable,
+    table: pd.DataFrame | Mapping[str, Sequence] | TextTable,
     *,
     text_column: str | None = None,
     condition_column: str | None = None,
@@ -154,7 +154,7 @@ def points_from_table(
     return MapPoints(tuple(texts), named, **rest)
 
 
-def guess_columns(table: pd.DataFrame | TextTable) -> ColumnGuess:
+def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> ColumnGuess:
     """Guess by name which columns hold texts, conditions and values; the longest cells on average are the texts."""
     frame, _ = _as_frame(table)
     named = {str(name).casefold(): name for name in frame.columns}
@@ -213,13 +213,13 @@ def _cross(texts: Sequence[str], conditions: Sequence[str]) -> tuple[tuple[str, 
     return tuple(texts) * len(conditions), tuple(condition for condition in conditions for _ in texts)
 
 
-def _as_frame(table: pd.DataFrame | TextTable) -> tuple[pd.DataFrame, list[str]]:
+def _as_frame(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> tuple[pd.DataFrame, list[str]]:
     """Return the table as a frame of cells, and the notes of whoever read it."""
     import pandas as pd
 
     if isinstance(table, TextTable):
         return pd.DataFrame(list(table.rows), columns=list(table.columns), dtype=str), list(table.notes)
-    return table.fillna(""), []
+    return pd.DataFrame(table).fillna(""), []
 
 
 def _check_column(frame: pd.DataFrame, name: str) -> None:

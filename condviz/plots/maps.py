@@ -60,6 +60,11 @@ class Category:
     members: tuple[int, ...]
     group: str = ""
 
+    @property
+    def id(self) -> str:
+        """What stands for it in links."""
+        return f"{self.group}: {self.label}" if self.group else self.label
+
 
 @dataclass(frozen=True)
 class Colouring:

@@ -6,7 +6,8 @@ import pytest
 
 from condviz.errors import CondvizError
 from condviz.ui.map import view
-from condviz.ui.map.tab import ASPECTS, MAX_POINTS, Form, Shown, _api_points, _searched, _with_value
+from condviz.ui.map.form import ASPECTS, MAX_POINTS, Form, Shown
+from condviz.ui.map.tab import _api_points
 from condviz.ui.state import read_link, write_link
 from tests.plots.test_maps import FEW, MANY
 
@@ -88,13 +89,13 @@ def test_every_aspect_of_the_menu_can_be_drawn() -> None:
 
 
 def test_search_and_legend_choose_points() -> None:
-    found = _searched(SHOWN, "SENTENCE 1")
+    found = SHOWN.with_search("SENTENCE 1")
     assert found.chosen == (1, *range(10, 20))
-    assert _searched(found, " ").chosen is None
-    assert _searched(SHOWN, "nothing like it").chosen == ()
-    chosen = _with_value(SHOWN, "x")
+    assert found.with_search(" ").chosen is None
+    assert SHOWN.with_search("nothing like it").chosen == ()
+    chosen = SHOWN.with_value("x")
     assert chosen.chosen == tuple(range(0, 20, 2))
-    assert _with_value(chosen, "x").chosen is None
+    assert chosen.with_value("x").chosen is None
     _, values = read_link(chosen.link())
     assert values["v"] == ["x"]
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.analysis.maps import EmbeddingMap, Side
+from condviz.ui.export import python_call
 from condviz.ui.markup import render
 
 if TYPE_CHECKING:
-    from condviz.plots.maps import Category, Colouring
+    from condviz.plots.maps import Colouring
 
 MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
@@ -50,15 +51,7 @@ def legend(colouring: Colouring, chosen: str) -> str:
     """
     from condviz.plots.maps import legend as grouped
 
-    groups = [
-        (group, [(category_id(row), row) for row in rows]) for group, rows in grouped(colouring)
-    ]  # fmt: skip
-    return render("map/legend.html", colouring=colouring, groups=groups, chosen=chosen)
-
-
-def category_id(category: Category) -> str:
-    """Return what stands for a category in links."""
-    return f"{category.group}: {category.label}" if category.group else category.label
+    return render("map/legend.html", colouring=colouring, groups=grouped(colouring), chosen=chosen)
 
 
 def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | None, why: str) -> str:
@@ -95,6 +88,19 @@ def measures(result: EmbeddingMap) -> str:
     return render(
         "map/measures.html", result=result, sides=sides, values=values, problems=problems, matrices=result.matrices
     )
+
+
+def python(result: EmbeddingMap) -> str:
+    """Return a script that makes the map again."""
+    points, made = result.points, result.made
+    layout = [(name, getattr(made, name)) for name in ("method", "n_neighbors", "min_dist", "seed")]
+    if points.crossed:
+        texts = list(dict.fromkeys(points.texts))
+        arguments = [("sentences", texts), ("conditions", list(points.groups))]
+    else:
+        value = {"value": list(points.values)} if points.values else {}
+        arguments = [("sentences", {"text": list(points.texts), "condition": list(points.conditions), **value})]
+    return python_call("build_map", [("model", result.model["name"]), *arguments, *layout])
 
 
 def cell_members(result: EmbeddingMap, side: str, group: str, cluster: str) -> tuple[int, ...]:

@@ -1,0 +1,179 @@
+"""The form of the Map tab, checked, and what the tab shows; both as a link and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from condviz.analysis.maps import EmbeddingMap, Layout
+from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
+from condviz.data.tables import read_table
+from condviz.errors import ConfigError, DataError
+from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link
+
+MAX_POINTS = 5_000
+"""Of the page and its API, where visitors share the machine; the command line takes more."""
+TYPED, NO_COLUMN = "(typed below)", "(none)"
+ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
+           "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
+"""Aspects of the scenes that enough test families tell; the last five were in no training."""
+SENTENCES = """Three children play football on the beach.
+A man surfs alone at dawn.
+Two women play chess in the park.
+A crowd watches the tennis final.
+A girl rides her bicycle to school.
+Five friends row across the lake."""
+CONDITIONS = "the number of people\nthe sport"
+LINKED = {"draw": "sample", "method": "method", "near": "n_neighbors", "dist": "min_dist", "seed": "seed"}
+"""Key in a link -> field that is left out where it has its default."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The fields of the form, in the order in which handlers get them."""
+
+    model: str
+    source: str = "scenes"
+    aspects: Sequence[str] = DEFAULT_ASPECTS
+    sentences: str = SENTENCES
+    conditions: str = CONDITIONS
+    table: str | None = None
+    text_column: str | None = None
+    condition_column: str | None = None
+    value_column: str | None = None
+    rows: float | None = 1_000
+    method: str = "umap"
+    n_neighbors: float | None = 15
+    min_dist: float | None = 0.1
+    seed: float | None = 0
+    sample: float | None = 0
+
+    @property
+    def types_conditions(self) -> bool:
+        """Whether conditions come from the text box."""
+        return self.source == "texts" or (self.source == "table" and self.condition_column in (None, "", TYPED))
+
+    def points(self) -> MapPoints:
+        """Read the points.
+
+        Raises:
+            DataError: If they cannot be shown; says why and what to do.
+        """
+        if self.source == "scenes":
+            if not 2 <= len(self.aspects) <= 6:
+                raise DataError(f"Choose two to six conditions; {len(self.aspects)} are chosen.")
+            return scene_points(tuple(self.aspects), seed=_whole(self.sample, "random sample"))
+        if self.source == "texts":
+            return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=MAX_POINTS)
+        if not self.table:
+            raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
+        return points_from_table(
+            read_table(Path(self.table)),
+            text_column=self.text_column,
+            condition_column="" if self.types_conditions else self.condition_column,
+            value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,
+            conditions=lines(self.conditions) if self.types_conditions else None,
+            sample=_whole(self.rows, "maximum of rows") or None,
+            max_points=MAX_POINTS,
+        )
+
+    def layout(self) -> dict[str, Any]:
+        """Return the settings of the layout as `build_map` takes them; raises ConfigError where one is not allowed."""
+        whole = {name: _whole(getattr(self, name), name) for name in ("n_neighbors", "seed")}
+        made = {"method": self.method, "min_dist": self.min_dist, **whole}
+        Layout(**made)
+        return made
+
+    def link(self) -> list[tuple[str, str]] | None:
+        """Return what a link says of the form, or None where it cannot carry the sentences."""
+        if self.source == "table" or len(self.sentences) > MAX_TEXT:
+            return None
+        pairs = [("m", self.model)]
+        if self.source == "texts":
+            pairs += [("from", "texts"), ("s", self.sentences), *(("c", text) for text in lines(self.conditions))]
+        elif tuple(self.aspects) != DEFAULT_ASPECTS:
+            pairs += [("a", name) for name in self.aspects]
+        plain = Form(self.model)
+        changed = {
+            key: getattr(self, name) for key, name in LINKED.items() if getattr(self, name) != getattr(plain, name)
+        }
+        return pairs + [(key, str(value)) for key, value in changed.items()]
+
+    @classmethod
+    def from_link(cls, values: Values, model: str) -> Form:
+        """Read the form that a link describes; what it does not say keeps its default."""
+        dist = first(values, "dist", "0.1")
+        return cls(
+            model,
+            "texts" if first(values, "from") == "texts" else "scenes",
+            [name for name in values.get("a", []) if name in ASPECTS] or DEFAULT_ASPECTS,
+            first(values, "s", SENTENCES),
+            "\n".join(" ".join(text.split()) for text in values.get("c", [])) or CONDITIONS,
+            method="pca" if first(values, "method") == "pca" else "umap",
+            n_neighbors=number(values, "near", 15, low=2, high=200),
+            min_dist=float(dist) if dist.replace(".", "", 1).isdecimal() and dist.isascii() else 0.1,
+            seed=number(values, "seed", 0, low=0, high=2**32 - 1),
+            sample=number(values, "draw", 0, low=0, high=10_000),
+        )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the tab shows: a map, what made it, and what the visitor has picked on it.
+
+    Attributes:
+        result: The map.
+        form: What made it.
+        colour: What the points are coloured by.
+        search: Words that chosen points contain, "" for none.
+        value: Category of the legend that is chosen, "" for none.
+        chosen: Positions of the chosen points, or None.
+        marked: Position of the point whose neighbours are shown, or None.
+    """
+
+    result: EmbeddingMap
+    form: Form
+    colour: str
+    search: str = ""
+    value: str = ""
+    chosen: tuple[int, ...] | None = None
+    marked: int | None = None
+
+    def link(self) -> str:
+        """Return the link to all of this; of an uploaded table only to the tab."""
+        form = self.form.link()
+        if form is None:
+            return write_link("map", [])
+        colour = "" if self.colour == self.result.colour else self.colour
+        marked = "" if self.marked is None else str(self.marked)
+        return write_link("map", [*form, ("by", colour), ("q", self.search), ("v", self.value), ("p", marked)])
+
+    def choose(self, chosen: tuple[int, ...] | None, *, search: str = "", value: str = "") -> Shown:
+        """Choose other points; no point is marked any more."""
+        return replace(self, chosen=chosen, search=search, value=value, marked=None)
+
+    def with_search(self, search: str) -> Shown:
+        """Choose the points whose sentence contains all words; no words choose none."""
+        words = search.casefold().split()
+        if not words:
+            return self.choose(None)
+        texts = [text.casefold() for text in self.result.points.texts]
+        found = tuple(index for index, text in enumerate(texts) if all(word in text for word in words))
+        return self.choose(found, search=search)
+
+    def with_value(self, value: str) -> Shown:
+        """Choose a category of the legend, or release it where it is chosen already."""
+        from condviz.plots.maps import colouring
+
+        members = {row.id: row.members for row in colouring(self.result, self.colour).categories}
+        if value == self.value or value not in members:
+            return self.choose(None)
+        return self.choose(members[value], value=value)
+
+
+def _whole(value: float | None, name: str) -> int:
+    if not isinstance(value, int | float) or value != value or value < 0 or value != int(value):
+        raise ConfigError(f"The {name} must be a whole number of at least 0, got {value!r}.")
+    return int(value)
