@@ -167,7 +167,7 @@ def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> C
     lengths = {name: frame[name].head(200).astype(str).str.len().sum() for name in others}
     text = find("text", "sentence", "sentence1")
     guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
-    return ColumnGuess(guessed, condition, find("value", "label", "category", "class"))
+    return ColumnGuess(guessed, condition, find("value", "label", "category", "class", "kind"))
 
 
 def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER_GROUP, seed: int = 0) -> MapPoints:

@@ -45,7 +45,8 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     Args:
         layout: (n, 2) coordinates.
         texts: n sentences.
-        num_words: Words of a name at most; each occurs in two sentences of its cluster or more, and a quarter of them.
+        num_words: Words of a name at most; each occurs in two sentences of its cluster or more, and a quarter of them,
+            and sets it apart at least half as well as the first.
 
     Returns:
         The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
@@ -75,7 +76,7 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
     topics = []
     for rows, row in zip(members, weights, strict=True):
-        best = [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > 0]
+        best = [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > 0.5 * row.max()]
         if best:
             places = layout[rows].astype(np.float64)
             x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)

@@ -14,6 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from condviz.analysis.maps import EmbeddingMap
+from condviz.analysis.topics import Topic
 from condviz.paths import ASSETS
 from condviz.plots.html import render
 
@@ -164,7 +165,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         xaxis=hidden,
         yaxis={**hidden, "scaleanchor": "x"},
-        annotations=[_topic(topic) for topic in getattr(result, side).topics],
+        annotations=_labels(getattr(result, side).topics, reach),
     )
 
 
@@ -278,9 +279,7 @@ def _categories(name: str, labels: Sequence[str], groups: Sequence[str], *, shap
         members.setdefault(label, []).append(index)
     marks = dict(zip(groups, SYMBOLS.values(), strict=False)) if shapes and len(groups) <= len(SYMBOLS) else {}
     rows = [
-        Category(
-            label, OTHER if searched else _colour(index), marks.get(label, SYMBOLS["circle"]), tuple(members[label])
-        )
+        Category(label, _colour(0 if searched else index), marks.get(label, SYMBOLS["circle"]), tuple(members[label]))
         for index, (label, _) in enumerate(counts)
     ]
     if "" in members:
@@ -380,12 +379,21 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
     return [[cell for cell in row if cell] for row in rows]
 
 
-def _topic(topic: Any) -> dict[str, Any]:  # noqa: ANN401 - a topic of the analysis
-    words = ", ".join(plain(word) for word in topic.words)
+def _labels(topics: Sequence[Topic], reach: float) -> list[dict[str, Any]]:
+    """Label clusters, the largest first; a label that would cover another is left out."""
+    placed: list[tuple[float, float, float]] = []
+    labels = []
+    # As if the picture were 400 pixels wide: a line is 18 pixels high, a character 7 wide.
+    pixel = 2 * reach / 400
     font = {"size": 13, "color": "var(--cv-ink-soft)"}
-    return {
-        "x": topic.x, "y": topic.y, "text": words, "showarrow": False, "font": font, "yanchor": "bottom", "yshift": 5,
-    }  # fmt: skip
+    for topic in topics:
+        words = ", ".join(topic.words)
+        half = 3.5 * len(words) * pixel
+        if all(abs(topic.y - y) > 18 * pixel or abs(topic.x - x) > half + other for x, y, other in placed):
+            placed.append((topic.x, topic.y, half))
+            place = {"x": topic.x, "y": topic.y, "yanchor": "bottom", "yshift": 5, "showarrow": False}
+            labels.append({**place, "text": plain(words), "font": font})
+    return labels
 
 
 def _solid(colour: str, tokens: Mapping[str, str]) -> str:

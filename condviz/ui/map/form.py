@@ -108,7 +108,7 @@ class Form:
         return cls(
             model,
             "texts" if first(values, "from") == "texts" else "scenes",
-            [name for name in values.get("a", []) if name in ASPECTS] or DEFAULT_ASPECTS,
+            [name for name in values.get("a", []) if name in ASPECTS] or list(DEFAULT_ASPECTS),
             first(values, "s", SENTENCES),
             "\n".join(" ".join(text.split()) for text in values.get("c", [])) or CONDITIONS,
             method="pca" if first(values, "method") == "pca" else "umap",

@@ -80,12 +80,12 @@ class MapTab:
             with gr.Row(elem_classes="cv-map-run"):
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
                 self.stop = gr.Button("Stop", elem_id="cv-map-stop", visible=False, min_width=60)
-        with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_table:
+        with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
             self.table = gr.File(
                 label="CSV or TSV, one sentence per row", elem_id="cv-map-upload", height=90, min_width=220
             )
-            for name in ("text", "condition", "value"):
-                menu = gr.Dropdown([], label=f"Column: {name}s", elem_id=f"cv-map-{name}-column", min_width=150)
+            for name, label in (("text", "sentences"), ("condition", "conditions"), ("value", "values")):
+                menu = gr.Dropdown([], label=f"Column: {label}", elem_id=f"cv-map-{name}-column", min_width=130)
                 setattr(self, f"{name}_column", menu)
             self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
@@ -230,7 +230,8 @@ class MapTab:
     def paint(self, colour: str, shown: Shown | None) -> dict:
         """Colour the points by something else."""
         shown = replace(_needed(shown), colour=colour)
-        return self._picks(shown.choose(None) if shown.value else shown) | self._figures(shown)
+        shown = shown.choose(None) if shown.value else shown
+        return self._picks(shown) | self._figures(shown)
 
     def find(self, search: str, shown: Shown | None) -> dict:
         """Choose the points whose sentence contains the words."""
