@@ -52,7 +52,7 @@
     if (before === link) return;
     // Sections of a link open once its own result is there, not over the example of the first screen.
     const awaited = wanted.length > 0;
-    if (awaited && tab === (params().get("t") || "compare") && (before !== undefined || !stateful)) openWanted(tab);
+    if (awaited && tab === (params().get("t") || "compare") && (before !== undefined || !stateful || element.dataset.asked)) openWanted(tab);
     const asked = params().get("t") || (params().has("s1") ? "compare" : "");
     // What a tab shows at first is its own example: only what a visitor asked for changes the address.
     if (before === undefined && !element.dataset.asked) return;

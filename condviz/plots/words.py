@@ -208,10 +208,9 @@ def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Call
 
 
 def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
-    cut = " The end of the sentence was cut off." if text.truncated else ""
-    if reading.source != "router":
-        return f"No router: score with the word minus score without it.{cut}"
-    return f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on special tokens.{cut}"
+    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on special tokens."
+    cut = "The end of the sentence was cut off." if text.truncated else ""
+    return f"{mass if reading.source == 'router' else ''} {cut}".strip()
 
 
 def running_text(

@@ -45,6 +45,8 @@ class WordsTab:
         self.page, self.pool = page, page.pool
         gallery = {example.id: example for example in load_examples()}
         self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}
+        compare = page.built.get("compare")
+        self.compare = [compare.sentence1, compare.sentence2, compare.conditions] if compare else []
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(next(iter(self.examples.values()), None))
@@ -53,7 +55,7 @@ class WordsTab:
                     render("words/empty.html"), elem_id="cv-words-result",
                     script="condviz.running(element, watch);",
                 )  # fmt: skip
-                tries = render("words/tries.html", examples=self.examples.values(), fails=FAILING)
+                tries = render("words/tries.html", examples=self.examples.values(), fails=FAILING, compare=self.compare)
                 script = "condviz.examples(element, (data) => trigger('example', data));"
                 self.tries = html(tries, elem_id="cv-words-tries", script=script)
         self.shown = gr.State(None)
@@ -129,7 +131,7 @@ class WordsTab:
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.run.click, self.model.input], self.read, [*form, self.shown], done, **main)
         connect(self.page.tab.select, self.start, [*form, self.shown], done, **main)
-        connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
+        connect(self.tries.example, self.example, [self.shown, *self.compare], [*form, *done], **main)
         self.page.on_link(
             "router", self.open_link, [self.model, self.shown], [*form, *done], notice=self.notice, stop=self.stop
         )
@@ -176,11 +178,11 @@ class WordsTab:
         if form[-1] is not None or (asked == "router" and _texts(values)[0]):
             yield {self.notice: gr.skip()}
             return
-        yield from self.read(*form)
+        yield from self.read(*form, asked=False)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
-        expected: str = "",
+        expected: str = "", asked: bool = True,
     ) -> Iterator[dict]:  # fmt: skip
         """Read the sentence under every condition.
 
@@ -189,6 +191,7 @@ class WordsTab:
             shown: The reading before.
             chosen: Position of the condition that is shown first.
             expected: The word that a person would pick under it, if that is to be told.
+            asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
         """
         dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
         try:
@@ -202,17 +205,22 @@ class WordsTab:
             raise
         # The sections belong to the reading before.
         closed = {part: gr.Accordion(open=False) for part in self.parts.values()} if shown else {}
-        picture = self._picture(reading, chosen, expected)
+        picture = self._picture(reading, chosen, expected, asked="1" if asked else "")
         yield {self.result: picture, self.shown: reading, self.stop: gr.update(visible=False), **closed}
 
-    def example(self, event: gr.EventData, model: str, shown: WordReading | None) -> Iterator[dict]:
-        """Fill the form with an example and read it with the best router: it works, or fails, with that one."""
-        example = self.examples.get(str(event.id))
-        if example is None:
+    def example(self, event: gr.EventData, shown: WordReading | None, *compare: str) -> Iterator[dict]:
+        """Fill the form with an example, or with the texts of the Compare tab, and read it with the best router."""
+        name = str(event.id)
+        if name in self.examples:
+            example = self.examples[name]
+            texts = example.sentence1, "", "\n".join(example.conditions)
+        elif name == "compare" and compare:
+            texts = compare
+        else:
             raise DataError("This example does not exist any more. Reload the page.")
-        texts = example.sentence1, "", "\n".join(example.conditions), self.default
-        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
-        yield from self.read(*texts, shown, *FAILING.get(example.id, ()))
+        form = *texts, self.default
+        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), form, strict=True))
+        yield from self.read(*form, shown, *FAILING.get(name, ()))
 
     def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
         """Restore the form from a link and read it."""
@@ -251,7 +259,11 @@ class WordsTab:
             work = self._start_reading(sentence, sentence2, "\n".join(reading.conditions), reading.model.name)
             reading = yield from self._wait("pair", work, "Reading both sentences")
         _check_size([reading])
-        yield {self.pair: words.strips([reading]), self.shown: reading, self.result: self._picture(reading)}
+        yield {
+            self.pair: words.strips([reading]),
+            self.shown: reading,
+            self.result: self._picture(reading, keep="1", replace="1"),
+        }
 
     def show_difference(self, reading: WordReading, more: int | None, less: int | None) -> dict:
         """Show what one condition weighs more than another."""
@@ -407,12 +419,12 @@ class WordsTab:
             yield {self.notices[name]: busy(f"{message}.", done, total)}
         return work.result()
 
-    def _picture(self, reading: WordReading, chosen: int = 0, expected: str = "") -> str:
+    def _picture(self, reading: WordReading, chosen: int = 0, expected: str = "", **flags: str) -> str:
         wrong = expected and words.heaviest_word(reading.texts[0], chosen) != expected
         return render(
             "words/result.html", headline=words.headline(reading), reading=reading, link=_link(reading),
             running=words.running_text(reading, chosen=chosen), condition=reading.conditions[chosen],
-            expected=expected if wrong else "",
+            expected=expected if wrong else "", flags=flags,
         )  # fmt: skip
 
 

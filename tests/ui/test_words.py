@@ -88,9 +88,17 @@ def test_a_link_names_the_condition_that_is_shown(tab: WordsTab) -> None:
 def test_every_example_fills_the_form(tab: WordsTab) -> None:
     for name in (*words.WORKS, *words.FAILING):
         event = gr.EventData(None, {"id": name})
-        done = last(tab.example(event, "bi-encoder", None))
+        done = last(tab.example(event, None))
         assert done[tab.model] == tab.default
         assert done[tab.shown].texts[0].sentence == done[tab.sentence]
+
+
+def test_the_texts_of_compare_can_be_taken_over(tab: WordsTab) -> None:
+    event = gr.EventData(None, {"id": "compare"})
+    done = last(tab.example(event, None, ONE, TWO, CONDITIONS))
+    assert [text.sentence for text in done[tab.shown].texts] == [ONE, TWO]
+    with pytest.raises(DataError, match="does not exist"):
+        last(tab.example(event, None))
 
 
 def test_sections_show_what_they_are_named_after(tab: WordsTab) -> None:
