@@ -12,14 +12,13 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.methods import METHODS
 from condviz.models import checkpoints
 from condviz.paths import CHECKPOINTS
+from condviz.ui import compare
 from condviz.ui.app import Settings, build_app, launch_options
-from condviz.ui.engine import Engine
-from condviz.ui.first_screen import compute
-from condviz.ui.form_state import FormState
+from condviz.ui.pool import ModelPool
+from condviz.ui.train import tab as train
 from tests.tiny import tiny_folder
 
 SHIPPED = "shipped"
-FORM = FormState("a man rides a bike", "two dogs run over the wet grass", ("the sport", "the mood"), (SHIPPED,))
 
 
 def main() -> None:
@@ -28,10 +27,10 @@ def main() -> None:
     if not CHECKPOINTS.is_relative_to(folder):
         raise SystemExit(f"CONDVIZ_CHECKPOINTS is {CHECKPOINTS}, expected a folder in {folder}.")
     method = METHODS["bi-encoder"]
-    backbone = load_backbone(str(tiny_folder(folder / "encoder")), precision="float32")
+    encoder = tiny_folder(CHECKPOINTS / "encoder")  # among the folders that a recipe may name
+    backbone = load_backbone(str(encoder), precision="float32")
     checkpoints.save(method(backbone, method.config_cls(pooling="mean")), CHECKPOINTS / SHIPPED)
-    screen = compute(Engine(), FORM)
-    demo = build_app(Settings(models=(SHIPPED,), first_screen=lambda: screen, map_scene=lambda: None))
+    demo = build_app(Settings(pool=lambda: ModelPool((SHIPPED,)), tabs=(compare.TAB, train.TAB)))
     demo.launch(**{**launch_options(), "server_port": port})
 
 

@@ -41,7 +41,7 @@ from condviz.ui.train.view import (
 )
 
 RECIPES = ASSETS / "recipes"
-QUALITIES = {"quick": "Quick: about 2 minutes", "better": "Better: a quarter of an hour or more"}
+QUALITIES = {"quick": "Quick: the head alone, a few minutes", "better": "Better: the encoder, too"}
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
 EXAMPLE_SETTINGS = {
@@ -187,7 +187,7 @@ class TrainTab:
             [self.upload, self.share, self.quality, self.name, *pickers], table, **form,
         )  # fmt: skip
         connect(self.source.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
-        connect(self.quality.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
+        chosen = connect(self.quality.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
         connect(
             self.preset.input, self.choose_preset, [self.preset, self.name, self.source, self.table], filled, **form
         )
@@ -203,6 +203,7 @@ class TrainTab:
         asked = [self.source, self.table, self.written]
         main = {"notice": self.notice, "stop": self.stop}
         connect(self.check.click, self.look, asked, [self.found], **main, concurrency_limit=1)
+        connect(chosen.then, self.estimate, [self.quality, *asked], [self.found], **main, concurrency_limit=1)
         painted = [
             self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
             self.page.models_changed,
@@ -214,7 +215,7 @@ class TrainTab:
         connect(self.timer.tick, self.refresh, seen, painted, notice=self.model_notice)
         connect(self.page.tab.select, self.refresh, seen, painted, notice=self.model_notice)
         for part in (self.loss_part, self.runs_part, self.log_part):
-            connect(part.expand, self.refresh, seen, painted, notice=self.model_notice)
+            connect(part.expand, self.redraw, seen, painted, notice=self.model_notice)
         self.page.on_link("train", self.open_link, seen, painted, notice=self.notice, heavy=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._add_models, None, None, queue=False, **PRIVATE)
@@ -299,6 +300,11 @@ class TrainTab:
             yield {self.notice: busy(doing, min(past, 27), 30), self.stop: gr.update(visible=True)}
         yield {self.found: render_check(work.result()), self.stop: gr.update(visible=False)}
 
+    def estimate(self, quality: str, source: str, table: dict | None, text: str) -> Iterator[dict]:
+        """Measure how long the longer training takes, as soon as it is chosen."""
+        if quality == "better" and self.enabled and (source == "example" or table):
+            yield from self.look(source, table, text)
+
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
         """Put the training into the queue, and show it."""
         _need_table(source, table, text)
@@ -338,6 +344,10 @@ class TrainTab:
             updates |= self._draw(run)
         added = self._add_models()
         return updates | ({self.page.models_changed: time.time()} if added else {})
+
+    def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
+        """Fill a section that was opened: figures are not drawn where nobody sees them."""
+        return self.refresh({**shown, "drawn": None}, owner)
 
     def _draw(self, run: RunView) -> dict:
         from condviz.plots.training import plot_curve

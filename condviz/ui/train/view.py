@@ -206,7 +206,10 @@ def headline(run: RunView) -> str:
         return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
     now = said.format(f"{scale * kept[run.figure]:.0f}")
     before = f"; before training it was {scale * start[run.figure]:.0f}" if start else ""
-    return f"“{run.name}” {'' if run.state in ('done', 'recorded') and run.left is None else 'so far '}{now}{before}."
+    ended = run.state in ("done", "recorded") and run.left is None
+    worse = bool(start) and kept[run.figure] <= start[run.figure]
+    advice = " Training has not helped: try more rows, or a lower learning rate." if ended and worse else ""
+    return f"“{run.name}” {'' if ended else 'so far '}{now}{before}.{advice}"
 
 
 def render_run(run: RunView, *, focus: bool = False) -> str:
