@@ -43,7 +43,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> None:
-    """Do what is asked, and print the job, or all."""
+    """Carry out the action, and print the job, or all."""
     jobs = Jobs()
     if options.action is None:
         _print(jobs.list(), as_json=options.json)
@@ -99,7 +99,7 @@ def follow(jobs: Jobs, job: Job) -> None:
 
 
 def _copy(path: Path, place: int) -> int:
-    """Write what has come to a file since the last time; returns the new place in it."""
+    """Print what has come to a file since the last time; returns the new place in it."""
     try:
         with path.open("rb") as file:
             file.seek(place)

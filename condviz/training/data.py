@@ -303,7 +303,7 @@ class Survey:
 
 
 def survey(recipe: SentenceRecipe) -> Survey:
-    """Look at the data of a recipe; what is wrong is returned in `problems`, not raised."""
+    """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
     try:
         parts = [load_rows(source, recipe) for source in recipe.train]
         units = [make_units(part, recipe.batching) for part in parts]

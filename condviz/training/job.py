@@ -40,7 +40,7 @@ OUT_OF_MEMORY = (
     '(tuning = "lora" or "frozen"), or take a smaller encoder. Then start again: a resumed job has the same recipe.'
 )
 DISK = "The disk is full. Free some space and resume: what was saved before is kept."
-GONE = "The process is gone: the machine was restarted, or somebody killed it."
+GONE = "The process is gone: the machine was restarted, or it was killed from outside."
 _MEMORY_SIGNS = ("out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory")
 _DISK_SIGNS = ("no space left", "disk quota exceeded", "pytorchstreamwriter failed", "file write failed")
 RESERVE_BYTES = 64 * 1024
@@ -115,7 +115,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it stands now.
+    """A job in its present state.
 
     Attributes:
         id: Name of its folder.
@@ -161,12 +161,6 @@ class Job:
     def phase(self) -> str:
         """What a running job does: "preparing" (packages, data, encoder), "training" or "finishing"."""
         return self.heartbeat.phase if self.heartbeat else "preparing"
-
-    @property
-    def updated(self) -> float:
-        """Unix time of the last sign of life."""
-        times = (self.status.created, self.status.started, self.status.ended, self.heartbeat and self.heartbeat.time)
-        return max(moment for moment in times if moment)
 
     @property
     def step(self) -> int:
@@ -264,7 +258,7 @@ def read_job(folder: Path) -> Job:
 
 
 def write_status(folder: Path, status: Status) -> None:
-    """Write what is settled.
+    """Store what is settled.
 
     Raises:
         DataError: If the disk does not take it.

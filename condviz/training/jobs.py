@@ -90,7 +90,7 @@ class Jobs:
         self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
 
     def check(self, recipe: Recipe, *, device: str = "auto", measured: bool = True) -> Preflight:
-        """Look at the data of a recipe and measure a few steps: what it takes, and what stands in the way.
+        """Survey the data of a recipe and measure a few steps: what training takes, and what prevents it.
 
         Args:
             recipe: What to train.
@@ -116,7 +116,7 @@ class Jobs:
         probes: Sequence[Probe] | None = None,
         owner: str = "",
     ) -> Job:
-        """Put a training into the queue; it starts at once where its device is free.
+        """Queue a training; it starts at once where its device is free.
 
         Args:
             recipe: What to train. Its name becomes the model's.
@@ -207,7 +207,7 @@ class Jobs:
             return read_job(job.folder)
 
     def resume(self, id: str, *, token: str | None = None) -> Job:
-        """Put a job that was stopped, failed or died into the queue again, to go on from its last saved state.
+        """Queue a job that was stopped, failed or died again, to go on from its last saved state.
 
         It ends with the same weights as if nothing had happened. `token` as in `stop`.
 
@@ -284,7 +284,7 @@ class Jobs:
             self._remove_uploads(older_than=UPLOAD_S)
 
     def settle(self, id: str, *, code: int | None = None, forced: bool = False) -> None:
-        """Write down how a job ended whose training is gone, and start the next; called by its supervisor.
+        """Record how a job ended whose training is gone, and start the next; called by its supervisor.
 
         Args:
             id: The job.
@@ -367,7 +367,7 @@ class Jobs:
         return list(first.values())
 
     def _advance(self) -> None:
-        """Note which trainings are gone, and start those that can."""
+        """Record which trainings are gone, and start those that can."""
         for job in self._read():
             if self._is_lost(job):
                 word = read_json(job.folder / "end.json") or {"state": "dead", "reason": f"{GONE} {_kept(job)}"}

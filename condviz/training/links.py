@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
@@ -27,9 +27,8 @@ from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
 from condviz.training.model import TrainingModel
 from condviz.training.recipes import LinkRecipe, Loss
+from condviz.training.runs import Report
 from condviz.training.tuning import load_pretrained
-
-Told = Callable[[Mapping[str, Any]], None]
 
 
 class LinkTask(Task):
@@ -50,7 +49,7 @@ class LinkTask(Task):
     collate = staticmethod(lambda triples: {"triples": torch.stack(triples)})
 
     def __init__(
-        self, recipe: LinkRecipe, device: str, *, report: Told | None = None, folder: Path | None = None
+        self, recipe: LinkRecipe, device: str, *, report: Report | None = None, folder: Path | None = None
     ) -> None:
         self.recipe, self.device, self.graph = recipe, device, load_graph(recipe.graph)
         for split in ("train", "valid"):
@@ -245,7 +244,7 @@ class TripleHead(nn.Module):
         return self
 
     def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Put a batch together; as `TripleEncoder.forward`."""
+        """Compose a batch; as `TripleEncoder.forward`."""
         triples = triples.to(self.entities.device)
         heads = self.method.project_sentences(self.entities[triples[:, 0]])
         tails = self.method.project_sentences(self.entities[triples[:, 2]])

@@ -76,7 +76,7 @@ class Task(ABC):
     fitted = False
 
     def prepare(self) -> None:  # noqa: B027 (most have nothing to prepare)
-        """Do what needs to be done once, in the precision of the training: fill caches, fit projections."""
+        """Fill caches or fit projections: what is done once, in the precision of the training."""
 
     @abstractmethod
     def validate(self) -> dict[str, float]:
@@ -261,7 +261,7 @@ class Log(TrainerCallback):
         self._restart()
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Write a record. What is not a number becomes null."""
+        """Store a record. What is not a number becomes null."""
         record = {key: None if value != value else value for key, value in record.items()}
         self.run.write(record)
         if self.report:
@@ -270,7 +270,7 @@ class Log(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
     ) -> None:
-        """Note the first step."""
+        """Record the start."""
         if state.is_world_process_zero:
             self.add({"event": "start", "step": state.global_step, "steps": state.max_steps, **self.probe()})
         self._restart()
@@ -283,7 +283,7 @@ class Log(TrainerCallback):
         logs: Mapping[str, float],
         **_: object,
     ) -> None:
-        """Note loss or scores."""
+        """Record loss or scores."""
         place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
         scores = {name.removeprefix("eval_"): value for name, value in logs.items() if name.startswith("eval_")}
         if not state.is_world_process_zero:

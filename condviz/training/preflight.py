@@ -64,7 +64,7 @@ class Preflight:
 
 
 def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", measured: bool = True) -> Preflight:
-    """Look at a recipe's data and, if they can be trained on, try some batches in a process of its own.
+    """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
     Args:
         recipe: The recipe.
@@ -114,7 +114,7 @@ def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", m
 
 
 def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
-    """Look at a graph; how long a step takes is not measured."""
+    """Survey a graph; how long a step takes is not measured."""
     try:
         graph = load_graph(recipe.graph)
     except CondvizError as error:
@@ -129,7 +129,7 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
 
 
 def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> int:
-    """Give the steps of the optimizer of a whole training."""
+    """Count the steps of the optimizer of a whole training."""
     if recipe.config.get("projection") in FITTED or not found.units:
         return 0
     order = MixedOrder(list(map(len, found.units)), [source.weight for source in recipe.train], seed=recipe.seed)

@@ -394,7 +394,7 @@ def _build_config(cls: type[T], table: Mapping[str, Any]) -> T:
 
 
 def _explain(error: ValidationError, cls: type) -> str:
-    """Say what is wrong with the first wrong entry; unknown keys go first, as they are most often the cause."""
+    """Describe what is wrong with the first wrong entry; unknown keys go first, as they are most often the cause."""
     found = sorted(error.errors(), key=lambda item: item["type"] != "unexpected_keyword_argument")[0]
     path = tuple(map(str, found["loc"][1:]))  # the first part names the kind of recipe
     name, value, limits = ".".join(path), found["input"], found.get("ctx", {})

@@ -14,7 +14,7 @@ from condviz.models.checkpoints import MANIFEST, read_manifest
 from condviz.training.recipes import Recipe, from_dict
 
 Report = Callable[[Mapping[str, Any]], None]
-"""Told each record of the log; may raise to stop the training."""
+"""Called with each record of the log; may raise to stop the training."""
 COMPLETE = "complete"
 """Empty file that is put into a saved state last: without it, the program was killed while it wrote."""
 
@@ -39,7 +39,7 @@ class Run:
         self._recipe = self.folder / "recipe.json"
 
     def is_finished(self) -> bool:
-        """Tell whether the checkpoint is there and comes from this very recipe, wherever its tables lie."""
+        """Return whether the checkpoint is there and comes from this very recipe, wherever its tables are."""
         if not (self.out / MANIFEST).is_file():
             return False
         stored = read_manifest(self.out)["training"].get("recipe")
@@ -47,7 +47,7 @@ class Run:
         return isinstance(stored, dict) and shareable(_current(stored)) == shareable(self.recipe.to_dict())
 
     def last_state(self) -> Path | None:
-        """Give the newest saved state that is complete."""
+        """Return the newest saved state that is complete."""
         states = [path for path in self.folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
         return max(states, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
@@ -77,7 +77,7 @@ class Run:
         return state
 
     def begin(self) -> None:
-        """Make the folder anew."""
+        """Create the folder anew."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         self._recipe.write_text(json.dumps(self.recipe.to_dict(), indent=2) + "\n", encoding="utf-8")
@@ -121,7 +121,7 @@ class Run:
 
 
 def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a recipe as a checkpoint keeps it, which may be published: without folders of this machine.
+    """Return a recipe as a checkpoint keeps it, which may be published: without folders of this machine.
 
     The encoder alone keeps its folder, since the checkpoint is loaded with it.
 
@@ -140,7 +140,7 @@ def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shareable_path(path: str) -> str:
-    """Give a whole path as one below the folder of the corpora, or else as the name of the file; others as they are."""
+    """Return a whole path as one below the folder of the corpora, else as the name of the file; others as they are."""
     if not Path(path).is_absolute():
         return path
     whole, folder = Path(path).resolve(), corpora.data_folder().resolve()

@@ -158,7 +158,7 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
 
 
 def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
-    """Write both parts into a folder below `folder`, named after their content.
+    """Store both parts in a folder below `folder`, named after their content.
 
     Returns:
         Paths of the rows to train on and of the validation rows.

@@ -146,7 +146,7 @@ def _work(loop: Loop, state: Path | None) -> None:
 
 
 def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:
-    """Write the checkpoint beside the states of the run, load and compare it, and move those files into place.
+    """Save the checkpoint beside the states of the run, load and compare it, and move those files into place.
 
     Raises:
         TrainingError: If it scores differently.

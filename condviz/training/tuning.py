@@ -59,7 +59,7 @@ def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
 
 
 def _take_over(model: ConditionalScorer, name: str) -> None:
-    """Give a model the encoder that another one has trained, and its head, if it fits.
+    """Copy the encoder that another model has trained, and its head, if it fits.
 
     Raises:
         ConfigError: If that model has another encoder.
@@ -76,7 +76,7 @@ def _take_over(model: ConditionalScorer, name: str) -> None:
 
 
 def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
-    """Say which weights of the encoder are trained, and how."""
+    """Choose which weights of the encoder are trained, and how."""
     if recipe.dropout is not None:
         for module in backbone.modules():
             if isinstance(module, nn.Dropout):
@@ -106,7 +106,7 @@ def _freeze_lowest(backbone: Backbone, layers: int) -> None:
 
 
 def add_adapters(encoder: nn.Module, lora: Lora) -> None:
-    """Put low-rank adapters into an encoder, in place; only they require a gradient.
+    """Add low-rank adapters to an encoder, in place; only they require a gradient.
 
     Raises:
         ConfigError: If no linear layer has one of the names.

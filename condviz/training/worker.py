@@ -49,13 +49,13 @@ class Heart:
         self._thread.start()
 
     def end(self) -> None:
-        """Write a last heartbeat."""
+        """Send a last heartbeat."""
         self._ended.set()
         self._thread.join()
         self._write()
 
     def steer(self, step: int, steps: int) -> Literal["go", "save", "stop"]:
-        """Note a step, and decide how to go on."""
+        """Record a step, and decide how to go on."""
         now = time.monotonic()
         left = None
         if self.since is not None and step > self.first_step:
@@ -70,7 +70,7 @@ class Heart:
         return "go"
 
     def report(self, record: Mapping[str, Any]) -> None:
-        """Note a record, and print it; of the encoding of entities, every tenth part."""
+        """Record and print a record; of the encoding of entities, every tenth part."""
         if record["event"] == "encode" and record["step"] < record["steps"] and record["step"] // 4096 % 10:
             return
         if record["event"] == "start":
@@ -94,7 +94,7 @@ class Heart:
 
     def _write(self) -> None:
         self.beat = replace(self.beat, time=time.time())
-        with suppress(DataError):  # a full disk is told by what needs it more
+        with suppress(DataError):  # a full disk is reported by what needs it more
             write_text(self.folder / "heartbeat.json", json.dumps(asdict(self.beat)) + "\n")
 
 

@@ -185,7 +185,7 @@ def storage() -> str:
     )
     texts += "are in use and written nowhere. They are part of the page’s address, so whoever gets the link sees them. "
     uploads = "Uploaded files are deleted within an hour after the visit. "
-    kept = "A training keeps its tables and its model until the run is deleted in the Train tab."
+    kept = "A table for training is kept for a day; a training keeps its tables and its model until it is deleted."
     return texts + uploads + ("" if os.environ.get("SPACE_ID") else kept)
 
 

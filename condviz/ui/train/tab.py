@@ -218,7 +218,7 @@ class TrainTab:
             connect(part.expand, self.redraw, seen, painted, notice=self.model_notice)
         self.page.on_link("train", self.open_link, seen, painted, notice=self.notice, heavy=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
-        self.page.blocks.load(self._add_models, None, None, queue=False, **PRIVATE)
+        self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
         connect(self.pack.click, self.make_zip, [self.shown], [self.zip], notice=self.model_notice)
         sent = [self.repository, self.hub_token, self.private, *seen]
         connect(self.push.click, self.send, sent, [self.hub_token], notice=self.model_notice)
@@ -265,12 +265,12 @@ class TrainTab:
         return {self.sample: view, self.table: facts, **self._fill(compose(quality, name, facts), quality)}
 
     def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
-        """Write the recipe for other data or another thoroughness."""
+        """Compose the recipe for other data or another thoroughness."""
         filled = self._fill(compose(quality, name, table if source == "table" else None), quality)
         return {**filled, self.upload_box: gr.update(visible=source == "table")}
 
     def choose_preset(self, preset: str, name: str, source: str, table: dict | None) -> dict:
-        """Write a shipped recipe; those for tables get the visitor's data and name."""
+        """Fill in a shipped recipe; those for tables get the visitor's data and name."""
         if preset in QUALITIES:
             return self._fill(compose(preset, name, table if source == "table" else None), preset)
         return self._fill(_preset(preset), preset)
@@ -306,7 +306,7 @@ class TrainTab:
             yield from self.look(source, table, text)
 
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
-        """Put the training into the queue, and show it."""
+        """Queue the training, and show it."""
         _need_table(source, table, text)
         owner = owner or secrets.token_urlsafe(16)
         work = Work(lambda progress: self._submit(text, owner))
@@ -374,6 +374,7 @@ class TrainTab:
         if action == "delete":
             name = self.jobs.get(id).name
             self.jobs.delete(id, token=owner)
+            _zip_of(name).unlink(missing_ok=True)
             self._forget_models()
             said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
             id = None
@@ -392,7 +393,13 @@ class TrainTab:
         return self.refresh({**shown, "run": asked or shown["run"]}, owner)
 
     def _own(self, owner: str) -> str:
+        """Return the secret by which a visitor owns trainings; it is kept in the browser."""
         return owner or secrets.token_urlsafe(16)
+
+    def _opened(self) -> None:
+        self._add_models()
+        if self.enabled:
+            self.jobs.remove_old_uploads()
 
     def _add_models(self) -> list[str]:
         """Take models that were trained since the start into the pool, and load them in the background."""
@@ -418,10 +425,11 @@ class TrainTab:
 
     # ---- the model ---------------------------------------------------------------------------------------------------
     def make_zip(self, shown: Mapping[str, Any]) -> dict:
-        """Pack the finished model; the file goes with the other temporary ones within an hour."""
+        """Pack the finished model."""
         folder = self._model(shown)
-        target = Path(tempfile.mkdtemp(prefix="condviz-", dir=_cache())) / folder.name
-        packed = shutil.make_archive(str(target), "zip", folder.parent, folder.name)
+        target = _zip_of(folder.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        packed = shutil.make_archive(str(target.with_suffix("")), "zip", folder.parent, folder.name)
         return {self.zip: gr.DownloadButton(value=packed, visible=True)}
 
     def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
@@ -452,7 +460,7 @@ class TrainTab:
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
     def api_train(self, recipe: str, owner: str = "") -> dict[str, Any]:
-        """Put a training into the queue.
+        """Queue a training.
 
         Args:
             recipe: The text of a recipe in TOML, as in assets/recipes.
@@ -507,7 +515,7 @@ def parse(text: object) -> dict[str, Any]:
 
 
 def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
-    """Write the recipe for a thoroughness.
+    """Compose the recipe for a thoroughness.
 
     Args:
         preset: Key of `QUALITIES`.
@@ -626,11 +634,10 @@ def _recorded_ratings() -> dict[tuple[str, str, str], float]:
     return {tuple(probe): rating for probe, rating in zip(head["probes"], head.get("ratings", ()), strict=False)}
 
 
-def _cache() -> str | None:
-    """Return the folder that gradio serves and empties; None where it is not set up yet."""
-    folder = os.environ.get("GRADIO_TEMP_DIR") or str(Path(tempfile.gettempdir()) / "gradio")
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    return folder
+def _zip_of(name: str) -> Path:
+    """Return where a packed model is written: one file a model, of which gradio makes a short-lived copy."""
+    user = getattr(os, "getuid", lambda: 0)()
+    return Path(tempfile.gettempdir()) / f"condviz-packed-{user}" / f"{name}.zip"
 
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -194,7 +194,7 @@ def replay(seconds: float | None = None) -> RunView | None:
 
 
 def headline(run: RunView) -> str:
-    """Say in one sentence where a training stands and what it has reached."""
+    """Return one sentence that says where a training stands and what it has reached."""
     said, _, scale = FIGURES.get(run.figure, ("", "", 1))
     start = next((record for record in run.measured if record["event"] == "start"), None)
     kept = run.kept

@@ -1,0 +1,96 @@
+"""Tables that people bring: columns are found, what is left out is named, and no sentence pair is in both parts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from condviz.data.tables import read_pairs
+from condviz.errors import ConfigError, DataError
+from condviz.training.tables import COLUMNS, RatedTable, divide, guess_columns, open_table, read_rated, store
+
+SAME = dict(zip(COLUMNS, COLUMNS, strict=True))
+
+
+def write(path: Path, rows: list[tuple[object, ...]], columns: tuple[str, ...] = COLUMNS) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+    return path
+
+
+def pairs(count: int) -> list[tuple[object, ...]]:
+    return [(f"a {i}", f"b {i}", c, label) for i in range(count) for c, label in (("the x", 1), ("the y", 4))]
+
+
+def read(folder: Path, rows: list[tuple[object, ...]], columns: Any = SAME) -> RatedTable:
+    return read_rated(open_table(write(folder / "t.csv", rows)), "t.csv", columns)
+
+
+def test_a_good_table_is_counted(tmp_path: Path) -> None:
+    rows = [*pairs(30), ("a 0", "b 0", "the x", 1), ("a 1", "b 1", "the x", 3), ("a 2", "b 2", "the z", "")]
+    table = read(tmp_path, rows)
+    assert (len(table.rows), table.total, table.paired, table.batching) == (60, 63, 30, "pairs")
+    assert next(row.label for row in table.rows if (row.sentence1, row.condition) == ("a 1", "the x")) == 2
+    assert len(table.notes) == 2
+    single = [(f"a {i}", f"b {i}", "the x", 1 + i % 5) for i in range(40)]
+    assert read(tmp_path, single).batching == "rows"
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "expected"),
+    [
+        (("label", "condition", "sentence2", "sentence1"), (1, "c", "b", "a"), ("sentence1", "sentence2")),
+        (("id", "Text A", "Text B", "Question", "Rating"), (7, "a", "b", "c", 1), ("Text A", "Text B")),
+        (("n", "premise", "hypothesis", "aspect", "score"), (7, "a", "b", "c", 1), ("premise", "hypothesis")),
+        (("n", "u", "v", "criterion", "gold"), (7, "a long text", "another", "c", 1), ("u", "v")),
+    ],
+)
+def test_columns_are_guessed_by_name_and_length(
+    tmp_path: Path, columns: tuple[str, ...], row: tuple[object, ...], expected: tuple[str, str]
+) -> None:
+    guess = guess_columns(open_table(write(tmp_path / "t.csv", [row] * 3, columns)))
+    assert (guess["sentence1"], guess["sentence2"]) == expected
+    assert len(set(guess.values())) == 4
+
+
+def test_both_parts_share_no_sentence_pair_and_come_back(tmp_path: Path) -> None:
+    rows = [*pairs(50), ("=1+1", '-b, "quoted"', "the x", 2), ("=1+1", '-b, "quoted"', "the y", 3)]
+    table = read(tmp_path, rows)
+    train, held = divide(table, 0.2)
+    texts = [{(row.sentence1, row.sentence2) for row in part} for part in (train, held)]
+    assert not texts[0] & texts[1]
+    assert (len(train) + len(held), len(held)) == (102, 20)
+    paths = store(table, 0.2, tmp_path / "kept")
+    assert paths == store(table, 0.2, tmp_path / "kept")
+    assert [list(read_pairs(path).pairs) for path in paths] == [train, held]
+    assert paths[0].parent.parent == tmp_path / "kept"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pairs(2), "At least 20"),
+        ([(f"a {i}", "b", "c", 3) for i in range(40)], r"Every rating of t\.csv is 3"),
+        ([(f"a {i}", "b", "c", "") for i in range(40)], "has a rating"),
+        ([(f"a {i}", "b", "c", 9) for i in range(40)], "Row 1"),
+    ],
+)
+def test_tables_that_teach_nothing(tmp_path: Path, rows: list[tuple[object, ...]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(tmp_path, rows)
+
+
+def test_what_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="four are needed"):
+        open_table(write(tmp_path / "t.csv", [(1, 2)], ("a", "b")))
+    with pytest.raises(DataError, match="four different columns"):
+        read(tmp_path, pairs(20), SAME | {"sentence2": "sentence1"})
+    with pytest.raises(DataError, match="four different columns"):
+        read(tmp_path, pairs(20), SAME | {"sentence2": "nowhere"})
+    table = read(tmp_path, pairs(20))
+    for share in (0, 0.6, "much"):
+        with pytest.raises(ConfigError, match="validation share"):
+            divide(table, share)
