@@ -19,7 +19,7 @@ from condviz.training.admission import choose_probes
 from condviz.training.data import load_source
 from condviz.training.recipes import from_dict
 from condviz.training.trainer import carry_out
-from condviz.ui.train.tab import compose
+from condviz.ui.train.recipe import compose
 from condviz.ui.train.view import RECORDING
 
 ABOUT = (

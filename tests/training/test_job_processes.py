@@ -153,7 +153,7 @@ def test_the_worker_leaves_a_model_and_a_last_word(job: Job) -> None:
     assert seen.tokens_per_second > 0
     records = seen.records()
     assert [record["event"] for record in records] == ["start", "step", "evaluation", "end"]
-    assert [len(record["probes"]) for record in records if "probes" in record] == [5, 5]
+    assert [len(record["probes"]) for record in records if "probes" in record] == [6, 6]
 
 
 def test_a_worker_that_is_asked_to_stop_saves_first(job: Job) -> None:

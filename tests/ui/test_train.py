@@ -19,6 +19,7 @@ from condviz.training.recipes import LinkRecipe, from_dict
 from condviz.ui.app import Settings, build_app
 from condviz.ui.page import Tab
 from condviz.ui.pool import ModelPool
+from condviz.ui.train import recipe as recipe_text
 from condviz.ui.train import tab as train
 from condviz.ui.train import view
 from tests.training.toy import toy_recipe, write_table
@@ -69,11 +70,11 @@ def records(job: Any) -> None:
     (job.folder / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-@pytest.mark.parametrize("preset", train.QUALITIES)
+@pytest.mark.parametrize("preset", recipe_text.QUALITIES)
 def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
     pairs = {"table": ["a.csv", "b.csv"], "batching": "pairs", "rows": 5000}
     for table in (None, pairs, {**pairs, "batching": "rows", "rows": 40}):
-        recipe = from_dict(train.parse(train.compose(preset, "mine", table)))
+        recipe = from_dict(recipe_text.parse(recipe_text.compose(preset, "mine", table)))
         assert recipe.name == "mine"
         assert [source.name for source in recipe.train] == (["csv"] if table else ["scenes"])
         assert recipe.batch_size <= (5 if table and table["rows"] == 40 else 80) + 3
@@ -81,24 +82,26 @@ def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
 
 
 def test_every_shipped_recipe_fills_the_fields(tab: train.TrainTab) -> None:
-    for path in sorted(train.RECIPES.glob("*.toml")):
+    for path in sorted(recipe_text.RECIPES.glob("*.toml")):
         updates = tab.choose_preset(path.stem, "mine", "example", None)
         assert updates[tab.fields["epochs"]] >= 1
-        recipe = from_dict(train.parse(updates[tab.recipe]))
-        assert isinstance(recipe, LinkRecipe) == ("graph" in train.parse(path.read_text()))
+        recipe = from_dict(recipe_text.parse(updates[tab.recipe]))
+        assert isinstance(recipe, LinkRecipe) == ("graph" in recipe_text.parse(path.read_text()))
 
 
 def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
-    text = "# mine\n" + train.compose("quick", "mine", None)
-    changed = train.write_field(text, ("loss", "temperature"), 0.5)
+    text = "# mine\n" + recipe_text.compose("quick", "mine", None)
+    changed = recipe_text.write_field(text, ("loss", "temperature"), 0.5)
     assert changed.startswith("# mine\n")
-    assert train.parse(changed)["loss"]["temperature"] == 0.5
-    assert train.parse(train.write_field(text, ("epochs",), 7.0))["epochs"] == 7
-    assert "head_lr" not in train.write_field(train.write_field(text, ("head_lr",), 1e-3), ("head_lr",), None)
+    assert recipe_text.parse(changed)["loss"]["temperature"] == 0.5
+    assert recipe_text.parse(recipe_text.write_field(text, ("epochs",), 7.0))["epochs"] == 7
+    assert "head_lr" not in recipe_text.write_field(
+        recipe_text.write_field(text, ("head_lr",), 1e-3), ("head_lr",), None
+    )
     with pytest.raises(ConfigError, match="not valid TOML"):
-        train.write_field("name = ", ("epochs",), 3)
+        recipe_text.write_field("name = ", ("epochs",), 3)
     with pytest.raises(ConfigError, match="no recipe"):
-        train._preset("../../etc/passwd")
+        recipe_text.read_preset("../../etc/passwd")
 
 
 def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -109,7 +112,7 @@ def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, t
     assert str(updates[tab.sample]).count("<tr>") == 6
     kept = updates[tab.table]["table"]
     assert all(tab.jobs.uploads in Path(part).parents for part in kept)
-    recipe = from_dict(train.parse(updates[tab.recipe]))
+    recipe = from_dict(recipe_text.parse(updates[tab.recipe]))
     assert [source.path for source in (*recipe.train, *recipe.validation)] == kept
     with pytest.raises(DataError, match="four different columns"):
         tab.pick(str(path), 20, "quick", "mine", "text a", "text a", "question", "rating")
