@@ -127,9 +127,9 @@ def _front_matter(manifest: Mapping[str, Any]) -> str:
 
 
 def _use(name: str) -> str:
-    code = f"""from condviz.models.registry import load
+    code = f"""import condviz
 
-model = load("{name}")
+model = condviz.load("{name}")
 print(model.score(["A man surfs."], ["A woman skis."], ["the sport"]))"""
     return f"## Use\n\n```python\n{code}\n```"
 
