@@ -1,4 +1,4 @@
-"""All benchmarks in one run: python -m benchmarks [--json FILE] [--readme]."""
+"""All benchmarks in one run: python -m benchmarks [--json FILE] [--docs]."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from benchmarks.common import options, report
 
 
 def main() -> None:
-    """Run everything; print one table, and put it into the README where asked."""
+    """Run everything; print one table, and put it into docs/results.md where asked."""
     chosen = options(__doc__).parse_args()
     # Fresh processes first: nothing of this one's memory or threads is in their way yet.
     results = [*memory.run(), *page.run(), *speed.run()]
-    report(results, path=chosen.json, readme="benchmark" if chosen.readme else "", command="make benchmark")
+    report(results, path=chosen.json, marks="benchmark" if chosen.docs else "", command="make benchmark")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Within a group everything starts from the same encoder and sees the same rows on
 validation rows (scenes dev: new families, own aspects in new words). CSR starts from the encoder of hyper-cl, the
 others from the pretrained one. That is enough to see what a part of a method is worth at this budget, and not what it
 could reach. Each finished result is kept in assets/ablations.json and not measured again, as long as the scenes stay
-the same; --write puts the table into assets/experiments.md.
+the same; --write puts the table into docs/results.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from condviz.training.trainer import carry_out
 from condviz.training.tuning import FROZEN_CACHE_BYTES
 
 RESULTS = ASSETS / "ablations.json"
-PAGE = ASSETS / "experiments.md"
 FROZEN = ("init=", "tuning=frozen", "frozen_layers=0", "evaluations=1")
 HEADS = (*FROZEN, "train.0.draws=2")
 """Two draws: a head that reads sentence and condition apart needs each text once, so rows cost next to nothing."""
@@ -146,7 +145,7 @@ def main() -> None:
     """Measure what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="", help="only those with this text in group or name")
-    parser.add_argument("--write", action="store_true", help="put the table into assets/experiments.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/results.md")
     chosen = parser.parse_args()
     stored = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
     today, vectors = corpus(), EmbeddingCache(FROZEN_CACHE_BYTES)
@@ -159,7 +158,7 @@ def main() -> None:
         print(f"{ablation.key}: {results[ablation.key]['scores']}", flush=True)
     print(table(results))
     if chosen.write:
-        fill("ablations", table(results), PAGE)
+        fill("ablations", table(results))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data.scenes import load_aspects, load_families
-from condviz.evaluation.scoreboard import put_into_readme
+from condviz.evaluation.scoreboard import fill_document
 
 
 @dataclass(frozen=True)
@@ -135,34 +135,34 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join(lines)
 
 
-def fill(name: str, text: str, page: Path | None = None) -> None:
-    """Put a text between the marks of that name in a page, by default README.md, in place of what stands there."""
-    put_into_readme(text, page, marks=(f"<!-- {name}:start -->", f"<!-- {name}:end -->"))
+def fill(name: str, text: str) -> None:
+    """Replace what stands between the marks of that name in docs/results.md."""
+    fill_document(text, marks=(f"<!-- {name}:start -->", f"<!-- {name}:end -->"))
 
 
 def options(description: str) -> argparse.ArgumentParser:
     """Give a parser with the options that every benchmark has."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--readme", action="store_true", help="put the table between its marks in README.md")
+    parser.add_argument("--docs", action="store_true", help="put the table between its marks in docs/results.md")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
     return parser
 
 
-def report(results: Sequence[Result], *, path: Path | None, readme: str = "", command: str = "") -> None:
-    """Print the table, write the JSON file, fill the README.
+def report(results: Sequence[Result], *, path: Path | None, marks: str = "", command: str = "") -> None:
+    """Print the table, write the JSON file, fill the document.
 
     Args:
         results: Lines of the table.
         path: Of the JSON file, or None.
-        readme: Name of the marks in the README; "" leaves it as it is.
+        marks: Name of the marks in docs/results.md; "" leaves it as it is.
         command: What prints the table, for the line above it.
     """
     facts = machine()
     told = ", ".join(f"{name} {value}" for name, value in facts.items())
     print(f"Machine: {told}\n")
     print(table(results))
-    if readme:
-        fill(readme, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
+    if marks:
+        fill(marks, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
     if path:
         written = {"machine": facts, "results": [asdict(row) for row in results]}
         path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

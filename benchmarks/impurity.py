@@ -4,7 +4,7 @@ After Hyper-CL (Yoo et al. 2024), section 5.2: three conditions, 20 sentences ea
 conditions that no training has seen. Beside it a random matrix per condition, and whether sentences with the same value
 lie together, which the paper does not ask.
 
-python -m benchmarks.impurity [--model NAME ...] [--draws N] [--json FILE] [--readme]
+python -m benchmarks.impurity [--model NAME ...] [--draws N] [--json FILE] [--docs]
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def protocol(names: Sequence[str], draws: int) -> str:
     """Say how the table was made."""
     chosen = "".join(f" --model {name}" for name in names)
     return (
-        f"`python -m benchmarks.impurity{chosen} --draws {draws} --readme`: {draws} draws of three conditions that no "
+        f"`python -m benchmarks.impurity{chosen} --draws {draws} --docs`: {draws} draws of three conditions that no "
         "training has seen, 20 sentences each from families that no training has seen, every sentence under one "
         "condition; K-means with K = 3 on vectors of length 1, mean over 10 seeds, nats, then mean over the draws (sd: "
         "over the draws). Random matrices: one per condition in place of the model. Values are the tags of the scenes; "
@@ -151,7 +151,7 @@ def main() -> None:
         print(lines[-1], flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    if chosen.readme:
+    if chosen.docs:
         fill("impurity", "\n".join([protocol(chosen.model, chosen.draws), "", *lines]))
 
 

@@ -12,7 +12,8 @@ import statistics
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from benchmarks.common import Result, options, report, times_in_turns
 
@@ -22,7 +23,7 @@ POLL_S = 0.02
 
 
 def free_port() -> int:
-    """Give a port that nobody listens on."""
+    """Return a port that nobody listens on."""
     with closing(socket.socket()) as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
@@ -33,52 +34,63 @@ def import_gradio() -> None:
     subprocess.run([sys.executable, "-c", "import gradio"], check=True)
 
 
-class Page:
-    """The page in its own process."""
+def start_page(port: int) -> subprocess.Popen:
+    """Start the page in its own process and return when it answers with status 200.
 
-    def __init__(self) -> None:
-        self.processes: list[subprocess.Popen] = []
+    Raises:
+        RuntimeError: If it ends or says nothing for two minutes.
+    """
+    command = [sys.executable, "-m", "condviz", "serve", "--port", str(port)]
+    environment = os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    give_up = time.monotonic() + GIVE_UP_S
+    while time.monotonic() < give_up and process.poll() is None:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=GIVE_UP_S)) as connection:
+            try:
+                connection.request("GET", "/")
+                if connection.getresponse().status == http.client.OK:
+                    return process
+            except OSError:
+                time.sleep(POLL_S)
+    ended = process.poll()
+    stop(process)
+    raise RuntimeError(f"The page gave no answer; its process ended with {ended}. Try: {' '.join(command)}")
 
-    def first_answer(self) -> None:
-        """Start the page and return when it answers with status 200.
 
-        Raises:
-            RuntimeError: If it ends or says nothing for two minutes.
-        """
-        port = free_port()
-        command = [sys.executable, "-m", "condviz", "serve", "--port", str(port)]
-        environment = os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"}
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-        self.processes.append(process)
-        give_up = time.monotonic() + GIVE_UP_S
-        while time.monotonic() < give_up and process.poll() is None:
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=GIVE_UP_S)) as connection:
-                try:
-                    connection.request("GET", "/")
-                    if connection.getresponse().status == http.client.OK:
-                        return
-                except OSError:
-                    time.sleep(POLL_S)
-        raise RuntimeError(
-            f"The page gave no answer; its process ended with {process.poll()}. Try: {' '.join(command)}"
-        )
+def stop(process: subprocess.Popen) -> None:
+    """End a process and wait until it has."""
+    process.terminate()
+    process.wait()
 
-    def stop(self) -> None:
-        """End every page that was started."""
-        while self.processes:
-            process = self.processes.pop()
-            process.terminate()
-            process.wait()
+
+@contextmanager
+def serve(port: int = 0) -> Iterator[str]:
+    """Serve the page for the length of a block; yields its address.
+
+    Args:
+        port: To listen on; 0 takes a free one.
+    """
+    port = port or free_port()
+    process = start_page(port)
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        stop(process)
 
 
 def run(*, rounds: int = 3) -> list[Result]:
     """Measure in fresh processes, in turns; half a minute."""
-    page = Page()
+    pages: list[subprocess.Popen] = []
+
+    def stop_all() -> None:
+        while pages:
+            stop(pages.pop())
+
+    jobs = {"import gradio": import_gradio, "first answer": lambda: pages.append(start_page(free_port()))}
     try:
-        jobs = {"import gradio": import_gradio, "first answer": page.first_answer}
-        seconds = times_in_turns(jobs, rounds=rounds, before=page.stop)
+        seconds = times_in_turns(jobs, rounds=rounds, before=stop_all)
     finally:
-        page.stop()
+        stop_all()
     imported, answered = (statistics.median(seconds[name]) for name in jobs)
     return [
         Result(

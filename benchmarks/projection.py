@@ -1,6 +1,6 @@
 """Time of a map, before and after together, beside umap-learn with its defaults on the same vectors.
 
-python -m benchmarks.projection [--json FILE] [--readme] [--rounds N]
+python -m benchmarks.projection [--json FILE] [--docs] [--rounds N]
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def main() -> None:
     clock = time.thread_time if chosen.busy else time.perf_counter
     command = f"python -m benchmarks.projection --rounds {chosen.rounds}{' --busy' if chosen.busy else ''}"
     results = run(rounds=chosen.rounds, clock=clock)
-    report(results, path=chosen.json, readme="projection" if chosen.readme else "", command=command)
+    report(results, path=chosen.json, marks="projection" if chosen.docs else "", command=command)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time of a training step, as ratios to a plain transformers Trainer and to full fine-tuning in the same run.
 
-python -m benchmarks.training [--json FILE] [--rounds N] [--device cpu|cuda] [--busy] [--readme]
+python -m benchmarks.training [--json FILE] [--rounds N] [--device cpu|cuda] [--busy] [--docs]
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def main() -> None:
         torch.set_num_threads(1)
     results = run(chosen.device, Plan(chosen.rounds, chosen.busy))
     words = f" --rounds {chosen.rounds} --device {chosen.device}" + (" --busy" if chosen.busy else "")
-    readme = "training" if chosen.readme else ""
-    report(results, path=chosen.json, readme=readme, command=f"python -m benchmarks.training{words}")
+    marks = "training" if chosen.docs else ""
+    report(results, path=chosen.json, marks=marks, command=f"python -m benchmarks.training{words}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 import condviz
 
 ROOT = Path(__file__).parent.parent
+DOCS = list((ROOT / "docs").glob("*.md"))
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PINS = dict(re.findall(r"^([\w-]+)==([\w.]+)$", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -23,7 +25,7 @@ def front_matter() -> dict:
 
 
 def method_rows() -> list[list[str]]:
-    section = README.split("## Methods\n")[1].split("\n## ")[0]
+    section = README.split("## Models and scores\n")[1].split("\n\nThe kind says")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
@@ -59,6 +61,10 @@ def test_readme_begins_with_the_two_commands() -> None:
     assert begin.index("make run") < begin.index("make test")
 
 
+def test_readme_stays_short() -> None:
+    assert len(README.splitlines()) < 200
+
+
 def test_front_matter_describes_this_space() -> None:
     space = front_matter()
     assert space["sdk"] == "gradio"
@@ -81,14 +87,37 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split("."))
 
 
-def test_readme_names_the_pinned_torch() -> None:
-    assert f"torch=={PINS['torch']}" in README
+def test_the_pinned_torch_is_named_where_it_has_to_be_changed() -> None:
+    assert f"torch=={PINS['torch']}" in (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 
 
-def test_links_in_the_documents_lead_somewhere() -> None:
-    for document in ("README.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / document).read_text(encoding="utf-8")):
-            assert (ROOT / target).exists(), f"{document} links to {target}"
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in DOCS)])
+def test_links_in_the_documents_lead_somewhere(document: str) -> None:
+    content = (ROOT / document).read_text(encoding="utf-8")
+    for target, _, anchor in re.findall(r"\]\(([^)#:]*)(#([^)]*))?\)", content):
+        path = (ROOT / document).parent / target if target else ROOT / document
+        assert path.exists(), f"{document} links to {target}"
+        if anchor:
+            assert anchor in anchors(path), f"{document} links to {target}#{anchor}"
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of the headings of a Markdown file, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_recipe_is_told_of() -> None:
+    told = re.findall(r"`([\w*-]+)`", (ROOT / "docs" / "training.md").read_text(encoding="utf-8"))
+    for recipe in (ROOT / "assets" / "recipes").glob("*.toml"):
+        assert any(fnmatch(recipe.stem, name) for name in told), f"docs/training.md does not tell of {recipe.stem}"
+
+
+def test_every_environment_variable_is_told_of() -> None:
+    told = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+    for path in (ROOT / "condviz").rglob("*.py"):
+        for name in re.findall(r"\bCONDVIZ_[A-Z_]+", path.read_text(encoding="utf-8")):
+            assert f"`{name}`" in told, f"{path.name} reads {name}, of which docs/deploy.md says nothing"
 
 
 def test_ci_script_can_be_run() -> None:

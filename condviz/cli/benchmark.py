@@ -47,7 +47,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--by", choices=("aspect", "domain"), help="also print the figures of each aspect or domain")
     parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
     parser.add_argument("--out", metavar="FILE", help="where scores are stored (default: assets/benchmark.json)")
-    parser.add_argument("--readme", action="store_true", help="put the table of all models into README.md")
+    parser.add_argument(
+        "--docs", action="store_true", help="put the tables of all models into docs/results.md and README.md"
+    )
     parser.add_argument("--cards", action="store_true", help="write the model cards of the checkpoints anew")
     parser.set_defaults(command=run)
 
@@ -58,16 +60,19 @@ def run(options: argparse.Namespace) -> None:
     from condviz.evaluation.scoreboard import (
         BENCHMARK,
         PARTS,
+        README,
+        fill_document,
         format_board,
         format_groups,
-        put_into_readme,
+        format_summary,
         read_board,
         read_marked,
     )
 
     options.out = options.out or BENCHMARK
     check_target(options.out)
-    if options.readme:
+    if options.docs:
+        read_marked(README)
         read_marked()  # now, and not after an hour of measuring
     if unknown := [name for name in options.part if name not in PARTS]:
         raise ConfigError(f"There is no part {unknown[0]!r} of the benchmark. There are: {', '.join(PARTS)}.")
@@ -80,8 +85,9 @@ def run(options: argparse.Namespace) -> None:
     if options.by:
         tables += [format_groups(board, name, parts, options.by) for name in names]
     sys.stdout.write("\n\n".join(tables) + "\n")
-    if options.readme:
-        put_into_readme(format_board(board, _in_order(board), list(PARTS)))
+    if options.docs:
+        fill_document(format_board(board, _in_order(board), list(PARTS)))
+        fill_document(format_summary(board, _in_order(board)), README)
     if options.cards:
         _write_cards(board, names)
 

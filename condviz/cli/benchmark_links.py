@@ -36,7 +36,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
     parser.add_argument("--costs", action="store_true", help="cache and time of architectures instead (table 4)")
     parser.add_argument("--out", metavar="FILE", help="where results are stored (default: assets/kgc.json)")
-    parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--docs", action="store_true", help="put the table into docs/results.md")
     parser.add_argument("--cards", action="store_true", help="write the model cards anew")
     parser.set_defaults(command=run)
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     """Measure; progress goes to standard error, Markdown to standard output, results into the file."""
     from condviz.data.files import check_target
     from condviz.evaluation.kgc_scores import SCORES, format_relations, format_scores, read_scores
-    from condviz.evaluation.scoreboard import put_into_readme, read_marked
+    from condviz.evaluation.scoreboard import fill_document, read_marked
 
     if options.costs:
         sys.stdout.write(_costs(options) + "\n")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(f"--triples is {options.triples}, allowed is 0 (all) or more.")
     options.out = options.out or SCORES
     check_target(options.out)
-    if options.readme:
+    if options.docs:
         read_marked(marks=MARKS)
     stored = read_scores(options.out)
     measured = [] if options.stored else _measure(options)
@@ -67,8 +67,8 @@ def run(options: argparse.Namespace) -> None:
     blocks = [format_scores(scores)]
     blocks += [f"{item.model}, by relation:\n\n{format_relations(item)}" for item in measured]
     sys.stdout.write("\n\n".join(blocks) + "\n")
-    if options.readme:
-        put_into_readme(format_scores(scores), marks=MARKS)
+    if options.docs:
+        fill_document(format_scores(scores), marks=MARKS)
     if options.cards:
         _write_cards(scores)
 

@@ -22,7 +22,9 @@ BENCHMARK = ASSETS / "benchmark.json"
 FORMAT = 1
 """Version of the file; raised when older code could not read it."""
 PLAIN = "plain"
-README = Path(__file__).resolve().parents[2] / "README.md"
+_ROOT = Path(__file__).resolve().parents[2]
+RESULTS, README = _ROOT / "docs" / "results.md", _ROOT / "README.md"
+"""Documents of the clone that hold tables of scores: every figure, and the pair accuracies of trained models."""
 START, END = "<!-- scores:start -->", "<!-- scores:end -->"
 MARKS = (START, END)
 NONE = "–"
@@ -296,6 +298,29 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
     return "\n\n".join([*blocks, "\n".join(legend), " ".join(notes)])
 
 
+def format_summary(board: Board, models: Sequence[str]) -> str:
+    """Format the pair accuracies of trained models as Markdown, without intervals; the best of each part is bold.
+
+    Args:
+        board: The stored scores.
+        models: Names in `board`, in order; those that are not trained are left out.
+    """
+    trained = [model for model in models if board.models[model].trained]
+    parts = [part for part in PARTS if part != PLAIN and any(board.find(model, part) for model in trained)]
+    values = {
+        part: {model: scores.pair_accuracy.value for model in trained if (scores := board.find(model, part))}
+        for part in parts
+    }
+
+    def cell(model: str, part: str) -> str:
+        value = values[part].get(model)
+        best = max((found for found in values[part].values() if found is not None), default=None)
+        return f"**{value:.1f}**" if value is not None and value == best else _number(value)
+
+    rows = [(f"`{model}`", *(cell(model, part) for part in parts)) for model in trained]
+    return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
+
+
 def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> str:
     """Format the aspects or domains of one model as Markdown, a table for each part, the weakest first.
 
@@ -320,25 +345,25 @@ def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> 
     return "\n\n".join(blocks) or f"{model}: no part that was measured has more than one {kind}."
 
 
-def put_into_readme(text: str, path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> None:
-    """Replace what stands between the marks of a document; by default the README of the clone.
+def fill_document(text: str, path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> None:
+    """Replace what stands between the marks of a document; by default docs/results.md of the clone.
 
     Raises:
         ConfigError: If the document is missing or has no marks.
         DataError: If it cannot be written.
     """
-    path = path or README
+    path = path or RESULTS
     content = read_marked(path, marks=marks)
     write_text(path, _between(marks).sub(lambda found: f"{found[1]}{text}\n{found[2]}", content))
 
 
 def read_marked(path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> str:
-    """Read a document that has the marks; arguments and errors as in `put_into_readme`."""
-    path = path or README
+    """Read a document that has the marks; arguments and errors as in `fill_document`."""
+    path = path or RESULTS
     try:
         content = Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}. --readme works in a clone only.") from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. --docs works in a clone only.") from error
     if not _between(marks).search(content):
         raise ConfigError(f"{path} has no lines {marks[0]} and {marks[1]}: put them where the table belongs.")
     return content

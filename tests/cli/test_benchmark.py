@@ -94,18 +94,20 @@ def test_stored_scores_are_printed_without_a_model(
     assert models == []
 
 
-def test_the_table_of_all_models_goes_into_the_readme(
+def test_the_tables_of_all_models_go_into_the_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = tmp_path / "README.md"
-    document.write_text(f"{scoreboard.START}\n{scoreboard.END}\n")
-    monkeypatch.setattr(scoreboard, "README", document)
+    results, readme = tmp_path / "results.md", tmp_path / "README.md"
+    for name, document in (("RESULTS", results), ("README", readme)):
+        document.write_text(f"{scoreboard.START}\n{scoreboard.END}\n")
+        monkeypatch.setattr(scoreboard, name, document)
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--readme"]
+    words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--docs"]
     assert cli.main(["benchmark", "models", *words]) == 0
     assert "`csr`" not in capsys.readouterr().out
-    assert "| `csr` | 73.0 [65.0, 81.0] | – |" in document.read_text()
+    assert "| `csr` | 73.0 [65.0, 81.0] | – |" in results.read_text()
+    assert "| `csr` | **73.0** |" in readme.read_text()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,20 @@ import pytest
 
 from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import END, PARTS, README, START, Board, format_board, format_groups, put_into_readme
+from condviz.evaluation.scoreboard import (
+    END,
+    PARTS,
+    README,
+    RESULTS,
+    START,
+    Board,
+    fill_document,
+    format_board,
+    format_groups,
+    format_summary,
+    read_board,
+)
+from condviz.models.registry import list_models
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 
 ALL = list(PARTS)
@@ -68,19 +81,34 @@ def test_groups_are_listed_weakest_first() -> None:
 def test_only_what_stands_between_the_marks_changes(tmp_path: Path) -> None:
     document = tmp_path / "README.md"
     document.write_text(f"before\n{START}\nold \\1\n{END}\nafter\n")
-    put_into_readme("new \\1 table", document)
+    fill_document("new \\1 table", document)
     assert document.read_text() == f"before\n{START}\nnew \\1 table\n{END}\nafter\n"
 
 
 def test_a_document_without_marks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("text")
     with pytest.raises(ConfigError, match="has no lines"):
-        put_into_readme("x", tmp_path / "README.md")
+        fill_document("x", tmp_path / "README.md")
     with pytest.raises(ConfigError, match="cannot be read"):
-        put_into_readme("x", tmp_path / "NONE.md")
+        fill_document("x", tmp_path / "NONE.md")
 
 
-def test_the_readme_has_the_marks() -> None:
-    content = README.read_text(encoding="utf-8")
+def test_the_short_table_has_trained_models_and_marks_the_best() -> None:
+    better = model_scores(parts={"test": replace(TEST, pair_accuracy=Metric(80.0, 70.0, 90.0))})
+    board = make_board(minilm=model_scores(trained=False), csr=model_scores(), case=better)
+    lines = format_summary(board, ["minilm", "csr", "case"]).splitlines()
+    assert lines[2:] == ["| `csr` | 73.0 |", "| `case` | **80.0** |"]
+
+
+@pytest.mark.parametrize("document", [README, RESULTS])
+def test_the_documents_have_the_marks(document: Path) -> None:
+    content = document.read_text(encoding="utf-8")
     assert content.count(START) == content.count(END) == 1
     assert content.index(START) < content.index(END)
+
+
+def test_the_documents_show_what_is_stored() -> None:
+    board = read_board()
+    models = [name for name in list_models() if name in board.models]
+    assert format_board(board, models, ALL) in RESULTS.read_text(encoding="utf-8")
+    assert format_summary(board, models) in README.read_text(encoding="utf-8")

@@ -1,0 +1,55 @@
+"""What the README shows first comes out as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import condviz
+from condviz.cli import main as cli
+from condviz.evaluation.leaders import best_encoder
+from condviz.types import Comparison
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+CLOSE = 0.02
+"""bfloat16 differs from float32 by less."""
+
+
+def stated_scores() -> dict[str, float]:
+    """Return condition -> score, as the table under the example says."""
+    rows = re.findall(r"^\| ([\w ]+) \| (-?\d\.\d\d) \|$", README, re.MULTILINE)
+    return {condition: float(score) for condition, score in rows}
+
+
+@pytest.fixture(scope="module")
+def result() -> Comparison:
+    names: dict[str, object] = {}
+    exec(re.search(r"```python\n(.*?)```", README, re.DOTALL)[1], names)
+    return names["result"]
+
+
+def test_the_example_uses_the_default_model(result: Comparison) -> None:
+    infos = [condviz.describe(name) for name in condviz.list_models()]
+    assert [model.name for model in result.models] == [best_encoder(infos)]
+
+
+def test_the_example_comes_out_as_stated(result: Comparison) -> None:
+    frame = result.to_frame()
+    found = dict(zip(frame["condition"].fillna("none"), frame["score"], strict=True))
+    stated = stated_scores()
+    assert set(stated) == set(found)
+    for condition, score in stated.items():
+        assert found[condition] == pytest.approx(score, abs=CLOSE)
+    assert found["the number of people"] > found["none"] > max(found["the sport"], found["the time of day"])
+
+
+def test_the_first_command_gives_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    command = re.search(r"python -m condviz (score .*?[^\\])\n", README, re.DOTALL)[1].replace("\\\n", " ")
+    assert cli.main([*shlex.split(command), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    for condition, score in zip(printed["conditions"], printed["scores"][0], strict=True):
+        assert score == pytest.approx(stated_scores()[condition], abs=CLOSE)
