@@ -81,8 +81,9 @@ class LinksTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
         self.entity = gr.Dropdown(
-            self._names(load_graph(EVERYDAY)), value=START, allow_custom_value=True, label="What shall it tell about?",
-            info="Choose something, or type anything and press Enter.", elem_id="cv-links-entity",
+            self._names(load_graph(EVERYDAY)), value=START, allow_custom_value=True,
+            label="What do you want to ask about?", info="Choose, or type anything and press Enter.",
+            elem_id="cv-links-entity",
         )  # fmt: skip
         with gr.Row(elem_classes="cv-actions"):
             self.run = gr.Button("Ask", variant="primary", elem_id="cv-links-run", scale=1, min_width=90)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ COLUMNS = {
     "cebab": "Reviews",
 }
 """Parts of the benchmark that have a column -> its heading."""
-MEAN, SIZE = "mean", "size"
+MEAN = "mean"
 READS = {
     "cross": "reads both sentences and the condition at once",
     "bi": "reads each sentence with the condition",
@@ -83,8 +82,8 @@ class ModelsTab:
         self.view = gr.State(start)
         with gr.Row(elem_classes="cv-split cv-models-split"):
             with gr.Column(scale=8, min_width=320):
-                self.table = html(self._table(start), elem_id="cv-models-table", script=_CLICKED)
                 self.notice = html("", elem_id="cv-models-notice")
+                self.table = html(self._table(start), elem_id="cv-models-table", script=_CLICKED)
             with gr.Column(scale=5, min_width=320, elem_id="cv-models-panel"):
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
                 self.card = gr.Markdown(
@@ -134,7 +133,7 @@ class ModelsTab:
 
     def refresh(self, view: View) -> dict:
         """Show the table again: a model may have been trained or deleted."""
-        return {self.table: self._table(view)}
+        return {self.notice: gr.skip(), self.table: self._table(view)}
 
     def look(self, view: View) -> tuple[str, gr.Timer]:
         """Show what has been loaded since, until everything is."""
@@ -159,7 +158,7 @@ class ModelsTab:
         return {self.runtime: render("models/runtime.html", backbone=backbone, stats=stats)}
 
     def _show(self, view: View) -> dict:
-        if view.metric not in METRICS or view.by not in (MEAN, SIZE, "name", *COLUMNS):
+        if view.metric not in METRICS or view.by not in (MEAN, "name", *COLUMNS):
             raise DataError(f"The table cannot be sorted by {view.metric[:40]!r} and {view.by[:40]!r}.")
         return {
             self.view: view,
@@ -183,8 +182,8 @@ class ModelsTab:
     def _table(self, view: View) -> str:
         rows = [row for row in self._rows(view.metric) if row.info.trained]
         shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
-        orders = {"name": lambda row: row.info.title.casefold(), SIZE: lambda row: row.info.added_parameters}
-        rows.sort(key=orders.get(view.by, partial(_descending, column=view.by)))
+        by_name = view.by == "name"
+        rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
         titles = {MEAN: "Overall"} | COLUMNS
         return render(
             "models/table.html",

@@ -44,11 +44,11 @@ def test_the_best_comes_first_and_untrained_models_are_folded(tab: ModelsTab) ->
 
 
 def test_sorting_has_a_link(tab: ModelsTab) -> None:
-    by_size = tab.sort(event(by="size"), View("case"))
-    sizes = [tab.pool.info(name).added_parameters for name in names(by_size[tab.table])]
-    assert sizes == sorted(sizes)
-    assert by_size[tab.view] == View("case", "pair_accuracy", "size")
-    other = tab.sort(event(metric="spearman"), by_size[tab.view])
+    by_name = tab.sort(event(by="name"), View("case"))
+    titles = [tab.pool.info(name).title.casefold() for name in names(by_name[tab.table])]
+    assert titles == sorted(titles)
+    assert by_name[tab.view] == View("case", "pair_accuracy", "name")
+    other = tab.sort(event(metric="spearman"), by_name[tab.view])
     where, values = read_link(other[tab.view].link)
     assert where == "models"
     assert tab.open_link(values)[tab.view] == other[tab.view]
