@@ -367,7 +367,7 @@ class TokenWeights:
         words: w words with their offsets; their tokens' weights are added up.
         weights: (R, m, w) float32, each row >= 0; sums to 1 - hidden_mass.
         layers: Index of each routed layer, counted from 0, lowest first; length R.
-        hidden_mass: (R, m) float32: weight on special tokens, which are not shown.
+        hidden_mass: (R, m) float32: weight on special tokens (of CSR-prefix also on the condition), not shown.
         tokens: The sub-tokens with their offsets; special tokens have an empty span.
         token_weights: (R, m, number of tokens) float32, sums to 1.
         truncated: True if the end of the sentence was cut off.

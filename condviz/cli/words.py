@@ -120,7 +120,7 @@ def _block(reading: WordReading, text: TokenWeights, number: int) -> str:
         for word, values in zip(text.words, text.weights[-1].T, strict=True)
     ]
     if text.layers:
-        rows.append(("special tokens", *(f"{value:.3f}" for value in text.hidden_mass[-1])))
+        rows.append(("(no word)", *(f"{value:.3f}" for value in text.hidden_mass[-1])))
     head = ("word", *(f"[{i}]" for i in range(1, len(text.conditions) + 1)))
     star = [] if reading.model.trained else ["* not trained"]
     title = f"{reading.model.name}{'' if reading.model.trained else ' *'}, sentence {number}: {kind}"

@@ -18,7 +18,7 @@ STYLES = ("words.css",)
 MIN_LIMIT = 0.01
 """Smallest end of a scale: below it, differences are rounding noise and stay white."""
 SCALES = {
-    "weight": ("", "weight", "Router weights; with those of special tokens, each row sums to 1."),
+    "weight": ("", "weight", "Router weights; what a line lacks to 1 lies on no word of the sentence."),
     "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
     "cross": ("pulls apart", "makes alike", "Leave one word out: change of the cross-encoder's output."),
     "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
@@ -208,7 +208,7 @@ def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Call
 
 
 def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
-    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on special tokens."
+    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on no word of the sentence."
     cut = "The end of the sentence was cut off." if text.truncated else ""
     return f"{mass if reading.source == 'router' else ''} {cut}".strip()
 

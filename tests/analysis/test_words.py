@@ -1,4 +1,4 @@
-"""Words under conditions: values of every kind of model, variants, ranks, and what is handed out."""
+"""Words under conditions: values of every kind of model, ranks, and what is handed out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import pytest
 
 import condviz
 from condviz.analysis.words import MAX_CONDITIONS, read_words, to_csv, to_record
-from condviz.errors import ConfigError, DataError, UnknownModelError
+from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.variants import VARIANTS
 from condviz.types import TokenWeights, Word
 from tests.tiny import SENTENCES, tiny_backbone
 
@@ -55,39 +54,6 @@ def test_without_a_router_a_value_is_what_leaving_out_the_word_does(models: list
     # A sentence without one of its words is still most like itself when nothing is missing.
     assert (alone > -1e-6).all()
     assert alone.max() > 0
-
-
-def test_variants_differ_and_share_the_encoder(csr: CSR) -> None:
-    weights = {name: read_words(csr.make_variant(name), PAIR, CONDITIONS) for name in VARIANTS if name != "heavy"}
-    assert not np.allclose(weights["hidden"].texts[0].weights, weights["random"].texts[0].weights)
-    # Only Weight makes the same weights in the first routed layer and uses them otherwise.
-    plain = read_words(csr, PAIR, CONDITIONS)
-    np.testing.assert_allclose(weights["only-weight"].texts[0].weights[0], plain.texts[0].weights[0], atol=1e-6)
-    assert np.abs(weights["only-weight"].scores - plain.scores).max() > 1e-6
-    assert weights["three-layers"].texts[0].layers == (0, 1, 2)
-    variant = csr.make_variant("hidden")
-    assert variant.backbone is csr.backbone
-    assert (variant.info.name, variant.info.trained) == ("csr@hidden", False)
-    assert variant.info.revision != csr.info.revision
-
-
-def test_the_heavy_variant_is_the_same_each_time(csr: CSR) -> None:
-    first, second = (read_words(csr.make_variant("heavy"), PAIR, CONDITIONS) for _ in range(2))
-    np.testing.assert_array_equal(first.texts[0].weights, second.texts[0].weights)
-
-
-def test_variants_that_cannot_be(models: list[ConditionalScorer], csr: CSR) -> None:
-    with pytest.raises(UnknownModelError, match="no variant 'magic'"):
-        csr.make_variant("magic")
-    bi = next(model for model in models if model.info.name == "csr-bi")
-    with pytest.raises(UnknownModelError, match="only models of the method csr"):
-        bi.make_variant("hidden")
-    with pytest.raises(UnknownModelError, match="nobody"):
-        condviz.load("nobody@hidden")
-    shallow = tiny_backbone()
-    shallow.model.config.num_hidden_layers = 2
-    with pytest.raises(ConfigError, match="at most 2"):
-        CSR(shallow, CSRConfig()).make_variant("three-layers")
 
 
 def test_a_model_without_routed_layers_has_no_router() -> None:

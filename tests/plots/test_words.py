@@ -108,7 +108,7 @@ def test_without_a_router_the_scale_has_two_sides(csr: CSR) -> None:
     plain = read_words(BiEncoder(csr.backbone, BiEncoderConfig()).eval(), SENTENCES[:2], ["the sport"])
     markup = words.strips([plain])
     assert "cv-scale-cosine cv-signed" in markup
-    assert "special tokens" not in markup
+    assert "of the weight" not in markup
 
 
 def test_the_difference_is_that_of_the_two_conditions(reading: WordReading) -> None:
