@@ -16,37 +16,45 @@ if TYPE_CHECKING:
     from condviz.analysis.errors.findings import find_errors
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
+    from condviz.analysis.search import search
     from condviz.analysis.words import read_words
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
     from condviz.models.registry import describe, list_models, load
+    from condviz.store.disk import build_store, open_store
     from condviz.training.trainer import train
 
 __all__ = [
     "METHODS",
     "__version__",
     "build_map",
+    "build_store",
     "compare",
     "describe",
     "evaluate",
     "find_errors",
     "list_models",
     "load",
+    "open_store",
     "predict_links",
     "read_words",
+    "search",
     "train",
 ]
 _PLACES = {
     "METHODS": "condviz.methods",
     "build_map": "condviz.analysis.maps",
+    "build_store": "condviz.store.disk",
     "compare": "condviz.analysis.compare",
     "describe": "condviz.models.registry",
     "evaluate": "condviz.evaluation.csts",
     "find_errors": "condviz.analysis.errors.findings",
     "list_models": "condviz.models.registry",
     "load": "condviz.models.registry",
+    "open_store": "condviz.store.disk",
     "predict_links": "condviz.analysis.links",
     "read_words": "condviz.analysis.words",
+    "search": "condviz.analysis.search",
     "train": "condviz.training.trainer",
 }
 """Where each public name lives. Torch takes seconds and 200 MB to import: it is loaded with what needs it."""

@@ -748,3 +748,91 @@ class Trained(Result):
 
         rows = [record for record in self.curve if record["event"] != "end"]
         return pd.DataFrame(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text that a search found.
+
+    Attributes:
+        row: Its row in the source, from 1.
+        text: The text.
+        score: Similarity with the query under the condition; without one, the plain similarity.
+        percentile: Share in [0, 100] of the stored reference pairs that the model scores lower.
+        unconditional: Similarity without the condition.
+        plain_rank: Its place without the condition, from 1, among the rows searched.
+        good: Whether it is similar enough to count as a match.
+        cells: The other columns of the corpus.
+    """
+
+    row: int
+    text: str
+    score: float
+    percentile: float
+    unconditional: float
+    plain_rank: int
+    good: bool
+    cells: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Hits(Result):
+    """The texts of a corpus that are most like a query under a condition.
+
+    Attributes:
+        query: The query.
+        condition: The condition; None for a plain search.
+        model: What scored the hits.
+        corpus: Name of the corpus.
+        hits: Best first.
+        total: Texts of the corpus.
+        searched: Texts that the filters let through.
+        read: Texts that were scored under the condition: all that were searched, or the nearest ones without the
+            condition where the model has to read each text again.
+        where: The filter.
+        contains: The text that each hit has to contain.
+        unfamiliar: The condition looks like nothing the models were trained on.
+        notes: Things the reader has to know.
+    """
+
+    query: str
+    condition: str | None
+    model: ModelInfo
+    corpus: str
+    hits: tuple[Hit, ...]
+    total: int
+    searched: int
+    read: int
+    where: str = ""
+    contains: str = ""
+    unfamiliar: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def matches(self) -> int:
+        """How many hits are similar enough to count."""
+        return sum(hit.good for hit in self.hits)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every text that was searched was also scored under the condition."""
+        return self.read == self.searched
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the answer of the `/search` endpoint; the model by name and revision."""
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        content |= {"model": self.model.name, "revision": self.model.revision, "notes": list(self.notes)}
+        hits = [asdict(hit) | {"rank": rank} for rank, hit in enumerate(self.hits, start=1)]
+        return content | {"hits": hits, "matches": self.matches}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per hit, best first, with the columns of the corpus behind the figures."""
+        import pandas as pd
+
+        names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
+        rows = []
+        for rank, hit in enumerate(self.hits, start=1):
+            found = asdict(hit)
+            cells = found.pop("cells")
+            rows.append({"rank": rank, **found} | {name: cells[name] for name in cells if name not in names})
+        return pd.DataFrame(rows, columns=names if not rows else None)

@@ -26,7 +26,7 @@ LEVELS = {
     "models": 5,
     "evaluation": 6,
     "analysis": 7,
-    "store": 7,
+    "store": 6,
     "training": 8,
     "plots": 9,
     "cli": 11,

@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from condviz.cli import benchmark, data, errors, evaluate, links, map, models, score, serve, train, words
+from condviz.cli import benchmark, data, errors, evaluate, links, map, models, score, search, serve, store, train, words
 from condviz.cli.terminal import tell
 from condviz.errors import CondvizError
 
-COMMANDS = (serve, models, score, evaluate, words, map, links, data, train, benchmark, errors)
+COMMANDS = (serve, models, score, evaluate, words, map, search, store, links, data, train, benchmark, errors)
 """One module each; `add_to` adds its parser."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
@@ -59,7 +59,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands",
         required=True,
-        metavar="serve | models | score | evaluate | errors | router | map | links | data | train | jobs | benchmark",
+        metavar="serve | models | score | evaluate | errors | router | map | search | store | links | data | train | "
+        "jobs | benchmark",
     )
     for command in COMMANDS:
         command.add_to(commands)

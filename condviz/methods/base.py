@@ -443,6 +443,23 @@ class SeparableEncoder(ConditionalEncoder):
             return self.embed_grid(sentences, conditions)
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
 
+    def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return what turns many sentence vectors into vectors whose cosines are those under one condition.
+
+        Args:
+            condition: (1, d), as `encode_conditions` returns it.
+
+        Returns:
+            A function of sentence vectors of length one (b, d) and the lengths that they had (b,); its result has as
+            few dimensions as the method allows.
+        """
+
+        def compose(units: Tensor, lengths: Tensor) -> Tensor:
+            index = torch.zeros(len(units), dtype=torch.long, device=units.device)
+            return self.embed_composed(units * lengths[:, None], condition, index)
+
+        return compose
+
     def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
         pooling = self.method_config.pooling

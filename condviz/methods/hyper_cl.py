@@ -8,6 +8,8 @@ left out; initial weights are PyTorch's (transformers 5 would redraw them).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -96,6 +98,15 @@ class HyperCL(SeparableEncoder):
                 rows = rows @ factor[place]
             parts.append(rows)
         return torch.cat(parts)[order.argsort()]
+
+    @torch.no_grad()
+    def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        """Return one product, with K columns instead of d where W_c has rank K. See `SeparableEncoder.projection`."""
+        matrix, *rest = (factor[0] for factor in self.factors(condition))
+        if rest:
+            # The second factor keeps the length of a row vector x up to R^T = Q S: |x R| = |x S^T|.
+            matrix = matrix @ torch.linalg.qr(rest[0].T).R.T
+        return lambda units, _: units @ matrix
 
     @torch.no_grad()
     def embed_grid(self, sentences: Tensor, conditions: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ PICTURES = {
     "HeadMap": "condviz.plots.router",
     "RouterPictures": "condviz.plots.router",
     "WordReading": "condviz.plots.words",
+    "Hits": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
     "Trained": "condviz.plots.training",
     "LinkProfile": "condviz.plots.links",

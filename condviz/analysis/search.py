@@ -1,0 +1,264 @@
+"""Search a corpus under a condition.
+
+A method that encodes sentences and conditions apart scores every stored vector under a new condition: one product over
+the corpus, exact. A method that reads them together would have to read every text again; it re-ranks the texts that are
+nearest without the condition, and the result says how many it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import regex
+import torch
+from torch import Tensor
+
+from condviz.analysis.errors.filters import select
+from condviz.analysis.familiar import unfamiliar
+from condviz.analysis.reference import percentile, reference_scores
+from condviz.data.texts import check_condition, check_sentence
+from condviz.errors import ConfigError, DataError
+from condviz.methods import ConditionalScorer
+from condviz.models.registry import load
+from condviz.store.corpus import Corpus, FilterColumns, Progress
+from condviz.store.disk import open_store
+from condviz.types import Hit, Hits
+
+RERANKED = 1_000
+"""Texts that a method which reads sentence and condition together scores again."""
+CHUNK = 100
+"""Of those, how many are scored between two reports of progress."""
+MAX_HITS = 1_000
+GOOD_PERCENTILE = 60.0
+"""A hit counts as a match if it scores above this share of the reference pairs, of which two fifths are alike."""
+REGEX_SECONDS = 5.0
+"""For one pattern over one corpus: some patterns take for ever."""
+Projection = Callable[[Tensor, Tensor], Tensor]
+
+
+def search(
+    store: str | Path | Corpus,
+    query: str,
+    condition: str | None = None,
+    *,
+    k: int = 10,
+    model: str | ConditionalScorer | None = None,
+    where: str | None = None,
+    contains: str | None = None,
+    progress: Progress | None = None,
+) -> Hits:
+    """Find the texts of a corpus that are most like a query under a condition.
+
+    Args:
+        store: Folder of a store, or an open corpus.
+        query: A text like those that are wanted.
+        condition: With respect to what, for instance "the sport"; None or blank for a plain search.
+        k: Number of hits, at most `MAX_HITS`.
+        model: A name or a loaded model; None for the one whose vectors are stored. Another one has to be a method that
+            reads sentence and condition together: it re-ranks.
+        where: Filter on the columns, for instance `stars >= 4 and kind == "poodle"`; also row and text.
+        contains: Text that each hit has to contain, in upper or lower case; between slashes a regular expression.
+        progress: Told (texts scored under the condition, texts to score); may raise to stop.
+
+    Raises:
+        DataError: If a text or a filter cannot be used, or the vectors are those of another model.
+        ConfigError: If k is not allowed, or the model takes no condition.
+
+    Example:
+        >>> condviz.search("my.store", "A man surfs.", "the sport").to_frame()
+    """
+    query = check_sentence(query, "the query")
+    condition = check_condition(condition, "the condition") if condition and condition.strip() else None
+    if not isinstance(k, int) or not 1 <= k <= MAX_HITS:
+        raise ConfigError(f"k must be a whole number from 1 to {MAX_HITS:,}, got {k!r}.")
+    corpus = store if isinstance(store, Corpus) else open_store(store)
+    allowed = filter_rows(corpus, where, contains)
+    given = corpus.identity.load() if model is None else load(model) if isinstance(model, str) else model
+    plain_model = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
+    if condition is not None and not given.conditional:
+        raise ConfigError(f"{given.info.name} takes no condition. Leave it out, or choose a model that does.")
+
+    plain = score_rows(plain_model, corpus, query)
+    plain[~allowed] = -np.inf
+    searched = int(allowed.sum())
+    if condition is None:
+        scores, read = plain, searched
+    elif given.separable:
+        scores, read = score_rows(given, corpus, query, condition, progress=progress), searched
+        scores[~allowed] = -np.inf
+    else:
+        scores, read = _rerank(given, corpus, query, condition, plain, min(searched, max(RERANKED, k)), progress)
+    best = _top(scores, min(k, read))
+    places = percentile(scores[best], reference_scores(given))
+    hits = [
+        Hit(
+            row=found.pop("row"), text=found.pop("text"), score=float(scores[row]), percentile=float(place),
+            unconditional=float(plain[row]), plain_rank=1 + int((plain > plain[row]).sum()),
+            good=bool(place >= GOOD_PERCENTILE), cells=found,
+        )
+        for row, place, found in zip(best, places, corpus.rows(best.tolist()), strict=True)
+    ]  # fmt: skip
+    return Hits(
+        query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
+        searched=searched, read=read, where=where or "", contains=contains or "",
+        unfamiliar=condition is not None and bool(unfamiliar([condition])[0]), notes=_notes(corpus, searched, read),
+    )  # fmt: skip
+
+
+def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.ndarray:
+    """Return which texts the filters let through, (n,) bool.
+
+    Raises:
+        DataError: If a filter cannot be read, or a regular expression is wrong or takes too long.
+    """
+    allowed = np.ones(len(corpus), dtype=bool)
+    if where and where.strip():
+        allowed &= select(where, FilterColumns(corpus))
+    if contains and contains.strip():
+        allowed &= _contains(corpus.column("text"), contains.strip())
+    return allowed
+
+
+def score_rows(
+    model: ConditionalScorer,
+    corpus: Corpus,
+    query: str,
+    condition: str | None = None,
+    *,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """Score every text of a corpus against a query by its stored vectors.
+
+    Args:
+        model: The model of the vectors; with a condition, a `SeparableEncoder`.
+        corpus: n texts.
+        query, condition: Checked texts.
+        progress: Told (texts scored, n); may raise to stop.
+
+    Returns:
+        (n,) float32, cosines.
+    """
+    found = np.empty(len(corpus), dtype=np.float32)
+    wanted = torch.from_numpy(model.encode_sentences([query]))
+    project = projection(model, condition)
+    target = project(wanted / wanted.norm(), wanted.norm()[None])[0]
+    target = target / target.norm().clamp(min=1e-12)
+    for start, vectors, norms in corpus.blocks():
+        rows = project(*_to_tensors(vectors, norms))
+        scores = (rows @ target).div_(rows.norm(dim=1).clamp_(min=1e-12)).clamp_(-1, 1)
+        found[start : start + len(norms)] = scores.numpy()
+        if progress:
+            progress(start + len(norms), len(corpus))
+    return found
+
+
+def embed_rows(
+    model: ConditionalScorer, corpus: Corpus, condition: str, *, progress: Progress | None = None
+) -> np.ndarray:
+    """Return the vectors of a corpus under a condition, of length one: (n, r) float32.
+
+    A separable method projects the stored vectors; any other reads every text again.
+    """
+    if not model.separable:
+        texts = [row["text"] for row in corpus.rows(range(len(corpus)))]
+        found = model.encode(texts, [condition] * len(texts), progress=progress)
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    project = projection(model, condition)
+    parts = [
+        torch.nn.functional.normalize(project(*_to_tensors(vectors, norms)), dim=1).numpy()
+        for _, vectors, norms in corpus.blocks()
+    ]
+    return np.concatenate(parts)
+
+
+def projection(model: ConditionalScorer, condition: str | None) -> Projection:
+    """Return what takes stored vectors and their lengths to vectors under a condition; None leaves them as they are."""
+    if condition is None:
+        return lambda units, _: units
+    encoded = torch.from_numpy(model.encode_conditions([condition]))
+    device = model.backbone.device
+    project = model.projection(encoded.to(device))
+
+    @torch.no_grad()
+    def run(units: Tensor, lengths: Tensor) -> Tensor:
+        return project(units.to(device), lengths.to(device)).float().cpu()
+
+    return run
+
+
+def _to_tensors(vectors: np.ndarray, norms: np.ndarray) -> tuple[Tensor, Tensor]:
+    # Torch warns of arrays that cannot be written, as those that come straight from disk.
+    own = [values if values.flags.writeable else np.array(values) for values in (vectors, norms)]
+    return torch.from_numpy(own[0]).float(), torch.from_numpy(own[1])
+
+
+def _reads_vectors(corpus: Corpus, model: ConditionalScorer) -> ConditionalScorer:
+    """Return the model of the stored vectors, if `model` can re-rank what it finds."""
+    if model.separable or not model.conditional:
+        corpus.identity.check(model)
+    return corpus.identity.load()
+
+
+def _rerank(
+    model: ConditionalScorer,
+    corpus: Corpus,
+    query: str,
+    condition: str,
+    plain: np.ndarray,
+    count: int,
+    progress: Progress | None,
+) -> tuple[np.ndarray, int]:
+    """Score the texts nearest without the condition; all others get -inf."""
+    nearest = _top(plain, count)
+    texts = [row["text"] for row in corpus.rows(nearest.tolist())]
+    scores = np.full(len(corpus), -np.inf, dtype=np.float32)
+    for start in range(0, count, CHUNK):
+        part = texts[start : start + CHUNK]
+        found = model.score([query] * len(part), part, [condition] * len(part))
+        scores[nearest[start : start + CHUNK]] = found
+        if progress:
+            progress(min(start + CHUNK, count), count)
+    return scores, count
+
+
+def _top(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the highest scores, highest first; of equal ones, the first."""
+    if count == 0:
+        return np.zeros(0, dtype=np.int64)
+    worst = np.partition(scores, len(scores) - count)[len(scores) - count]
+    above, equal = np.flatnonzero(scores > worst), np.flatnonzero(scores == worst)
+    chosen = np.concatenate([above, equal[: count - len(above)]])
+    return chosen[np.lexsort((chosen, -scores[chosen]))]
+
+
+def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
+    if not (len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/")):
+        folded = wanted.casefold()
+        return np.array([folded in text.casefold() for text in texts])
+    try:
+        pattern = regex.compile(wanted[1:-1], regex.IGNORECASE)
+        return _matches(pattern, texts)
+    except regex.error as error:
+        raise DataError(f"{wanted} is no regular expression: {error}. Without slashes it is plain text.") from error
+    except TimeoutError as error:
+        raise DataError(f"{wanted} takes too long on these texts. Simplify it.") from error
+
+
+def _matches(pattern: regex.Pattern, texts: np.ndarray) -> np.ndarray:
+    end = monotonic() + REGEX_SECONDS
+    return np.array([bool(pattern.search(text, timeout=max(1e-3, end - monotonic()))) for text in texts])
+
+
+def _notes(corpus: Corpus, searched: int, read: int) -> tuple[str, ...]:
+    notes = []
+    if not searched:
+        notes.append(f"The filters let none of the {len(corpus):,} texts through.")
+    if read < searched:
+        notes.append(
+            f"This model reads each text together with the condition: it read the {read:,} of {searched:,} texts that "
+            "are nearest without the condition."
+        )
+    return tuple(notes)

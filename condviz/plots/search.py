@@ -1,0 +1,67 @@
+"""What a search found: a ranked list for each condition, with the place that each text has without the condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from condviz.plots.html import render
+from condviz.types import Hit, Hits
+
+STYLES = ("search.css",)
+QUOTED = 90
+"""Characters of a text that a headline quotes."""
+
+
+def to_html(result: Hits) -> Markup:
+    """Render the hits of one search."""
+    return headline([result]) + columns([result])
+
+
+def headline(results: Sequence[Hits]) -> Markup:
+    """Render what the conditions change as one sentence.
+
+    Args:
+        results: The same query in the same corpus, under different conditions or none.
+    """
+    asked = [result for result in results if result.condition] or list(results[:1])
+    first = next((result for result in asked if result.matches and not result.unfamiliar), asked[0])
+    best = first.hits[0] if first.hits else None
+    other = next((result for result in results if result is not first and result.matches), None)
+    shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if other else 0
+    return render(
+        "search/headline.html",
+        first=first,
+        best=best,
+        text=_shorten(best.text) if best else "",
+        other=other,
+        shared=shared,
+        none=not any(result.matches for result in results),
+    )
+
+
+def columns(results: Sequence[Hits], *, active: bool = False) -> Markup:
+    """Render ranked lists side by side.
+
+    Args:
+        results: As in `headline`.
+        active: Each hit has buttons, with which the page opens it elsewhere.
+    """
+    lists = [
+        {"result": result, "rows": [_row(rank, hit, result) for rank, hit in _ranked(result)]} for result in results
+    ]
+    return render("search/columns.html", lists=lists, active=active)
+
+
+def _ranked(result: Hits) -> list[tuple[int, Hit]]:
+    return list(enumerate(result.hits, start=1))
+
+
+def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
+    move = hit.plain_rank - rank if result.condition else 0
+    return {"rank": rank, "hit": hit, "move": move, "cells": {k: v for k, v in hit.cells.items() if v is not None}}
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= QUOTED else text[: QUOTED - 1].rsplit(" ", 1)[0] + "…"

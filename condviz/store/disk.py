@@ -1,0 +1,316 @@
+"""Corpora on disk, in the Lance format: built in slices, so that a build goes on where it was stopped or killed.
+
+A store is a folder with `store.json`, written first, and `rows.lance`, to which each slice is added in one atomic step:
+whatever happens, it holds whole slices. Lance (the package pylance) rather than LanceDB, which is built on it: the
+store needs its tables and versions, not the server, the embedding registry and the query language on top.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from condviz.data.files import write_text
+from condviz.errors import DataError, require
+from condviz.models.registry import load
+from condviz.store.corpus import BLOCK_ROWS, Block, Corpus, Identity, Progress, as_column, to_stored
+from condviz.store.sources import Kind, Row, Source, read_source
+
+if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
+
+DEFAULT_MODEL = "hyper-cl"
+VERSION = 1
+SLICE_ROWS = 2_048
+"""Rows that a kill can cost; a commit takes some 30 ms, encoding a slice seconds."""
+KEPT_BYTES = 2**30
+"""Vectors up to this size stay in memory after the first search; larger ones are read from disk each time."""
+_META, _ROWS, _LOCK = "store.json", "rows.lance", ".building"
+_ROW, _TEXT, _VECTOR, _NORM = "_row", "_text", "_vector", "_norm"
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What store.json says.
+
+    Attributes:
+        version: Of this form.
+        identity: The model.
+        column: Column of the texts in the source.
+        columns: The other columns -> what they hold.
+        source: Name of the source.
+        digest: Its SHA-256.
+        total: Rows when all are encoded.
+        left_out: Rows of the source that have no usable text.
+    """
+
+    version: int
+    identity: Identity
+    column: str
+    columns: dict[str, Kind]
+    source: str
+    digest: str
+    total: int
+    left_out: int
+
+    def to_json(self) -> str:
+        """Return the content of store.json."""
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Meta:
+        """Read store.json.
+
+        Raises:
+            DataError: If the folder is no store, the file is damaged, or a newer version wrote it.
+        """
+        path = folder / _META
+        if not path.is_file():
+            raise DataError(
+                f"{folder} is no store: it has no {_META}. Build one: python -m condviz store build FILE --out {folder}"
+            )
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["version"] != VERSION:
+                raise DataError(
+                    f"{folder} is a store of version {content['version']}, this program reads version {VERSION}. Build "
+                    "it again, or use the program that built it."
+                )
+            return cls(**content | {"identity": Identity(**content["identity"])})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path} is damaged ({error}). Copy the store again, or build it again.") from error
+
+
+class Store(Corpus):
+    """A corpus on disk, opened with `open_store`."""
+
+    def __init__(self, folder: Path, meta: Meta) -> None:
+        """Open the rows; reads none of them.
+
+        Raises:
+            DataError: If there are no rows yet, or files are missing or damaged.
+        """
+        self.folder, self.meta = folder, meta
+        self.name, self.identity = folder.name, meta.identity
+        with _reading(folder):
+            self._data = _open_rows(folder)
+            self._size = 0 if self._data is None else self._data.count_rows()
+        if not self._size:
+            raise DataError(f"{folder} has no rows yet. Run the build again: it goes on where it stopped.")
+        self._kept: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def columns(self) -> dict[str, Kind]:
+        """Name -> what it holds, without the texts."""
+        return dict(self.meta.columns)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row of the source has been encoded."""
+        return len(self) == self.meta.total
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all vectors in order; those of a store below `KEPT_BYTES` are read once and stay in memory."""
+        if self._kept is None and len(self) * 2 * self.identity.dimension <= KEPT_BYTES:
+            vectors = np.empty((len(self), self.identity.dimension), dtype=np.float16)
+            norms = np.empty(len(self), dtype=np.float32)
+            for start, rows, lengths in self._read_blocks():
+                vectors[start : start + len(rows)] = rows
+                norms[start : start + len(rows)] = lengths
+            self._kept = vectors, norms
+        if self._kept is None:
+            yield from self._read_blocks()
+            return
+        for start in range(0, len(self), BLOCK_ROWS):
+            stop = start + BLOCK_ROWS
+            yield start, self._kept[0][start:stop], self._kept[1][start:stop]
+
+    def vectors(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the vectors of some rows, (b, d) float16, and their lengths, (b,)."""
+        with _reading(self.folder):
+            table = self._data.take(list(places), columns=[_VECTOR, _NORM]).combine_chunks()
+            batch = table.to_batches()[0]
+        return _to_arrays(batch, self.identity.dimension)
+
+    def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
+        """Return rows as "row", "text" and the columns."""
+        with _reading(self.folder):
+            found = self._data.take(list(places), columns=[_ROW, _TEXT, *self.columns]).to_pylist()
+        return [{"row": row.pop(_ROW), "text": row.pop(_TEXT), **row} for row in found]
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one column for filters, (n,)."""
+        stored = {"row": _ROW, "text": _TEXT}.get(name, name)
+        kind: Kind = {"row": "number", "text": "text"}.get(name) or self.columns[name]
+        with _reading(self.folder):
+            return as_column(self._data.to_table(columns=[stored]).column(0).to_pylist(), kind)
+
+    def _read_blocks(self) -> Iterator[Block]:
+        start = 0
+        with _reading(self.folder):
+            for batch in self._data.to_batches(columns=[_VECTOR, _NORM], batch_size=BLOCK_ROWS, scan_in_order=True):
+                vectors, norms = _to_arrays(batch, self.identity.dimension)
+                yield start, vectors, norms
+                start += len(norms)
+
+
+def open_store(path: str | Path) -> Store:
+    """Open a store; loads no vectors and no model.
+
+    Raises:
+        DataError: If the folder is no store, is damaged, or holds no row yet.
+        MissingExtraError: If pylance is not installed.
+    """
+    return Store(Path(path), Meta.read(Path(path)))
+
+
+def build_store(
+    source: str | Path,
+    out: str | Path,
+    *,
+    column: str = "",
+    model: str | ConditionalScorer = DEFAULT_MODEL,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Store:
+    """Encode the texts of a file into a store; goes on where an earlier build was stopped or killed.
+
+    Args:
+        source: A CSV, TSV, JSONL, TXT or Parquet file, or a folder of those.
+        out: Folder of the store.
+        column: Column of the texts; "" where there is only one, or one is called text or sentence.
+        model: A name or a loaded model with vectors.
+        skip_bad: Leave out rows whose text cannot be used; those without any text are always left out.
+        progress: Told (rows stored, rows in all) after each slice; may raise to stop. What is stored stays.
+
+    Raises:
+        DataError: If the source cannot be used, the folder holds something else, or the disk is full.
+        ConfigError: If the model has no vectors.
+    """
+    folder = Path(out)
+    require("lance", "search")
+    read = read_source(source, column, skip_bad=skip_bad)  # every row is checked before anything is encoded
+    with _writing(folder):
+        begun = Meta.read(folder) if (folder / _META).is_file() else None
+        if begun is None and any(item.name != _LOCK for item in folder.iterdir()):
+            raise DataError(f"{folder} exists and is no store. Choose another folder with --out.")
+        if isinstance(model, str):
+            model = load(model, precision=begun.identity.precision if begun else "auto")
+        meta = Meta(
+            version=VERSION, identity=Identity.of(model), column=read.column, columns=dict(read.columns),
+            source=read.name, digest=read.digest, total=read.total, left_out=read.left_out,
+        )  # fmt: skip
+        if begun is None:
+            write_text(folder / _META, meta.to_json())
+        else:
+            _check_same(folder, begun, meta)
+        _add_rows(folder, meta, read, model, progress)
+    return open_store(folder)
+
+
+def _check_same(folder: Path, begun: Meta, meta: Meta) -> None:
+    """Refuse to go on with other rows or other vectors."""
+    if begun.digest != meta.digest:
+        raise DataError(
+            f"{folder} was built from {begun.source} as it was then; {meta.source} has other rows. Choose another "
+            "folder with --out, or delete this one."
+        )
+    old, new = begun.identity, meta.identity
+    if (old.weights, old.precision) != (new.weights, new.precision):
+        raise DataError(
+            f"{folder} holds vectors of {old.model} ({old.weights[:12]}, {old.precision}); {new.model} "
+            f"({new.weights[:12]}, {new.precision}) makes others. Choose another folder with --out, or the same model."
+        )
+
+
+def _add_rows(folder: Path, meta: Meta, source: Source, model: ConditionalScorer, progress: Progress | None) -> None:
+    import lance
+
+    data = _open_rows(folder)
+    done = 0 if data is None else data.count_rows()
+    rows = source.rows(done)
+    while found := list(islice(rows, SLICE_ROWS)):
+        batch = _to_table(found, meta, *to_stored(model.encode_sentences([row.text for row in found])))
+        # Half a first slice, left by a kill, is no table yet and is written over.
+        data = lance.write_dataset(batch, str(folder / _ROWS), mode="append" if done else "overwrite")
+        done += len(found)
+        if progress:
+            progress(done, meta.total)
+    if done != meta.total:
+        raise DataError(f"{source.name} has changed while it was read: {done:,} rows, not {meta.total:,}. Build again.")
+    if data is not None and len(data.get_fragments()) > 1:
+        data.optimize.compact_files()
+        data.cleanup_old_versions(older_than=timedelta(0))
+
+
+def _to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)
+    import pyarrow as pa
+
+    types = {"number": pa.float64(), "text": pa.string()}
+    size = meta.identity.dimension
+    columns = {
+        _ROW: pa.array([row.number for row in rows], pa.int64()),
+        _TEXT: pa.array([row.text for row in rows], pa.string()),
+        _VECTOR: pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), size),
+        _NORM: pa.array(norms),
+    }
+    for name, kind in meta.columns.items():
+        columns[name] = pa.array([row.cells[name] for row in rows], types[kind])
+    return pa.table(columns)
+
+
+def _to_arrays(batch: Any, size: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401 (pyarrow)
+    vectors = batch.column(0).flatten().to_numpy(zero_copy_only=True).reshape(-1, size)
+    return vectors, batch.column(1).to_numpy(zero_copy_only=True)
+
+
+def _open_rows(folder: Path) -> Any | None:  # noqa: ANN401 (a LanceDataset)
+    """Open the rows; None where no slice has been written to its end."""
+    lance = require("lance", "search")
+    versions = folder / _ROWS / "_versions"
+    if not versions.is_dir() or not any(versions.glob("*.manifest")):
+        return None
+    return lance.dataset(str(folder / _ROWS))
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Turn the errors of a damaged store into one that says what to do."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
+        raise DataError(
+            f"{folder} is damaged or incomplete ({reason}). Copy it again, or delete it and build it again."
+        ) from error
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """Make the folder, keep other processes out, and turn the errors of a full disk into one that says what to do."""
+    if folder.is_file():
+        raise DataError(f"{folder} is a file. Choose a folder with --out.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / _LOCK, timeout=0):  # a killed process leaves nothing locked
+            yield
+    except Timeout as error:
+        raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).splitlines()[0][:160]
+        raise DataError(
+            f"{folder} could not be written ({reason}). What was stored is kept: free some space, and run the same "
+            "command again."
+        ) from error

@@ -1,0 +1,195 @@
+"""Search under a condition: equal to brute force, honest about what was read, and clear about bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condviz.analysis import search as module
+from condviz.analysis.search import search
+from condviz.cli import main as cli
+from condviz.errors import ConfigError, DataError
+from condviz.methods.base import ConditionalEncoder, SeparableEncoder
+from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
+from condviz.models import registry
+from condviz.store import corpus as corpora
+from condviz.store.corpus import Corpus, encode_corpus
+from condviz.store.disk import build_store
+from tests.tiny import SENTENCES, WORDS, tiny_backbone
+
+QUERY, CONDITION = "a man rides a bike", "the sport"
+SEPARABLE = {
+    "hyper-cl, low rank": (HyperCL, HyperCLConfig(rank=4, transform=False)),
+    "hyper-cl, full": (HyperCL, HyperCLConfig(rank=None)),
+    "hadamard": (TriEncoder, TriEncoderConfig(composition="hadamard")),
+    "concat": (TriEncoder, TriEncoderConfig(composition="concat")),
+}
+
+
+def make_texts(count: int = 60) -> list[str]:
+    draw = np.random.default_rng(0)
+    return [" ".join(draw.choice(WORDS, 4)) for _ in range(count)]
+
+
+def make_corpus(model: ConditionalEncoder, count: int = 60) -> Corpus:
+    texts = make_texts(count)
+    return encode_corpus(
+        model, texts, {"stars": range(count), "kind": ["cat" if i % 3 else "dog" for i in range(count)]}
+    )
+
+
+@pytest.fixture(params=SEPARABLE)
+def separable(request: pytest.FixtureRequest) -> SeparableEncoder:
+    method, config = SEPARABLE[request.param]
+    return method(tiny_backbone(), config).eval()
+
+
+@pytest.fixture(scope="module")
+def hyper() -> HyperCL:
+    return HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(module, "unfamiliar", lambda conditions: np.zeros(len(conditions), dtype=bool))
+
+
+def test_a_separable_method_scores_every_stored_vector(separable: SeparableEncoder) -> None:
+    corpus = make_corpus(separable)
+    vectors, norms = corpus.vectors(np.arange(len(corpus)))
+    stored = vectors.astype(np.float32) * norms[:, None]
+    query = separable.encode_sentences([QUERY])
+    conditions = separable.encode_conditions([CONDITION])
+    index = np.zeros(len(corpus), dtype=np.int64)
+    rows, wanted = separable.compose(stored, conditions, index), separable.compose(query, conditions)
+    brute = separable.similarity(rows, np.repeat(wanted, len(rows), axis=0))
+    hits = search(corpus, QUERY, CONDITION, k=60, model=separable)
+    assert hits.exact
+    assert hits.read == len(corpus)
+    np.testing.assert_allclose([hit.score for hit in hits.hits], np.sort(brute)[::-1], atol=2e-6)
+    np.testing.assert_allclose([brute[hit.row - 1] for hit in hits.hits], [hit.score for hit in hits.hits], atol=2e-6)
+
+
+def test_the_stored_vectors_are_nearly_those_of_the_model(hyper: HyperCL) -> None:
+    hits = search(make_corpus(hyper), QUERY, CONDITION, model=hyper)
+    texts = [hit.text for hit in hits.hits]
+    direct = hyper.score([QUERY] * len(texts), texts, [CONDITION] * len(texts))
+    np.testing.assert_allclose([hit.score for hit in hits.hits], direct, atol=2e-3)
+
+
+def test_without_a_condition_it_is_plain_search(hyper: HyperCL) -> None:
+    hits = search(make_corpus(hyper), QUERY, "  ", model=hyper)
+    assert hits.condition is None
+    assert [hit.plain_rank for hit in hits.hits] == list(range(1, 11))
+    direct = hyper.score_unconditional([QUERY], [hits.hits[0].text])
+    assert hits.hits[0].score == pytest.approx(float(direct[0]), abs=2e-3)
+
+
+def test_other_methods_rerank_the_nearest_and_say_how_many(monkeypatch: pytest.MonkeyPatch, hyper: HyperCL) -> None:
+    monkeypatch.setattr(module, "RERANKED", 20)
+    told = []
+    bi = BiEncoder(tiny_backbone(), BiEncoderConfig()).eval()
+    corpus = make_corpus(bi)
+    hits = search(corpus, QUERY, CONDITION, model=bi, progress=lambda *now: told.append(now))
+    assert (hits.read, hits.searched, hits.exact) == (20, 60, False)
+    assert "20 of 60" in hits.notes[0]
+    assert all(hit.plain_rank <= 20 for hit in hits.hits)
+    assert told[-1] == (20, 20)
+    texts = [hit.text for hit in hits.hits]
+    scores = bi.score([QUERY] * 10, texts, [CONDITION] * 10)
+    np.testing.assert_allclose([hit.score for hit in hits.hits], scores, atol=1e-5)
+
+
+def test_a_cross_encoder_reranks_what_another_model_found(monkeypatch: pytest.MonkeyPatch, hyper: HyperCL) -> None:
+    cross = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    monkeypatch.setattr(corpora, "load", lambda name, **_: hyper)
+    hits = search(make_corpus(hyper), QUERY, CONDITION, model=cross, k=3)
+    assert [hit.score for hit in hits.hits] == sorted((hit.score for hit in hits.hits), reverse=True)
+
+
+def test_filters_restrict_and_ranks_count_what_is_left(hyper: HyperCL) -> None:
+    corpus = make_corpus(hyper)
+    hits = search(corpus, QUERY, CONDITION, model=hyper, where='stars >= 30 and kind == "dog"', k=60)
+    assert hits.searched == len(hits.hits) == 10
+    assert all(hit.cells["stars"] >= 30 and hit.cells["kind"] == "dog" for hit in hits.hits)
+    assert sorted(hit.plain_rank for hit in hits.hits) == list(range(1, 11))
+    assert all("bike" in hit.text for hit in search(corpus, QUERY, model=hyper, contains="BIKE", k=60).hits)
+    assert all(hit.text.startswith("a ") for hit in search(corpus, QUERY, model=hyper, contains="/^a /", k=60).hits)
+    assert search(corpus, QUERY, model=hyper, where="stars > 99").notes
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"query": " "}, DataError, "query is empty"),
+        ({"k": 0}, ConfigError, "from 1 to 1,000"),
+        ({"where": "stars >"}, DataError, "cannot be read"),
+        ({"where": "colour == 1"}, DataError, "no column 'colour'"),
+        ({"contains": "/(/"}, DataError, "no regular expression"),
+    ],
+)
+def test_bad_input_is_told(hyper: HyperCL, options: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        search(make_corpus(hyper, 4), **({"query": QUERY, "model": hyper} | options))
+
+
+def test_a_pattern_that_never_ends_is_stopped(monkeypatch: pytest.MonkeyPatch, hyper: HyperCL) -> None:
+    monkeypatch.setattr(module, "REGEX_SECONDS", 0.05)
+    corpus = encode_corpus(hyper, ["a" * 40 + "!"] * 3)
+    with pytest.raises(DataError, match="too long"):
+        search(corpus, QUERY, model=hyper, contains="/^(a|aa|a?)+$/")
+
+
+def test_vectors_of_another_model_are_refused(hyper: HyperCL) -> None:
+    other = HyperCL(tiny_backbone(seed=1), HyperCLConfig(rank=4, transform=False)).eval()
+    with pytest.raises(DataError, match="not those of"):
+        search(make_corpus(hyper), QUERY, CONDITION, model=other)
+
+
+def test_stopping_ends_the_scan(hyper: HyperCL) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(make_corpus(hyper), QUERY, CONDITION, model=hyper, progress=stop)
+
+
+def test_a_result_travels(hyper: HyperCL) -> None:
+    corpus = encode_corpus(hyper, ["a <b>cat</b>", *SENTENCES], {"note": ["<i>", "b", None, "d", "e"]})
+    hits = search(corpus, QUERY, CONDITION, model=hyper)
+    content = hits.to_dict()
+    assert content["hits"][0]["rank"] == 1
+    assert content["condition"] == CONDITION
+    frame = hits.to_frame()
+    assert list(frame["row"]) == [hit.row for hit in hits.hits]
+    assert "note" in frame
+    page = hits._repr_html_()
+    assert "&lt;b&gt;cat" in page
+    assert "<b>cat" not in page
+
+
+def test_commands_build_and_search(
+    hyper: HyperCL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    pytest.importorskip("lance")
+    from condviz.store import disk
+
+    for place in (corpora, disk, registry):
+        monkeypatch.setattr(place, "load", lambda name, **_: hyper)
+    (tmp_path / "a.csv").write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(make_texts())))
+    store = str(tmp_path / "my.store")
+    assert cli.main(["store", "build", str(tmp_path / "a.csv"), "--out", store]) == 0
+    assert "60" in capsys.readouterr().out
+    assert cli.main(["search", store, QUERY, "--condition", CONDITION, "--where", "stars < 30", "-k", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    expected = search(store, QUERY, CONDITION, model=hyper, where="stars < 30", k=3)
+    assert [line.split(None, 5)[-1] for line in lines[2:5]] == [hit.text for hit in expected.hits]
+    assert cli.main(["search", str(tmp_path), QUERY]) == cli.USER_ERROR
+    assert "is no store" in capsys.readouterr().err
+    build_store(tmp_path / "a.csv", store, model=hyper)

@@ -1,0 +1,148 @@
+"""Stores on disk: what is kept, what is refused, and what a kill costs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condviz.errors import ConfigError, DataError
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.store import disk
+from condviz.store.disk import build_store, open_store
+from tests.tiny import SENTENCES, tiny_backbone
+
+pytest.importorskip("lance")
+
+
+def make_model(seed: int = 0) -> HyperCL:
+    return HyperCL(tiny_backbone(seed=seed), HyperCLConfig(rank=4, transform=False)).eval()
+
+
+@pytest.fixture(scope="module")
+def model() -> HyperCL:
+    return make_model()
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "SLICE_ROWS", 4)
+
+
+def write_csv(path: Path, rows: int = 10) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["text", "stars", "kind of dog"])
+        table.writerows([f"{SENTENCES[i % 4]} {i}", i, "" if i % 2 else "poodle"] for i in range(rows))
+    return path
+
+
+def contents(folder: Path) -> tuple:
+    store = open_store(folder)
+    return store.rows(range(len(store))), *store.vectors(np.arange(len(store)))
+
+
+def test_a_store_holds_rows_and_vectors(model: HyperCL, tmp_path: Path, small_slices: None) -> None:
+    told = []
+    store = build_store(
+        write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model, progress=lambda *now: told.append(now)
+    )
+    assert told == [(4, 10), (8, 10), (10, 10)]
+    assert store.complete
+    assert store.columns == {"stars": "number", "kind_of_dog": "text"}
+    first = store.rows([2])[0]
+    assert first == {"row": 3, "text": f"{SENTENCES[2]} 2", "stars": 2.0, "kind_of_dog": "poodle"}
+    vectors, norms = store.vectors(np.array([2]))
+    expected = model.encode_sentences([first["text"]])
+    np.testing.assert_allclose(vectors.astype(np.float32) * norms[:, None], expected, rtol=2e-3, atol=2e-3)
+    starts, blocks, _ = zip(*store.blocks(), strict=True)
+    assert starts == (0,)
+    np.testing.assert_array_equal(np.concatenate(blocks)[2], vectors[0])
+    assert store.column("stars").tolist() == list(range(10))
+    assert store.column("row").tolist() == list(range(1, 11))
+
+
+def test_cancelling_keeps_what_is_done(model: HyperCL, tmp_path: Path, small_slices: None) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    source = write_csv(tmp_path / "a.csv")
+    for rows in (4, 8):
+        with pytest.raises(KeyboardInterrupt):
+            build_store(source, tmp_path / "s", model=model, progress=stop)
+        assert len(open_store(tmp_path / "s")) == rows
+    build_store(source, tmp_path / "s", model=model)
+    build_store(source, tmp_path / "whole", model=model)
+    found, whole = contents(tmp_path / "s"), contents(tmp_path / "whole")
+    assert found[0] == whole[0]
+    np.testing.assert_array_equal(found[1], whole[1])
+
+
+def test_a_killed_first_slice_leaves_nothing_in_the_way(model: HyperCL, tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "a.csv")
+    build_store(source, tmp_path / "s", model=model)
+    for manifest in (tmp_path / "s" / "rows.lance" / "_versions").iterdir():
+        manifest.unlink()
+    with pytest.raises(DataError, match="no rows yet"):
+        open_store(tmp_path / "s")
+    assert len(build_store(source, tmp_path / "s", model=model)) == 10
+
+
+def test_other_rows_and_other_models_are_refused(model: HyperCL, tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "a.csv")
+    build_store(source, tmp_path / "s", model=model)
+    with pytest.raises(DataError, match="other rows"):
+        build_store(write_csv(tmp_path / "b.csv", 11), tmp_path / "s", model=model)
+    with pytest.raises(DataError, match="makes others"):
+        build_store(source, tmp_path / "s", model=make_model(seed=1))
+    with pytest.raises(DataError, match="is no store"):
+        build_store(source, tmp_path, model=model)
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Let no file grow beyond what a slice takes: to the writer this is a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_keeps_what_is_stored(
+    model: HyperCL, tmp_path: Path, small_slices: None, small_files: None
+) -> None:
+    def fill(done: int, total: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+    source = write_csv(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="free some space"):
+        build_store(source, tmp_path / "s", model=model, progress=fill)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+    assert len(open_store(tmp_path / "s")) == 4
+    assert build_store(source, tmp_path / "s", model=model).complete
+
+
+def test_a_damaged_store_says_so(model: HyperCL, tmp_path: Path) -> None:
+    build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
+    data = next((tmp_path / "s" / "rows.lance" / "data").iterdir())
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(DataError, match="damaged or incomplete"):
+        list(open_store(tmp_path / "s").blocks())
+    meta = tmp_path / "s" / "store.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"version": 99}))
+    with pytest.raises(DataError, match="version 99"):
+        open_store(tmp_path / "s")
+    meta.write_text("{")
+    with pytest.raises(DataError, match="is damaged"):
+        open_store(tmp_path / "s")
+    with pytest.raises(DataError, match="is no store"):
+        open_store(tmp_path)
+
+
+def test_vectors_need_a_model_that_has_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no vectors"):
+        build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model="cross-encoder")
