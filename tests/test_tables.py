@@ -44,6 +44,13 @@ def test_sentences_are_whole(path: Path) -> None:
     assert all(sentence == " ".join(sentence.split()) for sentence in sentences)
 
 
+@pytest.mark.parametrize("path", NATURAL, ids=lambda path: path.stem)
+def test_no_two_aspects_divide_the_sentences_alike(path: Path) -> None:
+    for table in read(path):
+        splits = [tuple(aspect["values"].index(value) for value in aspect["values"]) for aspect in table["aspects"]]
+        assert len(set(splits)) == 5, table["id"]
+
+
 def test_nothing_occurs_twice() -> None:
     tables = [table for path in FILES for table in read(path)]
     assert not repeated([table["id"] for table in tables])
