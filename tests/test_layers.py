@@ -95,7 +95,7 @@ def test_imports_point_down(path: Path) -> None:
 def test_each_toolkit_stays_in_its_place() -> None:
     assert all(file.startswith("ui/") for file in users("gradio"))
     assert all(file.startswith("plots/") for file in users("plotly"))
-    assert users("umap") <= {"analysis/maps.py"}
+    assert users("umap") <= {"analysis/layout.py"}
     assert users("umap", top_level=True) == set()
     assert users("spaces", top_level=True) == set()
 

@@ -213,24 +213,24 @@ def describe_matrices(
     if not model.condition_matrices or not conditions:
         return None
     named = list(conditions)[:MAX_MATRICES]
-    flat, spectra = [], []
+    made, spectra = [], []
     for number, condition in enumerate(named):
         if progress is not None:
             progress(number, len(named))
         matrix = np.asarray(model.condition_matrix(condition), dtype=np.float64)
         if not np.isfinite(matrix).all():
             raise DataError(f"{model.info.name} makes a W_c with numbers that are not finite. Load it in float32.")
+        made.append(matrix)
         spectra.append(np.linalg.svd(matrix, compute_uv=False))
-        flat.append(matrix.ravel() / max(np.linalg.norm(matrix), np.finfo(np.float64).tiny))
-    values, unit = np.stack(spectra), np.stack(flat)
+    matrices, values = np.stack(made), np.stack(spectra)
+    unit = unit_rows(matrices.reshape(len(matrices), -1))
     energy = np.cumsum(np.square(values), axis=1)
-    norms = np.sqrt(energy[:, -1]) / values.shape[1]
     return {
         "conditions": named,
         "left_out": len(conditions) - len(named),
         "spectra": (values / max(values.max(), math.ulp(0))).round(5)[:, :SHOWN_VALUES].tolist(),
-        "norms": norms.round(6).tolist(),
-        "variance": float(norms.var()),
+        "norms": (np.sqrt(energy[:, -1]) / values.shape[1]).round(6).tolist(),
+        "variance": frobenius_variance(matrices),
         "rank": ((energy < 0.99 * energy[:, -1:]).sum(axis=1) + 1).tolist(),
         "distances": np.clip(1 - unit @ unit.T, 0, 2).round(4).tolist(),
         "places": principal_axes(unit).round(4).tolist() if len(named) > 2 else [],

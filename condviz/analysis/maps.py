@@ -1,28 +1,20 @@
-"""Maps: sentences before and after conditioning in two dimensions, and what holds in the original space.
-
-Paper: McInnes et al. 2018, "UMAP", arXiv:1802.03426; umap-learn does the work. Differs from its defaults: neighbours
-are exact (products of matrices), the start is the PCA and not the spectral layout, and equal rows are placed once.
-Distances between clusters on such a map are no evidence: neighbours, values and impurity are measured before it.
-"""
+"""Maps: sentences before and after conditioning in two dimensions, and what holds in the original space."""
 
 from __future__ import annotations
 
-import hashlib
-import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import orthogonal_procrustes
 
-from condviz.analysis.geometry import describe_matrices, isotropy, principal_axes, silhouette, unit_rows
+from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
+from condviz.analysis.layout import Layout, Method, Progress, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.analysis.topics import Topic, name_clusters
-from condviz.errors import CondvizError, ConfigError, DataError, require
+from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.types import Result
 
 if TYPE_CHECKING:
@@ -30,54 +22,15 @@ if TYPE_CHECKING:
 
     from condviz.methods.base import ConditionalEncoder, ConditionalScorer
 
-Method = Literal["umap", "pca"]
-Progress = Callable[[int, int], None]
-
 NEIGHBORS = 10
 """Of the neighbours panel and of the change of neighbours."""
 MAX_GROUPS = 50
 """Conditions whose impurity is measured; K-means with more clusters takes minutes."""
 MANY = 2000
 """Points above which K-means runs with 3 seeds of one start each, instead of 10 of ten."""
-FEW_POINTS = 5
-"""Below this UMAP has no neighbourhoods to keep, and the PCA is shown."""
-LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 500
-"""Rounds of optimization up to and above so many points; umap-learn changes at 10,000. Above 500 points waiting costs
-more than the last rounds improve: see the trustworthiness in benchmarks/projection.py."""
 DIGITS = 4
 """Of coordinates and cosines in JSON."""
 BUILT_IN_COLOURS = ("condition", "cluster", "change")
-
-# Functions that umap-learn compiles for several threads must not run at once in some of numba's threading layers, and
-# two layouts at once would take longer for both visitors.
-_one_layout = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a map is made; kept with it.
-
-    Attributes:
-        method: "umap" or "pca".
-        n_neighbors: Neighbours that UMAP keeps together, the point itself among them; from 2 to 200.
-        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
-        seed: Of UMAP's optimization; the PCA needs none.
-    """
-
-    method: Method = "umap"
-    n_neighbors: int = 15
-    min_dist: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise ConfigError(f"method must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
-        if not _is_number(self.n_neighbors, int) or not 2 <= self.n_neighbors <= 200:
-            raise ConfigError(f"n_neighbors must be a whole number from 2 to 200, got {self.n_neighbors!r}.")
-        if not _is_number(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
-            raise ConfigError(f"min_dist must be a number of at least 0 and below 1, got {self.min_dist!r}.")
-        if not _is_number(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise ConfigError(f"seed must be a whole number from 0 to 4294967295, got {self.seed!r}.")
 
 
 @dataclass(frozen=True)
@@ -272,19 +225,19 @@ def build_map(
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
     encoder = check_encoder(model)
-    before, after = _embed(encoder, points, _part(progress, 0, 0.6))
-    layouts, made, notes = project(before, after, made, progress=_part(progress, 0.6, 0.8))
+    before, after = _embed(encoder, points, part(progress, 0, 0.6))
+    layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
     sides = []
     for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
-        step = _part(progress, 0.8 + 0.08 * turn, 0.88 + 0.08 * turn)
+        step = part(progress, 0.8 + 0.08 * turn, 0.88 + 0.08 * turn)
         groups = points.conditions if points.crossed else None
-        near = nearest(vectors, NEIGHBORS, groups=groups, progress=_part(step, 0, 0.2))
+        near = nearest(vectors, NEIGHBORS, groups=groups, progress=part(step, 0, 0.2))
         values = value_agreement(vectors, points.conditions, points.values) if points.values else ()
         topics = name_clusters(layout, points.texts)
-        found = measure_space(vectors, points, clusters=clusters, progress=_part(step, 0.2, 1)) if measures else None
+        found = measure_space(vectors, points, clusters=clusters, progress=part(step, 0.2, 1)) if measures else None
         sides.append(Side(layout, near, values, topics, found))
     info = encoder.info
-    rest = _part(progress, 0.96, 1)
+    rest = part(progress, 0.96, 1)
     if measures and len(points.texts) > MANY:
         notes = (*notes, f"Above {MANY:,} points, K-means runs with 3 seeds instead of 10.")
     return EmbeddingMap(
@@ -295,8 +248,8 @@ def build_map(
         after=sides[1],
         change=knn_change(sides[0].neighbors, sides[1].neighbors),
         colour=shown,
-        matrices=describe_matrices(encoder, points.groups, progress=_part(rest, 0, 0.5)) if measures else None,
-        random_matrices=_random_matrices(before, points, clusters, _part(rest, 0.5, 1)) if measures else None,
+        matrices=describe_matrices(encoder, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
+        random_matrices=_random_matrices(before, points, clusters, part(rest, 0.5, 1)) if measures else None,
         notes=(*points.notes, *notes),
     )
 
@@ -323,58 +276,6 @@ def check_encoder(model: ConditionalScorer | str) -> ConditionalEncoder:
     return model
 
 
-def project(
-    before: np.ndarray, after: np.ndarray, made: Layout | None = None, *, progress: Progress | None = None
-) -> tuple[tuple[np.ndarray, np.ndarray], Layout, tuple[str, ...]]:
-    """Lay out embeddings before and after conditioning, the second turned onto the first.
-
-    Args:
-        before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
-        made: How; the default is UMAP.
-        progress: Called with (done, total) rounds; may raise to stop.
-
-    Returns:
-        Both layouts, (n, 2) float32 each; how they were really made; notes.
-
-    Raises:
-        DataError: If the rows do not match, there is none, or one is not finite.
-        MissingExtraError: If scikit-learn or umap-learn is not installed.
-    """
-    made = made or Layout()
-    distinct = []
-    for side in (before, after):
-        if progress is not None:
-            progress(0, 1)
-        distinct.append(_distinct(unit_rows(side)))
-    if len(before) != len(after):
-        raise DataError(f"Both maps need the same points; got {len(before)} before and {len(after)} after.")
-    fewest = min(len(rows) for rows, _ in distinct)
-    notes = []
-    if made.method == "umap" and fewest < FEW_POINTS:
-        made = replace(made, method="pca")
-        notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
-    elif made.method == "umap" and fewest <= made.n_neighbors:
-        notes.append(f"There are {fewest} different points, so {fewest - 1} neighbours were used.")
-    layouts = []
-    for turn, (rows, places) in enumerate(distinct):
-        layout = principal_axes(rows)
-        if made.method == "umap":
-            layout = _umap(rows, layout, made, _part(progress, turn / 2, (turn + 1) / 2))
-        layouts.append(_standard(layout[places]))
-    rotation, _ = orthogonal_procrustes(layouts[1], layouts[0])
-    return (layouts[0].astype(np.float32), (layouts[1] @ rotation).astype(np.float32)), made, tuple(notes)
-
-
-def warm_up() -> None:
-    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start.
-
-    Raises:
-        MissingExtraError: If umap-learn is not installed.
-    """
-    points = np.random.default_rng(0).standard_normal((40, 8))
-    project(points, points[::-1])
-
-
 def measure_space(
     vectors: np.ndarray, points: MapPoints, *, clusters: int | None = None, progress: Progress | None = None
 ) -> Measures:
@@ -397,14 +298,14 @@ def measure_space(
             problems[name] = str(error)
             return None
 
-    clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, _part(progress, 0, 0.6)))
-    spread = attempt("isotropy", lambda: isotropy(vectors, progress=_part(progress, 0.6, 0.7)))
+    clustered = attempt("impurity", lambda: _impurity(unit, points, clusters, part(progress, 0, 0.6)))
+    spread = attempt("isotropy", lambda: isotropy(vectors, progress=part(progress, 0.6, 0.7)))
     return Measures(
         clusters=clustered.labels.astype(np.int32) if clustered else None,
         impurity=clustered.to_dict() if clustered else None,
         isotropy=asdict(spread) if spread else None,
         silhouette=attempt("silhouette", lambda: silhouette(unit, points.conditions)),
-        values=_value_impurity(unit, points, _part(progress, 0.7, 1)) if points.values else (),
+        values=_value_impurity(unit, points, part(progress, 0.7, 1)) if points.values else (),
         problems=problems,
     )
 
@@ -422,9 +323,9 @@ def _as_points(
 def _embed(encoder: ConditionalEncoder, points: MapPoints, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of every sentence without and under its condition, (n, d) float32 each."""
     distinct = {text: index for index, text in enumerate(dict.fromkeys(points.texts))}
-    plain = encoder.encode_sentences(list(distinct), progress=_part(progress, 0, 0.4))
+    plain = encoder.encode_sentences(list(distinct), progress=part(progress, 0, 0.4))
     before = plain[[distinct[text] for text in points.texts]]
-    after = encoder.encode(list(points.texts), list(points.conditions), progress=_part(progress, 0.4, 1))
+    after = encoder.encode(list(points.texts), list(points.conditions), progress=part(progress, 0.4, 1))
     for name, vectors in (("without the condition", before), ("under its condition", after)):
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(bad):
@@ -454,7 +355,7 @@ def _value_impurity(
         if len(set(labels)) > MAX_GROUPS:
             continue
         effort = {"seeds": range(3), "num_starts": 1} if len(own) > MANY else {"seeds": range(5)}
-        share = _part(progress, number / len(parts), (number + 1) / len(parts))
+        share = part(progress, number / len(parts), (number + 1) / len(parts))
         found = kmeans_impurity(own, labels, progress=share, **effort)
         rows.append(
             {"condition": condition, "impurity": found.mean, "chance": found.chance, "p_value": found.p_value}
@@ -481,87 +382,10 @@ def _random_matrices(
     return {"mean": found.mean, "std": found.std}
 
 
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows that differ, in order of appearance, and the place of each row among them."""
-    first: dict[bytes, int] = {}
-    places = [first.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), len(first)) for row in rows]
-    _, kept = np.unique(places, return_index=True)
-    return rows[kept], np.array(places)
-
-
-def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress | None) -> np.ndarray:
-    umap = require("umap", "app")
-    neighbors = min(made.n_neighbors, len(rows) - 1)
-    near = nearest(rows, neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1))
-    # umap-learn counts a point as its own first neighbour, at distance 0.
-    indices = np.column_stack([np.arange(len(rows), dtype=np.int32), near.indices])
-    distances = np.column_stack([np.zeros(len(rows), dtype=np.float32), 1 - near.cosines])
-    # A little noise sets points apart that the PCA puts into one place, and gives width to an axis that has none.
-    noise = np.random.default_rng(made.seed).normal(scale=1e-4, size=start.shape)
-    reducer = umap.UMAP(
-        n_neighbors=neighbors,
-        min_dist=made.min_dist,
-        metric="cosine",
-        n_epochs=LONG_EPOCHS if len(rows) <= LONG_POINTS else SHORT_EPOCHS,
-        init=10 * start / max(np.abs(start).max(), 1e-12) + noise,
-        random_state=made.seed,
-        n_jobs=1,
-        precomputed_knn=(indices, distances, None),
-        force_approximation_algorithm=True,  # below 4,096 points it would compare all of them once more
-        tqdm_kwds=_watched(progress),
-    )
-    warnings.filterwarnings("ignore", r"precomputed_knn\[2\]")  # new points are never added to a map
-    while not _one_layout.acquire(timeout=0.25):
-        if progress is not None:
-            progress(0, 1)  # whoever waits may leave
-    try:
-        return reducer.fit_transform(rows)
-    finally:
-        _one_layout.release()
-
-
-class _Line:
-    """Where umap-learn's progress bar is written to: every line goes to a callback, whose error ends the layout."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-
-    def write(self, text: str) -> None:
-        done, _, total = text.strip().partition("/")
-        if done.isdigit() and total.isdigit():
-            self.progress(int(done), int(total))
-
-    def flush(self) -> None:
-        pass
-
-
-def _watched(progress: Progress | None) -> dict[str, Any]:
-    if progress is None:
-        return {"disable": True}
-    return {"disable": False, "file": _Line(progress), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
-
-
-def _standard(layout: np.ndarray) -> np.ndarray:
-    centred = layout.astype(np.float64) - layout.mean(axis=0)
-    spread = np.sqrt(np.square(centred).sum(axis=1).mean())
-    return centred / spread if spread > 1e-12 else np.zeros_like(centred)
-
-
-def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """Return a callback for one stretch, from one share to another, of the whole work."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(round(1000 * (start + (end - start) * done / max(total, 1))), 1000)
-
-
 def _pooled(rows: Sequence[ValueAgreement], name: str) -> float | None:
     if not rows:
         return None
     return float(np.average([getattr(row, name) for row in rows], weights=[row.num_points for row in rows]))
-
-
-def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or a union of types
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _rounded(values: np.ndarray) -> list:

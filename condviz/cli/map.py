@@ -46,7 +46,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Make the map, print the measures and write the files."""
-    from condviz.analysis.maps import Layout, build_map
+    from condviz.analysis.layout import Layout
+    from condviz.analysis.maps import build_map
     from condviz.analysis.points import points_from_table, scene_points
     from condviz.data.files import check_target, write_text
     from condviz.data.tables import read_table

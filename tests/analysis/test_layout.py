@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis.maps import Layout, project
+from condviz.analysis.layout import Layout, project
 from condviz.errors import ConfigError, DataError
 
 GENERATOR = np.random.default_rng(0)

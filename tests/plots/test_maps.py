@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis.maps import EmbeddingMap, Layout, Side
+from condviz.analysis.layout import Layout
+from condviz.analysis.maps import EmbeddingMap, Side
 from condviz.analysis.neighbors import knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.analysis.topics import Topic

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from condviz.analysis.maps import EmbeddingMap, Layout
+from condviz.analysis.layout import Layout
+from condviz.analysis.maps import EmbeddingMap
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
 from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError

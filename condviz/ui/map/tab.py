@@ -10,7 +10,8 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.analysis.maps import EmbeddingMap, build_map, warm_up
+from condviz.analysis.layout import warm_up
+from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
 from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
@@ -81,9 +82,7 @@ class MapTab:
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
                 self.stop = gr.Button("Stop", elem_id="cv-map-stop", visible=False, min_width=60)
         with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
-            self.table = gr.File(
-                label="CSV or TSV, one sentence per row", elem_id="cv-map-upload", height=90, min_width=220
-            )
+            self.table = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
             for name, label in (("text", "sentences"), ("condition", "conditions"), ("value", "values")):
                 menu = gr.Dropdown([], label=f"Column: {label}", elem_id=f"cv-map-{name}-column", min_width=130)
                 setattr(self, f"{name}_column", menu)

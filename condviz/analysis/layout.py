@@ -1,0 +1,191 @@
+"""Layouts: vectors before and after conditioning in two dimensions, the second turned onto the first.
+
+Paper: McInnes et al. 2018, "UMAP", arXiv:1802.03426; umap-learn does the work. Differs from its defaults: neighbours
+are exact (products of matrices), the start is the PCA and not the spectral layout, and equal rows are placed once.
+Distances between clusters on such a map are no evidence: neighbours, values and impurity are measured before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+
+from condviz.analysis.geometry import principal_axes, unit_rows
+from condviz.analysis.neighbors import nearest
+from condviz.errors import ConfigError, DataError, require
+
+Method = Literal["umap", "pca"]
+Progress = Callable[[int, int], None]
+
+FEW_POINTS = 5
+"""Below this UMAP has no neighbourhoods to keep, and the PCA is shown."""
+LONG_EPOCHS, SHORT_EPOCHS, LONG_POINTS = 500, 200, 500
+"""Rounds of optimization up to and above so many points; umap-learn changes at 10,000. Above 500 points waiting costs
+more than the last rounds improve: see the trustworthiness in benchmarks/projection.py."""
+
+# Functions that umap-learn compiles for several threads must not run at once in some of numba's threading layers, and
+# two layouts at once would take longer for both visitors.
+_one_layout = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a map is made; kept with it.
+
+    Attributes:
+        method: "umap" or "pca".
+        n_neighbors: Neighbours that UMAP keeps together, the point itself among them; from 2 to 200.
+        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
+        seed: Of UMAP's optimization; the PCA needs none.
+    """
+
+    method: Method = "umap"
+    n_neighbors: int = 15
+    min_dist: float = 0.1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.method not in get_args(Method):
+            raise ConfigError(f"method must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
+        if not _is_number(self.n_neighbors, int) or not 2 <= self.n_neighbors <= 200:
+            raise ConfigError(f"n_neighbors must be a whole number from 2 to 200, got {self.n_neighbors!r}.")
+        if not _is_number(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
+            raise ConfigError(f"min_dist must be a number of at least 0 and below 1, got {self.min_dist!r}.")
+        if not _is_number(self.seed, int) or not 0 <= self.seed < 2**32:
+            raise ConfigError(f"seed must be a whole number from 0 to 4294967295, got {self.seed!r}.")
+
+
+def project(
+    before: np.ndarray, after: np.ndarray, made: Layout | None = None, *, progress: Progress | None = None
+) -> tuple[tuple[np.ndarray, np.ndarray], Layout, tuple[str, ...]]:
+    """Lay out embeddings before and after conditioning, the second turned onto the first.
+
+    Args:
+        before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
+        made: How; the default is UMAP.
+        progress: Called with (done, total) rounds; may raise to stop.
+
+    Returns:
+        Both layouts, (n, 2) float32 each; how they were really made; notes.
+
+    Raises:
+        DataError: If the rows do not match, there is none, or one is not finite.
+        MissingExtraError: If scikit-learn or umap-learn is not installed.
+    """
+    made = made or Layout()
+    distinct = []
+    for side in (before, after):
+        if progress is not None:
+            progress(0, 1)
+        distinct.append(_distinct(unit_rows(side)))
+    if len(before) != len(after):
+        raise DataError(f"Both maps need the same points; got {len(before)} before and {len(after)} after.")
+    fewest = min(len(rows) for rows, _ in distinct)
+    notes = []
+    if made.method == "umap" and fewest < FEW_POINTS:
+        made = replace(made, method="pca")
+        notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
+    elif made.method == "umap" and fewest <= made.n_neighbors:
+        notes.append(f"There are {fewest} different points, so {fewest - 1} neighbours were used.")
+    layouts = []
+    for turn, (rows, places) in enumerate(distinct):
+        layout = principal_axes(rows)
+        if made.method == "umap":
+            layout = _umap(rows, layout, made, part(progress, turn / 2, (turn + 1) / 2))
+        layouts.append(_standard(layout[places]))
+    rotation, _ = orthogonal_procrustes(layouts[1], layouts[0])
+    return (layouts[0].astype(np.float32), (layouts[1] @ rotation).astype(np.float32)), made, tuple(notes)
+
+
+def warm_up() -> None:
+    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start.
+
+    Raises:
+        MissingExtraError: If umap-learn is not installed.
+    """
+    points = np.random.default_rng(0).standard_normal((40, 8))
+    project(points, points[::-1])
+
+
+def part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Return a callback for one stretch, from one share to another, of the whole work."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(round(1000 * (start + (end - start) * done / max(total, 1))), 1000)
+
+
+def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows that differ, in order of appearance, and the place of each row among them."""
+    first: dict[bytes, int] = {}
+    places = [first.setdefault(hashlib.blake2b(row.tobytes(), digest_size=16).digest(), len(first)) for row in rows]
+    _, kept = np.unique(places, return_index=True)
+    return rows[kept], np.array(places)
+
+
+def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress | None) -> np.ndarray:
+    umap = require("umap", "app")
+    neighbors = min(made.n_neighbors, len(rows) - 1)
+    near = nearest(rows, neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1))
+    # umap-learn counts a point as its own first neighbour, at distance 0.
+    indices = np.column_stack([np.arange(len(rows), dtype=np.int32), near.indices])
+    distances = np.column_stack([np.zeros(len(rows), dtype=np.float32), 1 - near.cosines])
+    # A little noise sets points apart that the PCA puts into one place, and gives width to an axis that has none.
+    noise = np.random.default_rng(made.seed).normal(scale=1e-4, size=start.shape)
+    reducer = umap.UMAP(
+        n_neighbors=neighbors,
+        min_dist=made.min_dist,
+        metric="cosine",
+        n_epochs=LONG_EPOCHS if len(rows) <= LONG_POINTS else SHORT_EPOCHS,
+        init=10 * start / max(np.abs(start).max(), 1e-12) + noise,
+        random_state=made.seed,
+        n_jobs=1,
+        precomputed_knn=(indices, distances, None),
+        force_approximation_algorithm=True,  # below 4,096 points it would compare all of them once more
+        tqdm_kwds=_watched(progress),
+    )
+    warnings.filterwarnings("ignore", r"precomputed_knn\[2\]")  # new points are never added to a map
+    while not _one_layout.acquire(timeout=0.25):
+        if progress is not None:
+            progress(0, 1)  # whoever waits may leave
+    try:
+        return reducer.fit_transform(rows)
+    finally:
+        _one_layout.release()
+
+
+class _Line:
+    """Where umap-learn's progress bar is written to: every line goes to a callback, whose error ends the layout."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def write(self, text: str) -> None:
+        done, _, total = text.strip().partition("/")
+        if done.isdigit() and total.isdigit():
+            self.progress(int(done), int(total))
+
+    def flush(self) -> None:
+        pass
+
+
+def _watched(progress: Progress | None) -> dict[str, Any]:
+    if progress is None:
+        return {"disable": True}
+    return {"disable": False, "file": _Line(progress), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+
+
+def _standard(layout: np.ndarray) -> np.ndarray:
+    centred = layout.astype(np.float64) - layout.mean(axis=0)
+    spread = np.sqrt(np.square(centred).sum(axis=1).mean())
+    return centred / spread if spread > 1e-12 else np.zeros_like(centred)
+
+
+def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or a union of types
+    return isinstance(value, kind) and not isinstance(value, bool)
