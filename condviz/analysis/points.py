@@ -124,6 +124,8 @@ def points_from_table(
         DataError: If a column does not exist or holds numbers, nothing usable is left, or there are too many points.
     """
     frame, notes = _as_frame(table)
+    if frame.empty:
+        raise DataError("The table has no rows. A map needs one sentence per row.")
     guess = guess_columns(table)
     text = guess.text if text_column is None else text_column
     condition = guess.condition if condition_column is None else condition_column

@@ -129,7 +129,12 @@ def test_ids_from_a_browser_are_judged() -> None:
 def test_the_api_takes_pairs_or_crosses() -> None:
     assert _api_points(["a b", "c d", "e f"], ["x", "y", "x"], ["1", "2", "1"], False).values == ("1", "2", "1")
     assert len(_api_points(["a b", "c d", "e f"], ["x", "y"], None, True).texts) == 6
-    for wrong in ((["a"], ["x", "y"], None, False), (["a"], ["x"], ["1"], True), ("abc", ["x"], None, True)):
+    for wrong in (
+        ([], [], None, False),
+        (["a"], ["x", "y"], None, False),
+        (["a"], ["x"], ["1"], True),
+        ("abc", ["x"], None, True),
+    ):
         with pytest.raises(CondvizError):
             _api_points(*wrong)
 

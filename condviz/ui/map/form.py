@@ -65,7 +65,7 @@ class Form:
         if self.source == "scenes":
             if not 2 <= len(self.aspects) <= 6:
                 raise DataError(f"Choose two to six conditions; {len(self.aspects)} are chosen.")
-            return scene_points(tuple(self.aspects), seed=_whole(self.sample, "random sample"))
+            return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
         if self.source == "texts":
             return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=MAX_POINTS)
         if not self.table:
@@ -76,14 +76,14 @@ class Form:
             condition_column="" if self.types_conditions else self.condition_column,
             value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,
             conditions=lines(self.conditions) if self.types_conditions else None,
-            sample=_whole(self.rows, "maximum of rows") or None,
+            sample=whole(self.rows, "maximum of rows") or None,
             max_points=MAX_POINTS,
         )
 
     def layout(self) -> dict[str, Any]:
         """Return the settings of the layout as `build_map` takes them; raises ConfigError where one is not allowed."""
-        whole = {name: _whole(getattr(self, name), name) for name in ("n_neighbors", "seed")}
-        made = {"method": self.method, "min_dist": self.min_dist, **whole}
+        counts = {name: whole(getattr(self, name), name) for name in ("n_neighbors", "seed")}
+        made = {"method": self.method, "min_dist": self.min_dist, **counts}
         Layout(**made)
         return made
 
@@ -174,7 +174,8 @@ class Shown:
         return self.choose(members[value], value=value)
 
 
-def _whole(value: float | None, name: str) -> int:
+def whole(value: float | None, name: str) -> int:
+    """Return a whole number of at least 0; raises ConfigError for anything else."""
     if not isinstance(value, int | float) or value != value or value < 0 or value != int(value):
         raise ConfigError(f"The {name} must be a whole number of at least 0, got {value!r}.")
     return int(value)

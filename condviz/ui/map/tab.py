@@ -18,7 +18,7 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, LINKED, MAX_POINTS, NO_COLUMN, TYPED, Form, Shown
+from condviz.ui.map.form import ASPECTS, LINKED, MAX_POINTS, NO_COLUMN, TYPED, Form, Shown, whole
 from condviz.ui.markup import busy, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -331,7 +331,7 @@ class MapTab:
         """
         points = _api_points(sentences, conditions, values, crossed)
         settings = {"method": method, "n_neighbors": num_neighbors, "min_dist": min_dist, "seed": seed}
-        return self.pool.run(build_map, model, points, **settings).result().to_dict()
+        return self.pool.run(build_map, str(model), points, **settings).result().to_dict()
 
     def api_impurity(
         self,
@@ -353,7 +353,8 @@ class MapTab:
             table), isotropy, silhouette, values, and why one of them is missing.
         """
         points = _api_points(sentences, conditions, values, crossed)
-        made = self.pool.run(build_map, model, points, method="pca", clusters=clusters or None).result()
+        k = whole(clusters, "number of clusters") or None
+        made = self.pool.run(build_map, str(model), points, method="pca", clusters=k).result()
         sides = {side: getattr(made, side).measures.to_dict() for side in SIDES}
         return {"points": len(points.texts), **sides, "random_matrices": made.random_matrices}
 
