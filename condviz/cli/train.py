@@ -61,7 +61,8 @@ def _train(recipe: Recipe, options: argparse.Namespace) -> None:
                 bar.total, bar.unit = record["steps"], "text" if record["event"] == "encode" else "step"
                 bar.update(record["step"] - bar.n)
             if record["event"] == "evaluation":
-                scores = ", ".join(f"{name} {record[name]}" for name in SHOWN if name in record)
+                shown = {name: record[name] for name in SHOWN if record.get(name) is not None}
+                scores = ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
                 bar.write(f"step {record['step']} of {record['steps']}: {scores}", file=sys.stderr)
 
         try:

@@ -21,9 +21,11 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError
@@ -113,6 +115,10 @@ class Heartbeat:
     worker: Process | None = None
 
 
+# Keys that other versions write are ignored, and those that they lack get their defaults.
+_STATUS, _HEARTBEAT = TypeAdapter(Status), TypeAdapter(Heartbeat)
+
+
 @dataclass(frozen=True)
 class Job:
     """A job in its present state.
@@ -120,7 +126,7 @@ class Job:
     Attributes:
         id: Name of its folder.
         folder: The folder.
-        recipe: `TrainRecipe.to_dict()`.
+        recipe: `Recipe.to_dict()`.
         status: What is settled.
         heartbeat: The last sign of life, or None before the first.
         state: "queued", "running", "stopping", "stopped", "failed", "done", or "dead": the processes are gone without
@@ -250,7 +256,7 @@ def read_job(folder: Path) -> Job:
     """
     try:
         recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
-        status = _build_status(json.loads((folder / "status.json").read_text(encoding="utf-8")))
+        status = _STATUS.validate_json((folder / "status.json").read_bytes())
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder} holds no job that can be read ({error}). Delete the folder.") from error
     stopping = status.state == "running" and (folder / "stop").exists()
@@ -263,17 +269,15 @@ def write_status(folder: Path, status: Status) -> None:
     Raises:
         DataError: If the disk does not take it.
     """
-    write_text(folder / "status.json", json.dumps(asdict(status), indent=2) + "\n")
+    write_text(folder / "status.json", _STATUS.dump_json(status, indent=2).decode() + "\n")
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
     """Read the last heartbeat, if there is one."""
-    content = read_json(folder / "heartbeat.json")
-    if content is None:
+    try:
+        return _HEARTBEAT.validate_json((folder / "heartbeat.json").read_bytes())
+    except (OSError, ValueError):
         return None
-    known = {field.name for field in fields(Heartbeat)}
-    values = {key: value for key, value in content.items() if key in known}
-    return Heartbeat(**values | {"worker": _build_process(content.get("worker"))})
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -328,18 +332,6 @@ def kill(process: Process | None) -> None:
         except psutil.NoSuchProcess:
             continue
     psutil.wait_procs(family, timeout=5)
-
-
-def _build_status(content: Mapping[str, Any]) -> Status:
-    supervisor = _build_process(content.get("supervisor"))
-    probes = tuple(tuple(probe) for probe in content.get("probes", ()))
-    known = {field.name for field in fields(Status)}
-    values = {key: value for key, value in content.items() if key in known}  # other versions may write more
-    return Status(**{**values, "probes": probes, "supervisor": supervisor})
-
-
-def _build_process(content: Mapping[str, Any] | None) -> Process | None:
-    return None if content is None else Process(**content)
 
 
 def _lines(path: Path) -> list[str]:
