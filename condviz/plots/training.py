@@ -21,11 +21,13 @@ class Curve:
     Attributes:
         steps, values: (n,) each; None where a value is missing.
         kept: Step whose weights are kept; None where that is not known.
+        end: Last step of the training; 0 where that is not known.
     """
 
     steps: Sequence[int] = ()
     values: Sequence[float | None] = ()
     kept: int | None = None
+    end: int = 0
 
 
 def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
@@ -50,7 +52,7 @@ def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
             marker={"size": 13, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 2}}, hovertemplate=tip,
         )  # fmt: skip
     figure.update_layout(
-        xaxis={"title": {"text": "step"}, "rangemode": "tozero"},
+        xaxis={"title": {"text": "step"}, "rangemode": "tozero", "range": [0, 1.02 * curve.end] if curve.end else None},
         yaxis={"title": {"text": title}},
         showlegend=False,
         margin={"l": 8, "r": 20, "t": 24, "b": 8},

@@ -88,6 +88,11 @@ class RunView:
         return self.state in ACTIVE
 
     @property
+    def ended(self) -> bool:
+        """Whether it has come to its end with a model."""
+        return self.state in ("done", "recorded") and self.left is None
+
+    @property
     def measured(self) -> list[Mapping[str, Any]]:
         """The start and the evaluations, as far as they have figures."""
         return [r for r in self.records if r["event"] in ("start", "evaluation") and r.get(self.figure) is not None]
@@ -116,15 +121,15 @@ class RunView:
         from condviz.plots.training import Curve  # imports plotly
 
         scale, rows = FIGURES[self.figure][2] if self.figure else 1, self.measured
-        kept = self.kept["step"] if self.kept and not self.active else None
-        return Curve([row["step"] for row in rows], [scale * row[self.figure] for row in rows], kept)
+        kept = self.kept["step"] if self.kept and self.ended else None
+        return Curve([row["step"] for row in rows], [scale * row[self.figure] for row in rows], kept, self.steps)
 
     def losses(self) -> Curve:
         """Return the loss over the steps."""
         from condviz.plots.training import Curve
 
         rows = [record for record in self.records if record.get("loss") is not None]
-        return Curve([row["step"] for row in rows], [row["loss"] for row in rows])
+        return Curve([row["step"] for row in rows], [row["loss"] for row in rows], end=self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
@@ -206,10 +211,9 @@ def headline(run: RunView) -> str:
         return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
     now = said.format(f"{scale * kept[run.figure]:.0f}")
     before = f"; before training it was {scale * start[run.figure]:.0f}" if start else ""
-    ended = run.state in ("done", "recorded") and run.left is None
     worse = bool(start) and kept[run.figure] <= start[run.figure]
-    advice = " Training has not helped: try more rows, or a lower learning rate." if ended and worse else ""
-    return f"“{run.name}” {'' if ended else 'so far '}{now}{before}.{advice}"
+    advice = " Training has not helped: try more rows, or a lower learning rate." if run.ended and worse else ""
+    return f"“{run.name}” {'' if run.ended else 'so far '}{now}{before}.{advice}"
 
 
 def render_run(run: RunView, *, focus: bool = False) -> str:
