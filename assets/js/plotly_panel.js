@@ -417,6 +417,7 @@
     };
     watch("selection", () => everywhere("select", props.selection?.ids ?? null));
     watch("marked", () => everywhere("mark", props.marked?.id ?? null));
+    if (!props.figure) trigger("ready", {});
     return made;
   };
 

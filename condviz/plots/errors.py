@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,11 +24,33 @@ MAX_POINTS = 1500
 """Of a small picture; more rows are thinned out evenly, which the picture says."""
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 38, 10, 10, 34
+_WORDS = {
+    r"overlap <= [\d.]+": "the sentences share few words",
+    r"overlap >= [\d.]+": "the sentences share most words",
+    r"length_gap <= [\d.]+": "both sentences are equally long",
+    r"length_gap >= [\d.]+": "one sentence is much longer",
+    r"length <= [\d.]+": "the sentences are short",
+    r"length >= [\d.]+": "the sentences are long",
+    r"negation": "only one sentence has a negation",
+    r"not negation": "negation plays no part",
+    r"numerals": "a sentence has a number",
+    r"not numerals": "no sentence has a number",
+    r"numerals_differ": "the sentences have different numbers",
+    r"not numerals_differ": "the sentences have no different numbers",
+    r"seen": "the condition occurs in training",
+    r"not seen": "the condition does not occur in training",
+    r"gold <= 2": "the rating is low",
+    r"gold >= 4": "the rating is high",
+    r'"(.+)" in shared': "both sentences say “{}”",
+    r'"(.+)" in words': "a sentence says “{}”",
+    r'\w+ == "(.+)"': "it is about “{}”",
+}
+"""Filters of the slice finder in plain words."""
 
 
 def to_html(result: ErrorStudy) -> Markup:
     """Render what a notebook shows: headline, figures, slices, worst conditions, whether the condition is followed."""
-    return render("errors/study.html", headline=headline(result), **_sections(result))
+    return render("errors/study.html", headline=headline(result), **sections(result))
 
 
 def headline(result: ErrorStudy) -> Markup:
@@ -39,8 +62,20 @@ def headline(result: ErrorStudy) -> Markup:
         sliced=result.part is not None,
         target=TARGETS.get(target, ""),
         worst=worst,
+        worst_words=in_words(worst.filter) if worst else "",
         best=result.best,
     )
+
+
+def in_words(filter: str) -> str:
+    """Say in plain words which rows a filter of the slice finder selects; one of another form stays as it is."""
+    said = []
+    for part in filter.split(" and "):
+        match = next((found for pattern in _WORDS if (found := re.fullmatch(pattern, part))), None)
+        if match is None:
+            return filter
+        said.append(_WORDS[match.re.pattern].format(*match.groups()))
+    return " and ".join(said)
 
 
 def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = None) -> str:
@@ -62,7 +97,7 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
         rows=[_row(result, row, remarks.get(row)) for row in [*noted, *others[:WORST]]],
         noted=len(noted),
         worst=min(WORST, len(others)),
-        **_sections(result),
+        **sections(result),
     )
     title = f"Errors of {' and '.join(result.models)} on {result.study.dataset.name}"
     return str(render("errors/page.html", title=title, body=Markup(with_styles(body, *STYLES)), version=__version__))
@@ -89,7 +124,8 @@ def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
     return rows
 
 
-def _sections(result: ErrorStudy) -> dict[str, Any]:
+def sections(result: ErrorStudy) -> dict[str, Any]:
+    """Lay out all parts of a study for the templates."""
     parts = [("all", result.every), ("slice", result.part), ("rest", result.rest)]
     shown = [(label, report) for label, report in parts if report is not None]
     kinds = (("aspect", result.aspects), ("condition", result.conditions))
@@ -98,7 +134,7 @@ def _sections(result: ErrorStudy) -> dict[str, Any]:
         "heads": list(HEADS.values()),
         "figures": [row for label, report in shown for row in figure_rows(label, report)],
         "resamples": max(report.resamples for _, report in shown),
-        "groups": [(title, [_group(title, one) for one in groups]) for title, groups in kinds if groups],
+        "groups": [(title, [group_row(title, one) for one in groups]) for title, groups in kinds if groups],
         "searches": [_search(result.models[0], target, search) for target, search in result.searches.items()],
         "blindness": [{"found": one, "p": "" if one.p is None else show_p(one.p)} for one in result.blindness],
         "pictures": [
@@ -118,7 +154,8 @@ def _metrics(figures: Any) -> dict[str, Any]:  # noqa: ANN401 - Figures
     return {name: getattr(figures, name) for name in HEADS}
 
 
-def _group(title: str, group: Group) -> dict[str, Any]:
+def group_row(title: str, group: Group) -> dict[str, Any]:
+    """Lay out one value of a column: error, bias and share of wrong orders of each model."""
     cells = []
     for error, spread, bias, wrong in zip(group.error, group.spread, group.bias, group.wrong, strict=True):
         share = f"{100 * wrong:.0f} %" if np.isfinite(wrong) else "\N{EN DASH}"

@@ -11,17 +11,26 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, words
-from condviz.ui.old_tabs import OLD_TABS
+from condviz.ui import compare, errors, links, models, words
+from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.server import middleware, password
 from condviz.ui.theme import build_theme, page_head
+from condviz.ui.train import tab as train
 
 MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
-TABS: tuple[Tab, ...] = (compare.TAB, words.TAB, *OLD_TABS)
+TABS: tuple[Tab, ...] = (
+    compare.TAB,
+    words.TAB,
+    map_tab.TAB,
+    errors.TAB,
+    links.TAB,
+    train.TAB,
+    models.TAB,
+)
 """In the order of the page. A new tab is one file with a `TAB`, and a line here."""
 
 

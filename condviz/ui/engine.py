@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
-from condviz.ui.errors_engine import ErrorsEngine
 
 
 def _list_models() -> list[str]:
@@ -64,7 +63,6 @@ class Engine:
         compare: Models, two sentences, conditions to a Comparison.
         attribute: Model, two sentences, condition or None to an Attribution.
         rank: Model, two sentences, conditions to (condition, score, change) in order of the score.
-        errors: The calls of the Errors tab.
     """
 
     list_models: Callable[[], list[str]] = _list_models
@@ -73,4 +71,3 @@ class Engine:
     compare: Callable[..., Comparison] = _compare
     attribute: Callable[..., Attribution] = _attribute
     rank: Callable[..., list[tuple[str, float, float]]] = _rank
-    errors: ErrorsEngine = field(default_factory=ErrorsEngine)

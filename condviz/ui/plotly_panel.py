@@ -4,6 +4,7 @@
     panel.select(handler, ...)     # box, lasso, Esc:  gr.EventData with _data {"ids": [...]}; [] when released
     panel.click(handler, ...)      # a point:          {"id": "17"}; without ids: {"id": None, "x": ..., "y": ...}
     panel.relayout(handler, ...)   # zoom, pan:        {"x": [low, high], "y": [low, high]}
+    panel.ready(handler, ...)      # it has appeared; an update that came before that is lost: give it again
     yield {panel: panel_update(figure=other, selection=["3", "17"])}     # what a handler gives back
 
 Points are known by the `ids` of their trace (texts). Data travel as typed arrays: give numpy float32 to plotly.
@@ -33,7 +34,9 @@ from condviz.ui.html import inert, tag
 Tool = Literal["pan", "lasso", "select"]
 Tone = Literal["info", "busy", "error"]
 
-_SCRIPT = "condviz.panel(element, props, watch, (name, data) => trigger(name, data));  // 'select' 'click' 'relayout'"
+_SCRIPT = (
+    "condviz.panel(element, props, watch, (name, data) => trigger(name, data));  // 'select' 'click' 'relayout' 'ready'"
+)
 
 
 class Figure(Protocol):

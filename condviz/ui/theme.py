@@ -10,7 +10,20 @@ from condviz.ui.markup import static_url
 
 PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
 SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
-SHEETS = ("tokens", "condviz", "page", "pictures", "figures", "words", "map", "errors", "links", "train", "models")
+SHEETS = (
+    "tokens",
+    "condviz",
+    "page",
+    "pictures",
+    "figures",
+    "evaluation",
+    "words",
+    "map",
+    "errors",
+    "links",
+    "train",
+    "models",
+)
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")

@@ -50,7 +50,7 @@ FLAGS = frozenset({"seen", "negation", "numerals", "numerals_differ", "right", "
 TARGETS: dict[str, str] = {
     "over": "finds pairs too similar",
     "under": "finds pairs too different",
-    "large": "is far off, either way",
+    "large": "is far off",
     "order": "orders the two conditions wrongly",
     "first": "is closer to the ratings than the other model",
     "second": "is further from the ratings than the other model",

@@ -87,8 +87,8 @@ class ErrorStudy(Result):
     @property
     def rows(self) -> np.ndarray:
         """Positions of the rows of the slice, the largest error of the first model first."""
-        error = np.nan_to_num(np.abs(self.study.first.error), nan=-1.0)
-        return np.array([row for row in np.argsort(-error, kind="stable") if self.mask[row]], dtype=np.int64)
+        order = np.argsort(-np.nan_to_num(np.abs(self.study.first.error), nan=-1.0), kind="stable")
+        return order[self.mask[order]]
 
     @property
     def worst(self) -> tuple[str, Slice] | None:

@@ -1,0 +1,182 @@
+"""What the Errors tab shows of a study: one row in full, found slices, rewrites; results into templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from condviz.analysis.errors.columns import TARGETS
+from condviz.analysis.errors.filters import quote
+from condviz.analysis.errors.findings import ErrorStudy
+from condviz.analysis.errors.measures import Group, show_p
+from condviz.analysis.errors.rewrites import Effect, Neighbour
+from condviz.analysis.errors.slices import SIGNIFICANT
+from condviz.analysis.errors.study import Study
+from condviz.encoder.words import split_words
+from condviz.plots import errors as pictures
+from condviz.ui.markup import render
+from condviz.ui.state import write_link
+
+TAGS = (
+    "label looks wrong",
+    "condition missed",
+    "negation",
+    "number",
+    "same words",
+    "needs knowledge",
+    "ambiguous",
+    "interesting",
+    "other",
+)
+"""What a reader may call a row; the digits 1 to 9 set them."""
+SHOWN = 8
+"""Slices, and rows of a rewrite."""
+TITLES = {
+    "over": "too similar",
+    "under": "too different",
+    "large": "far off",
+    "order": "wrong order",
+    "first": "first model closer",
+    "second": "second model closer",
+}
+
+
+def result(study: ErrorStudy, link: str) -> Markup:
+    """Render the headline of the tab, with the address of what is shown."""
+    return render("errors/result.html", headline=pictures.headline(study), study=study, link=link)
+
+
+def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
+    """Render the table of figures; `waiting` says that intervals are still being computed."""
+    parts = [("all", study.every), ("slice", study.part), ("rest", study.rest)]
+    shown = [(label, report) for label, report in parts if report is not None]
+    rows = [row for label, report in shown for row in pictures.figure_rows(label, report)]
+    resamples = max(report.resamples for _, report in shown)
+    heads = list(pictures.HEADS.values())
+    return render("errors/figures.html", heads=heads, figures=rows, resamples=resamples, waiting=waiting)
+
+
+def slices(study: ErrorStudy, target: str) -> Markup:
+    """Render the choice of what to look for, and the slices that were found as buttons that filter by them."""
+    search = study.searches.get(target)
+    sure = [one for one in search.slices if one.q < SIGNIFICANT] if search else []
+    titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
+    rows = [
+        {"filter": one.filter, "n": one.n, "inside": _size(target, one.inside), "outside": _size(target, one.outside),
+         "q": show_p(one.q)}
+        for one in (sure or list(search.slices if search else ())[:3])[:SHOWN]
+    ]  # fmt: skip
+    return render(
+        "errors/slices.html", search=search, sure=len(sure), rows=rows, targets=titles, target=target,
+        explained=TARGETS[target],
+    )  # fmt: skip
+
+
+def row_view(study: Study, row: int, place: int, count: int) -> Markup:
+    """Render one row in full: both conditions of its item, what each model says, links to other tabs, tags, a note.
+
+    Args:
+        study: Rows and models.
+        row: Its position.
+        place: Which of the rows of the slice it is, from 0.
+        count: Rows of the slice.
+    """
+    dataset, pair = study.dataset, study.dataset.pairs[row]
+    lines = [_judged(study, one, current=one == row) for one in item_of(study, row)]
+    conditions = [line["condition"] for line in sorted(lines, key=lambda line: not line["current"])]
+    texts = [("s1", pair.sentence1), ("s2", pair.sentence2), *(("c", condition) for condition in conditions)]
+    names = [("m", judged.model) for judged in study.judged[:1]]
+    return render(
+        "errors/row.html",
+        number=int(dataset.numbers[row]),
+        row=row,
+        place=place,
+        count=count,
+        sentences=[_marked(text, study.columns["shared"][row]) for text in (pair.sentence1, pair.sentence2)],
+        shared=bool(study.columns["shared"][row]),
+        models=[judged.model for judged in study.judged],
+        lines=lines,
+        compare=write_link("compare", [*texts, *names]),
+        words=write_link("router", [(f"r{key}", value) for key, value in [*texts, *names]]),
+        tags=TAGS,
+    )
+
+
+def item_of(study: Study, row: int) -> tuple[int, ...]:
+    """Return the two rows of an item, the higher rated first; the row alone if it has no partner."""
+    found = np.flatnonzero((study.dataset.items == row).any(axis=1))
+    if not len(found):
+        return (row,)
+    one, two = map(int, study.dataset.items[found[0]])
+    gold = study.columns["gold"]
+    return (two, one) if gold[two] > gold[one] else (one, two)
+
+
+def worst(column: str, groups: Sequence[Group], models: Sequence[str]) -> Markup:
+    """Render the values of a column with the most certain errors; a click filters by one."""
+    rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
+    return render("errors/worst.html", column=column, groups=rows, models=models)
+
+
+def effects(study: Study, found: Sequence[Effect]) -> Markup:
+    """Render before and after of a rewrite, for each model, the largest change first."""
+    first = found[0]
+    change = np.nan_to_num(np.abs(first.after - first.before))
+    rows = []
+    for place in np.argsort(-change, kind="stable")[:SHOWN]:
+        number = int(study.dataset.numbers[first.rewritten.rows[place]])
+        moves = [(float(one.before[place]), float(one.after[place])) for one in found]
+        rows.append({"number": number, "pair": first.rewritten.pairs[place], "moves": moves})
+    lines = [
+        {
+            "model": judged.model,
+            "up": int((one.after - one.before > 1e-6).sum()),
+            "down": int((one.after - one.before < -1e-6).sum()),
+            "mean": float(np.mean(one.after - one.before)),
+            "fitted": None
+            if np.isnan(one.fitted_before).any()
+            else (one.fitted_before.mean(), one.fitted_after.mean()),
+        }
+        for one, judged in zip(found, study.judged, strict=True)
+    ]
+    models = [judged.model for judged in study.judged]
+    return render("errors/effect.html", rewritten=first.rewritten, lines=lines, rows=rows, models=models)
+
+
+def neighbours(found: Sequence[Neighbour], model: str) -> Markup:
+    """Render the nearest training rows."""
+    return render("errors/neighbours.html", found=found, model=model)
+
+
+def _judged(study: Study, row: int, *, current: bool) -> dict[str, Any]:
+    pair, cells = study.dataset.pairs[row], []
+    for judged in study.judged:
+        fitted, error = float(judged.fitted[row]), float(judged.error[row])
+        cells.append({
+            "fitted": fitted if np.isfinite(fitted) else None,
+            # Adding 0 takes the sign from what rounds to zero.
+            "error": round(error, 1) + 0.0 if np.isfinite(error) else None,
+            "score": float(judged.scores[row]),
+            "right": None if np.isnan(judged.right[row]) else bool(judged.right[row]),
+        })  # fmt: skip
+    return {"condition": pair.condition, "label": pair.label, "cells": cells, "current": current}
+
+
+def _marked(sentence: str, shared: frozenset[str]) -> list[tuple[str, bool]]:
+    """Split a sentence into pieces; True where both sentences have the word."""
+    parts, end = [], 0
+    for word in split_words(sentence):
+        parts.append((sentence[end : word.start], False))
+        parts.append((word.text, word.text.casefold().replace("’", "'") in shared))
+        end = word.end
+    return [*parts, (sentence[end:], False)]
+
+
+def _size(target: str, value: float) -> str:
+    if target == "order":
+        return f"{100 * value:.0f} %"
+    shown = -value if target == "second" else value
+    return f"{round(shown, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
