@@ -6,7 +6,7 @@ The heavy modules are imported inside the functions: the server has to answer be
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from condviz.types import Attribution, Comparison, ModelInfo
