@@ -200,8 +200,8 @@ def _scores(name: str, manifest: Mapping[str, Any], board: Board) -> str:
     if not rows:
         return "\n\n".join([*lines, "Not measured on test parts yet: `python -m condviz benchmark models`."])
     about = (
-        "Test parts, with 95 % intervals (`python -m condviz benchmark models`); what they are stands in the "
-        "README of the program. Not comparable with figures on C-STS."
+        "Test parts, with 95 % intervals (`python -m condviz benchmark models`); docs/results.md of the program "
+        "describes them. They cannot be compared with figures on C-STS."
     )
     return "\n\n".join([*lines, about, markdown_table(("part", "rows", "pair accuracy, %", "Spearman × 100"), rows)])
 
