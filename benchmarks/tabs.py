@@ -1,6 +1,6 @@
 """What a visitor waits for, once the models are loaded: one run of each tab's function on texts it has not seen.
 
-python -m benchmarks.tabs [--json FILE] [--rounds N]
+python -m benchmarks.tabs [--json FILE] [--docs] [--rounds N]
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def main() -> None:
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
     chosen = parser.parse_args()
-    report(run(rounds=chosen.rounds), path=chosen.json)
+    command = f"python -m benchmarks.tabs --rounds {chosen.rounds}"
+    report(run(rounds=chosen.rounds), path=chosen.json, marks="tabs" if chosen.docs else "", command=command)
 
 
 if __name__ == "__main__":

@@ -120,6 +120,15 @@ def test_every_environment_variable_is_told_of() -> None:
             assert f"`{name}`" in told, f"{path.name} reads {name}, of which docs/deploy.md says nothing"
 
 
+def test_the_results_have_a_place_for_every_table_that_a_benchmark_writes() -> None:
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
+    names = re.findall(r'(?:marks=|marks = |fill\()"(\w+)"', code)
+    assert len(names) >= 5
+    for name in [*names, "scores", "links"]:
+        assert results.count(f"<!-- {name}:start -->\n") == results.count(f"<!-- {name}:end -->") == 1, name
+
+
 def test_ci_script_can_be_run() -> None:
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
