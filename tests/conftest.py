@@ -14,7 +14,7 @@ settings.load_profile("condviz")
 TESTS = Path(__file__).parent
 MARKED = {
     "browser": ("e2e",),
-    "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_kgc.py"),
+    "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_links.py"),
     "slow": (
         "analysis/test_projection.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
         "data/test_pairs.py", "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py",

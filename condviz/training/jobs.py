@@ -89,13 +89,12 @@ class Jobs:
         self.roots = (self.uploads, *roots)
         self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
 
-    def check(self, recipe: Recipe, *, device: str = "auto", measured: bool = True) -> Preflight:
+    def check(self, recipe: Recipe, *, device: str = "auto") -> Preflight:
         """Survey the data of a recipe and measure a few steps: what training takes, and what prevents it.
 
         Args:
             recipe: What to train.
             device: "auto", "cpu", "cuda" or "mps".
-            measured: Try some batches, which takes about ten seconds, and the loading of packages.
 
         Raises:
             TrainingError: If training is switched off, or the name is taken.
@@ -105,7 +104,7 @@ class Jobs:
 
         _require_enabled()
         self._check_name(recipe.name)
-        return check(recipe, roots=self.roots, device=device, measured=measured)
+        return check(recipe, roots=self.roots, device=device)
 
     def submit(
         self,
@@ -140,11 +139,12 @@ class Jobs:
         device, processes = choose_processes(device)
         if isinstance(recipe, LinkRecipe):  # its probes would be sentences, and its batches cannot be divided
             probes, processes = (), 1
+        probes = choose_probes(recipe) if probes is None else probes
         with self._lock():
             self._check_name(recipe.name)
             status = Status(
                 "queued", time.time(), device, processes, str(self.checkpoints / recipe.name),
-                tuple(map(tuple, choose_probes(recipe) if probes is None else probes)), owner=hash_token(owner),
+                tuple(map(tuple, probes)), owner=hash_token(owner),
             )  # fmt: skip
             folder = self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
             folder.mkdir()

@@ -42,9 +42,6 @@ class Preflight:
         steps: Steps of the optimizer; 0 where a projection is fitted.
         minutes: Expected, from the measured try; None if it was not made or did not end.
         memory: Bytes at the peak; None like minutes.
-        available: Bytes that there are; None like minutes.
-        seconds_per_step: Of the try; None like minutes.
-        precision: Number type of the passes; "" like minutes.
         problems: Why a training cannot begin, in words, and what would help.
         advice: What to think about.
     """
@@ -56,21 +53,17 @@ class Preflight:
     steps: int
     minutes: float | None = None
     memory: int | None = None
-    available: int | None = None
-    seconds_per_step: float | None = None
-    precision: str = ""
     problems: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
 
-def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", measured: bool = True) -> Preflight:
+def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto") -> Preflight:
     """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
     Args:
         recipe: The recipe.
         roots: As in `condviz.training.admission.admit`: nothing is read that a training would not be let to read.
         device: "auto", "cpu", "cuda" or "mps".
-        measured: Make the try, which takes about ten seconds, and the loading of packages.
 
     Raises:
         ConfigError: If the device is unknown or not there, or the recipe names a file or model that it may not read.
@@ -84,30 +77,21 @@ def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", m
         return _check_links(recipe, device)
     found = survey(recipe)
     steps = count_steps(recipe, found, processes)
-    facts: dict[str, Any] = {
-        "device": device,
-        "rows": found.rows,
-        "validation_rows": found.validation_rows,
-        "dropped": found.dropped,
-        "steps": steps,
-    }
-    if found.problems or not measured:
-        return Preflight(**facts, problems=found.problems, advice=found.advice)
+    facts = (device, found.rows, found.validation_rows, found.dropped, steps)
+    if found.problems:
+        return Preflight(*facts, problems=found.problems, advice=found.advice)
     tried, problem = _try(recipe, device, found)
     if tried is None:
-        return Preflight(**facts, problems=problem, advice=found.advice)
+        return Preflight(*facts, problems=problem, advice=found.advice)
     advice = found.advice
     if tried.cut_texts:
         count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
         advice += (f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off.",)
     fits = tried.batch is not None
     return Preflight(
-        **facts,
+        *facts,
         minutes=_seconds(recipe, found, steps, tried) / 60 if fits else None,
         memory=tried.memory,
-        available=tried.available,
-        seconds_per_step=tried.batch * recipe.accumulation + tried.update if fits else None,
-        precision=tried.precision,
         problems=() if fits else (_too_large(recipe, tried),),
         advice=advice,
     )

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -495,7 +495,7 @@ def _sources(recipe: Mapping[str, Any]) -> Sources:
     return tuple((row["name"], row.get("split", "train"), row.get("path", ""), row.get("seed", 0)) for row in rows)
 
 
-@cache
+@lru_cache(maxsize=8)
 def _held_rows(sources: Sources) -> tuple[Pair, ...]:
     """Load the validation rows of a recipe; none where they cannot be read, which the training itself reports."""
     from condviz.data import corpora
