@@ -196,8 +196,9 @@ class WordsTab:
         dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
         try:
             work = self._start_reading(sentence, sentence2, conditions, model)
-            message = busy(f"Reading with {self._info(model).title}.")
             for _ in work.steps():
+                doing = "Reading with" if self.pool.loaded(self._split(model)[0]) else "Loading"
+                message = busy(f"{doing} {self._info(model).title}.")
                 yield {self.notice: message, self.result: dimmed, self.stop: gr.update(visible=True)}
             reading = work.result()
         except Exception:
