@@ -1,0 +1,46 @@
+"""The Models tab in a real browser: sorting, cards, links, Back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+
+def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=models", width=1440)
+    head = page.locator("#cv-models-head h2")
+    expect(head).to_have_text("Bi-encoder")
+    page.get_by_test_id("card-case").click()
+    expect(head).to_have_text("CASE")
+    page.locator("#cv-models-table [data-sort=cebab]").click()
+    expect(page.locator("#cv-models-table th[aria-sort=descending]")).to_contain_text("Reviews")
+    expect(page).to_have_url(re.compile("m=case.*by=cebab"))
+    page.reload()
+    expect(head).to_have_text("CASE")
+    expect(page.locator("#cv-models-table th[aria-sort=descending]")).to_contain_text("Reviews")
+    page.get_by_test_id("card-csr-bi").click()
+    expect(head).to_have_text("CSR bi-encoder")
+    page.go_back()
+    expect(head).to_have_text("CASE")
+
+
+def test_a_wrong_link_says_so(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=models&m=nobody", width=1440)
+    expect(page.locator("#cv-models-notice")).to_contain_text("no model 'nobody'")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (1024, 768), (380, 800)])
+def test_the_table_is_on_the_first_screen(open_page: Callable[..., Page], width: int, height: int) -> None:
+    page = open_page("?t=models", width=width, height=height)
+    expect(page.get_by_test_id("models")).to_be_visible()
+    assert page.get_by_test_id("card-bi-encoder").bounding_box()["y"] < height - 100
+    assert page.evaluate("document.documentElement.scrollHeight") <= 2000
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
