@@ -1,4 +1,4 @@
-"""What the README shows first comes out as it says."""
+"""What the README shows first comes out as it says, and the examples of the API run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from condviz.cli import main as cli
 from condviz.evaluation.leaders import best_encoder
 from condviz.types import Comparison
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LEFT_OUT = ("condviz.train(", "gradio_client")
+"""What takes hours, or needs a running page."""
 CLOSE = 0.02
 """bfloat16 differs from float32 by less."""
 
@@ -53,3 +56,13 @@ def test_the_first_command_gives_the_same(capsys: pytest.CaptureFixture[str]) ->
     printed = json.loads(capsys.readouterr().out)
     for condition, score in zip(printed["conditions"], printed["scores"][0], strict=True):
         assert score == pytest.approx(stated_scores()[condition], abs=CLOSE)
+
+
+def test_the_examples_of_the_api_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, object] = {}
+    for block in blocks:
+        if not any(left_out in block for left_out in LEFT_OUT):
+            exec(block, names)
+    assert names["vectors"].shape == (2, names["model"].backbone.hidden_size)
