@@ -14,6 +14,7 @@ from condviz.version import __version__
 if TYPE_CHECKING:
     from condviz.analysis.compare import compare
     from condviz.analysis.errors.findings import find_errors
+    from condviz.analysis.groups import find_twins, group_by, rank_sorting_conditions
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
     from condviz.analysis.search import search
@@ -33,10 +34,13 @@ __all__ = [
     "describe",
     "evaluate",
     "find_errors",
+    "find_twins",
+    "group_by",
     "list_models",
     "load",
     "open_store",
     "predict_links",
+    "rank_sorting_conditions",
     "read_words",
     "search",
     "train",
@@ -49,10 +53,13 @@ _PLACES = {
     "describe": "condviz.models.registry",
     "evaluate": "condviz.evaluation.csts",
     "find_errors": "condviz.analysis.errors.findings",
+    "find_twins": "condviz.analysis.groups",
+    "group_by": "condviz.analysis.groups",
     "list_models": "condviz.models.registry",
     "load": "condviz.models.registry",
     "open_store": "condviz.store.disk",
     "predict_links": "condviz.analysis.links",
+    "rank_sorting_conditions": "condviz.analysis.groups",
     "read_words": "condviz.analysis.words",
     "search": "condviz.analysis.search",
     "train": "condviz.training.trainer",

@@ -59,12 +59,30 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     number = int(clusters.max()) + 1
     if number < 2:
         return ()
+    topics = []
+    for cluster, words in enumerate(distinctive_words(texts, clusters, num_words=num_words)):
+        if words:
+            places = layout[clusters == cluster].astype(np.float64)
+            x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)
+            topics.append(Topic(words, x, y, len(places)))
+    return tuple(sorted(topics, key=lambda topic: -topic.size)[:MAX_TOPICS])
+
+
+def distinctive_words(texts: Sequence[str], clusters: np.ndarray, *, num_words: int = 3) -> list[tuple[str, ...]]:
+    """Return the words that are frequent in each cluster and rare outside, best first.
+
+    Args:
+        texts: n sentences.
+        clusters: (n,) number of the cluster of each, from 0; negative for none.
+        num_words: Words at most; each occurs in two sentences of its cluster or more, and in a quarter of them.
+    """
+    number = int(clusters.max()) + 1
     text = require("sklearn.feature_extraction.text", "app")
     counter = text.CountVectorizer(stop_words=sorted(text.ENGLISH_STOP_WORDS - _KEPT))
     try:
         counts = counter.fit_transform(texts)
     except ValueError:  # no text has a word that is none of the stop words
-        return ()
+        return [()] * number
     names = counter.get_feature_names_out()
     members = [np.flatnonzero(clusters == cluster) for cluster in range(number)]
     totals = np.vstack([np.asarray(counts[rows].sum(axis=0)) for rows in members])
@@ -74,11 +92,8 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     # A word that is as frequent everywhere names nothing.
     fewest = np.array([max(2, 0.25 * len(rows)) for rows in members])[:, None]
     weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
-    topics = []
-    for rows, row in zip(members, weights, strict=True):
-        best = [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > 0.5 * row.max()]
-        if best:
-            places = layout[rows].astype(np.float64)
-            x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)
-            topics.append(Topic(tuple(names[best].tolist()), x, y, len(rows)))
-    return tuple(sorted(topics, key=lambda topic: -topic.size)[:MAX_TOPICS])
+    best = [
+        [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > row.max() / 2]
+        for row in weights
+    ]
+    return [tuple(names[found].tolist()) for found in best]

@@ -242,7 +242,7 @@ def _add_rows(folder: Path, meta: Meta, source: Source, model: ConditionalScorer
     done = 0 if data is None else data.count_rows()
     rows = source.rows(done)
     while found := list(islice(rows, SLICE_ROWS)):
-        batch = _to_table(found, meta, *to_stored(model.encode_sentences([row.text for row in found])))
+        batch = to_table(found, meta, *to_stored(model.encode_sentences([row.text for row in found])))
         # Half a first slice, left by a kill, is no table yet and is written over.
         data = lance.write_dataset(batch, str(folder / _ROWS), mode="append" if done else "overwrite")
         done += len(found)
@@ -255,7 +255,8 @@ def _add_rows(folder: Path, meta: Meta, source: Source, model: ConditionalScorer
         data.cleanup_old_versions(older_than=timedelta(0))
 
 
-def _to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)
+def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)
+    """Return a slice as it is stored, a pyarrow table."""
     import pyarrow as pa
 
     types = {"number": pa.float64(), "text": pa.string()}

@@ -1,0 +1,153 @@
+"""How good is a search under a condition? Precision and nDCG at 10 of texts with the same value, on the test scenes.
+
+python -m benchmarks.search_quality [--queries 8] [--model NAME ...] [--json FILE]
+
+The corpus is the first sentence of each test family; a query is one of them under an aspect that it tells, in a
+wording of that aspect; right are the other families' sentences with the same value. Beside every method: plain search
+with its own vectors, and plain search for the query with the condition typed behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.common import options
+from condviz.analysis.search import embed_rows
+from condviz.data.families import LOCAL, Aspect
+from condviz.data.scenes import load_aspects, load_families
+from condviz.data.splits import UNSEEN_ASPECTS, group_of, seen_phrasings
+from condviz.errors import CondvizError
+from condviz.models.registry import list_models, load
+from condviz.store.corpus import encode_corpus
+
+AT = 10
+FEWEST = 4
+"""Other texts with the value that a query needs to count."""
+WAYS = ("under the condition", "plain search", "condition typed into the query")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query with what it should find.
+
+    Attributes:
+        place: Which text of the corpus it is.
+        condition: The wording.
+        aspect: Its name.
+        right: Texts with the same value.
+        told: Texts that tell the aspect at all.
+    """
+
+    place: int
+    condition: str
+    aspect: str
+    right: frozenset[int]
+    told: frozenset[int]
+
+
+def make_questions(queries: int, most: int) -> tuple[list[str], list[Question]]:
+    """Return the corpus and the questions, `queries` for each of `most` aspects; one wording an aspect."""
+    scenes = [family.scenes[0] for family in load_families() if group_of(family) == "test"]
+    values: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for place, scene in enumerate(scenes):
+        for name, value in scene.aspects.items():
+            if not name.startswith(LOCAL):
+                values[name][value].append(place)
+    draw, questions, aspects = np.random.default_rng(0), [], load_aspects()
+    for name in draw.permutation(sorted(aspects)).tolist():
+        if len(questions) == queries * most:
+            break
+        asked = [(place, members) for members in values[name].values() if len(members) > FEWEST for place in members]
+        told = frozenset(place for members in values[name].values() for place in members)
+        if len(asked) < queries or max(len(members) for _, members in asked) > 0.7 * len(told):
+            continue  # too rare, or nearly always the same value
+        condition = _wording(aspects[name])
+        for index in draw.choice(len(asked), queries, replace=False):
+            place, members = asked[index]
+            questions.append(Question(place, condition, name, frozenset(members) - {place}, told))
+    return [scene.text for scene in scenes], questions
+
+
+def _wording(aspect: Aspect) -> str:
+    return (aspect.phrasings if aspect.name in UNSEEN_ASPECTS else seen_phrasings(aspect))[0]
+
+
+def measure(name: str, texts: list[str], questions: list[Question]) -> dict[str, list[list[float]]]:
+    """Return the grades of every question (see `_grade`) for each of `WAYS` that the model has."""
+    model = load(name)
+    corpus = encode_corpus(model, texts)
+    plain = _units(corpus.vectors(np.arange(len(texts)))[0].astype(np.float32))
+    typed = _units(model.encode_sentences([f"{texts[item.place]} {item.condition}" for item in questions]))
+    found: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+    under: dict[str, np.ndarray] = {}
+    for question, query in zip(questions, typed, strict=True):
+        if model.conditional:
+            if question.condition not in under:
+                under = {question.condition: embed_rows(model, corpus, question.condition)}
+            rows = under[question.condition]
+            found[WAYS[0]].append(_grade(rows @ rows[question.place], question))
+        found[WAYS[1]].append(_grade(plain @ plain[question.place], question))
+        found[WAYS[2]].append(_grade(plain @ query, question))
+    return found
+
+
+def _units(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _grade(scores: np.ndarray, question: Question) -> list[float]:
+    """Return precision and nDCG among all texts, then among those that tell the aspect."""
+    gains, grades = 1 / np.log2(np.arange(2, AT + 2)), []
+    told = np.isin(np.arange(len(scores)), list(question.told))
+    for allowed in (np.ones(len(scores), dtype=bool), told):
+        found = np.where(allowed, scores, -np.inf)
+        found[question.place] = -np.inf
+        hits = np.isin(np.argsort(-found, kind="stable")[:AT], list(question.right))
+        most = min(AT, len(question.right))
+        grades += [float(hits.sum() / most), float((hits * gains).sum() / gains[:most].sum())]
+    return grades
+
+
+def main() -> None:
+    """Measure the models, print a table in markdown."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--queries", type=int, default=8, help="for each aspect")
+    parser.add_argument("--aspects", type=int, default=24)
+    parser.add_argument("--model", action="append", default=[])
+    chosen = parser.parse_args()
+    texts, questions = make_questions(chosen.queries, chosen.aspects)
+    seen = np.array([question.aspect not in UNSEEN_ASPECTS for question in questions])
+    asked = len({question.aspect for question in questions})
+    among_all = np.mean([len(question.right) / len(texts) for question in questions])
+    among_told = np.mean([len(question.right) / len(question.told) for question in questions])
+    print(
+        f"{len(texts):,} texts, {len(questions)} queries, {asked} aspects ({(~seen).sum()} queries on aspects that no "
+        f"model was trained on); right by chance: {among_all:.1%} of all texts, {among_told:.1%} of "
+        f"those that tell the aspect.\n"
+    )
+    print("| model | search | all texts: P@10 | nDCG@10 | texts that tell it: P@10 | nDCG@10 | unseen aspects: P@10 |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    kept = {}
+    for name in chosen.model or list_models():
+        try:
+            found = measure(name, texts, questions)
+        except CondvizError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+            continue
+        kept[name] = found
+        for way, grades in found.items():
+            if grades:
+                values = np.array(grades)
+                cells = [*values.mean(axis=0), values[~seen, 2].mean()]
+                print(f"| {name} | {way} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |", flush=True)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Groups, pairs and conditions of a corpus, on vectors whose structure is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from condviz.analysis import groups as module
+from condviz.analysis.groups import find_twins, group_by, rank_sorting_conditions
+from condviz.errors import ConfigError, DataError
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.store.corpus import Corpus, Identity
+from tests.tiny import tiny_backbone
+
+SPORT, COLOUR = "the sport", "the mood"
+
+
+@pytest.fixture(scope="module")
+def model() -> HyperCL:
+    return HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+
+
+@pytest.fixture
+def corpus(model: HyperCL) -> Corpus:
+    """Nine combinations of three sports and three colours, ten texts each."""
+    texts = [f"{sport} {colour}" for sport in ("tennis", "chess", "golf") for colour in ("red", "blue", "green")] * 10
+    units = np.zeros((len(texts), 32), dtype=np.float16)
+    units[:, 0] = 1
+    sports = [text.split()[0] for text in texts]
+    return Corpus(texts, units, np.ones(len(texts), np.float32), Identity.of(model), {"sport": ("text", sports)})
+
+
+@pytest.fixture(autouse=True)
+def known_vectors(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
+    """Under one condition the vector is the sport and some noise, under the other the colour, under any other noise."""
+
+    def embed(model: object, found: Corpus, condition: str, **_: object) -> np.ndarray:
+        word = {SPORT: 0, COLOUR: 1}.get(condition)
+        draw = np.random.default_rng(len(condition)).standard_normal((len(found), 6))
+        names = sorted({text.split()[word or 0] for text in corpus.column("text")})
+        if word is not None:
+            places = [names.index(text.split()[word]) for text in corpus.column("text")]
+            draw = 10 * np.eye(6)[places][: len(found)] + 0.1 * draw
+        return (draw / np.linalg.norm(draw, axis=1, keepdims=True)).astype(np.float32)
+
+    monkeypatch.setattr(module, "embed_rows", embed)
+
+
+def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corpus) -> None:
+    found = group_by(corpus, SPORT, groups=3, model=model)
+    assert {group.words[0] for group in found.groups} == {"tennis", "chess", "golf"}
+    assert [group.size for group in found.groups] == [30, 30, 30]
+    assert found.purity["sport"] == (1.0, pytest.approx(1 / 3))
+    assert found.silhouette > 0.9
+    other = group_by(corpus, COLOUR, groups=3, model=model)
+    assert {group.words[0] for group in other.groups} == {"red", "blue", "green"}
+    assert other.purity["sport"][0] < 0.4
+    assert len(found.to_frame()) == 90
+    assert "tennis" in found._repr_html_()
+
+
+def test_twins_share_one_thing_and_not_the_other(model: HyperCL, corpus: Corpus) -> None:
+    found = find_twins(corpus, SPORT, COLOUR, model=model, k=5)
+    assert len(found.pairs) == 5
+    for pair in found.pairs:
+        (sport1, colour1), (sport2, colour2) = (text.split() for text in pair.texts)
+        assert sport1 == sport2
+        assert colour1 != colour2
+        assert pair.alike > pair.different
+    rows = [row for pair in found.pairs for row in pair.rows]
+    assert len(set(rows)) == len(rows)
+    assert found.to_dict()["pairs"]
+    assert pair.texts[0] in found._repr_html_()
+
+
+def test_a_condition_that_divides_the_corpus_comes_before_noise(model: HyperCL, corpus: Corpus) -> None:
+    told = []
+    found = rank_sorting_conditions(
+        corpus, ["nothing at all", SPORT, "whatever"], groups=3, model=model, progress=lambda *now: told.append(now)
+    )
+    assert found.conditions[0].condition == SPORT
+    assert found.conditions[0].silhouette > found.conditions[1].silhouette + 0.3
+    assert told[-1] == (3, 3)
+    assert SPORT in found._repr_html_()
+    assert rank_sorting_conditions(corpus, groups=3, model=model).conditions  # the library
+
+
+def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="from 2 to"):
+        group_by(corpus, SPORT, groups=1, model=model)
+    with pytest.raises(DataError, match="are the same"):
+        find_twins(corpus, SPORT, SPORT, model=model)
+    monkeypatch.setattr(module, "MOST_TEXTS", 10)
+    with pytest.raises(DataError, match="90 texts"):
+        group_by(corpus, SPORT, model=model)
