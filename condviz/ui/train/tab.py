@@ -277,7 +277,7 @@ class TrainTab:
         for _ in work.steps():
             past = time.monotonic() - began
             doing = "Reading the data." if past < 3 else f"Trying a few steps to measure time and memory: {past:.0f} s."
-            yield {self.notice: busy(doing, min(past, 27), 30), self.stop: gr.update(visible=True)}
+            yield {self.notice: busy(doing), self.stop: gr.update(visible=True)}
         yield {self.found: render_check(work.result()), self.stop: gr.update(visible=False)}
 
     def estimate(self, quality: str, source: str, table: dict | None, text: str) -> Iterator[dict]:
