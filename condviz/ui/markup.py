@@ -17,8 +17,11 @@ from condviz.plots.html import make_environment
 from condviz.ui.glossary import TERMS
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page", "compare", "condviz", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models")
+SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models")
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
+
+
+_OPENERS = {ord(character): f"&#{ord(character)};" for character in "${}`\\"}
 
 
 @cache
@@ -85,6 +88,11 @@ def busy(message: str, done: int = 0, total: int = 0) -> Markup:
     share = done / total if total else 0.0
     shown = f"{message} {100 * share:.0f} %" if total else message
     return notice("", shown, tone="busy", share=share)
+
+
+def inert(markup: str) -> str:
+    """Return markup that may stand in a template, which gradio reads as Handlebars and then as JavaScript."""
+    return markup.translate(_OPENERS)
 
 
 def static_url(path: str) -> str:

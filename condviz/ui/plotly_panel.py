@@ -18,7 +18,6 @@ Figures come as plotly figures or as their JSON; this module does not load plotl
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -28,8 +27,7 @@ from typing import Any, Literal, Protocol
 import gradio as gr
 
 from condviz.errors import MissingExtraError
-from condviz.ui.assets import page_scripts
-from condviz.ui.html import inert, tag
+from condviz.ui.markup import inert, page_scripts, render
 
 Tool = Literal["pan", "lasso", "select"]
 Tone = Literal["info", "busy", "error"]
@@ -98,7 +96,8 @@ def plotly_panel(
     }
     return PlotlyPanel(
         None,
-        html_template=_template(label, tool, settings),
+        # Constant, so that no update touches what plotly has drawn.
+        html_template=inert(render("figure.html", label=label, tool=tool, settings=settings)),
         js_on_load=_SCRIPT,
         head=page_scripts(),
         apply_default_css=False,
@@ -159,52 +158,3 @@ def _pack(figure: Figure | str | None) -> str:
     if figure is None or isinstance(figure, str):
         return figure or ""
     return figure.to_json()
-
-
-def _button(tool: str, content: str, title: str, **values: object) -> str:
-    return tag("button", content, type="button", class_="cv-tool", data_tool=tool, title=title, **values)
-
-
-def _template(label: str, tool: Tool, settings: dict[str, Any]) -> str:
-    """Render the frame of the figure; constant, so that no update touches what plotly has drawn."""
-    modes = (
-        ("pan", "Move", "Drag moves the picture"),
-        ("lasso", "Lasso", "Drag a loop around points"),
-        ("select", "Box", "Drag a box around points"),
-    )
-    drag = [
-        _button(name, text, title, data_mode=True, aria_pressed="true" if name == tool else "false")
-        for name, text, title in modes
-    ]
-    zoom = [
-        _button("in", "+", "Zoom in (+, or Ctrl and the wheel)", aria_label="Zoom in"),
-        _button("out", "\N{MINUS SIGN}", "Zoom out (-)", aria_label="Zoom out"),
-        _button("reset", "Reset", "Show everything (0)"),
-    ]
-    exports = [_button(kind, kind.upper(), f"Save as {kind.upper()}") for kind in ("png", "svg", "html")]
-    morph = tag(
-        "div",
-        _button("play", "Play", "Move the points from before to after"),
-        tag("label", "before", tag("input", type="range", min=0, max=1, step="any", value=1,
-                                   aria_label="Between before and after"), "after"),
-        class_="cv-figure-morph",
-        hidden=True,
-    )  # fmt: skip
-    count = tag("span", class_="cv-figure-count", role="status")
-    clear = _button("clear", "Clear", "Select nothing (Esc)", hidden=True)
-    group = tag("div", *drag, class_="cv-tool-group"), tag("div", *zoom, class_="cv-tool-group")
-    bar = tag("div", *group, tag("div", count, clear, class_="cv-figure-state"), class_="cv-figure-tools")
-    stage = tag(
-        "div",
-        tag("div", class_="cv-figure-plot", tabindex="0", role="img", aria_label=label),
-        tag("span", class_="cv-figure-ring", hidden=True, aria_hidden="true"),
-        tag("div", class_="cv-figure-tip", hidden=True),
-        tag("p", class_="cv-figure-message", hidden=True),
-        class_="cv-figure-stage",
-    )
-    foot = tag("div", morph, tag("div", *exports, class_="cv-tool-group cv-figure-exports"), class_="cv-figure-foot")
-    frame = tag(
-        "div", bar, stage, foot, class_="cv-figure", role="group", aria_label=label, data_ready="false",
-        data_settings=json.dumps(settings),
-    )  # fmt: skip
-    return inert(frame)

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from condviz.paths import ASSETS
 from condviz.ui.app import launch_options
-from condviz.ui.components import markup
+from condviz.ui.markup import html
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 
 MANY = 50_000
@@ -51,7 +51,7 @@ def main() -> None:
                 figure(200, seed=1), elem_id="right", label="Right", link="pair", link_zoom=True, tool="lasso"
             )
         alone = plotly_panel(elem_id="alone", label="Alone", message="Nothing yet. Press Load.")
-        told = markup("", elem_id="told")
+        told = html("", elem_id="told")
         buttons = {name: gr.Button(name, elem_id=name) for name in ("load", "update", "choose", "mark", "fail")}
         private = {"api_visibility": "private", "show_progress": "hidden", "queue": False}
 
