@@ -25,8 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         ],
         help="lay sentences out before and after conditioning, and measure both",
         description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
-        "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition. "
-        "The map that the page opens with: condviz map scenes --model bi-encoder --json assets/map_scene.json",
+        "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
     )
     parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
     parser.add_argument("--text-column", metavar="NAME", help="column of the sentences (default: guessed)")

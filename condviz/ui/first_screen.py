@@ -1,4 +1,4 @@
-"""Compute what the Compare and the Links tab show before any model has loaded.
+"""Compute what the Compare, the Map and the Links tab show before any model has loaded.
 
 Run it again whenever the default model or the model of the small graph changes: python -m condviz.ui.first_screen
 """
@@ -10,6 +10,8 @@ import sys
 
 from condviz.analysis.compare import compare
 from condviz.analysis.links import describe_entity
+from condviz.analysis.maps import build_map
+from condviz.analysis.points import scene_points
 from condviz.data.examples import load_examples
 from condviz.data.files import write_text
 from condviz.data.kg_formats import EVERYDAY
@@ -26,6 +28,9 @@ def main() -> None:
     result = compare(model, example.sentence1, example.sentence2, example.conditions, words=True)
     path = ASSETS / "first_screen.json"
     write_text(path, json.dumps(result.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    sys.stdout.write(f"{path}: {model.info.name}\n")
+    path = ASSETS / "map_scene.json"
+    write_text(path, json.dumps(build_map(model, scene_points()).to_dict(), ensure_ascii=False) + "\n")
     sys.stdout.write(f"{path}: {model.info.name}\n")
     links()
 

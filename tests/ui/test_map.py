@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from condviz.analysis.points import scene_points
 from condviz.errors import CondvizError
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, MAX_POINTS, Form, Shown
@@ -146,3 +147,14 @@ def test_many_values_are_listed_for_searching() -> None:
     made = make_map(["a"] * 40, [f"v{i % 20}" for i in range(40)])
     assert view.legend(colouring(made), "").count("cv-map-key") == 20
     assert view.legend(colouring(MANY), "").count("cv-map-key") == 12
+
+
+def test_the_stored_map_is_that_of_the_default_model() -> None:
+    from condviz.analysis.maps import EmbeddingMap
+    from condviz.ui.markup import read_asset
+    from condviz.ui.pool import ModelPool
+
+    stored = EmbeddingMap.from_dict(read_asset("map_scene.json"))
+    assert stored.model["name"] == ModelPool().default
+    assert stored.after.agreement > stored.before.agreement
+    assert stored.points == scene_points()
