@@ -16,7 +16,7 @@ from condviz.analysis.points import MapPoints, guess_columns, points_from_table,
 from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
 from condviz.ui import export
-from condviz.ui.events import connect, publish
+from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, LINKED, MAX_POINTS, NO_COLUMN, TYPED, Form, Shown, whole
 from condviz.ui.markup import busy, html, notice, read_asset, render
@@ -130,7 +130,7 @@ class MapTab:
         run = connect(self.run.click, self.draw, [*form, self.shown], whole, **main)
         # A stopped run must not leave its progress on the picture.
         for panel in (self.before, self.after):
-            run.failure(lambda: panel_update(message=""), None, panel, queue=False, api_visibility="private")
+            run.failure(lambda: panel_update(message=""), None, panel, queue=False, **PRIVATE)
         self.page.on_link(
             "map", self.open_link, [self.shown], [*form, *boxes, *whole], notice=self.notice, stop=self.stop
         )
