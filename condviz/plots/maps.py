@@ -409,7 +409,8 @@ def _standalone(figure: go.Figure, tokens: Mapping[str, str], *, library: bool) 
         if len(trace["text"]) <= 1500:
             trace["type"] = "scatter"
     filled = _filled(record, tokens)
-    return go.Figure(filled).to_html(full_html=False, include_plotlyjs=library, default_height="30rem")
+    options = {"full_html": False, "include_plotlyjs": library, "config": {"responsive": True}}
+    return go.Figure(filled).to_html(default_height="30rem", **options)
 
 
 def _filled(value: Any, tokens: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON

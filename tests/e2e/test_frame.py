@@ -20,7 +20,8 @@ MAX_HEIGHT = 2000
 SMALLEST = 13
 SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
   if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) return false;
-  if (!e.checkVisibility() || e.closest("svg, .sr-only, option, .file-preview, .upload-container, [data-testid=status-tracker]")) return false;
+  if (!e.checkVisibility() || e.closest("svg, .sr-only, option, .file-preview, .upload-container")) return false;
+  if (e.closest("[data-testid=status-tracker]")) return false;  // gradio's own, there but not seen
   return parseFloat(getComputedStyle(e).fontSize) < %d;
 }).map((e) => `${e.tagName}.${e.className} ${getComputedStyle(e).fontSize} ${e.textContent.trim().slice(0, 40)}`)"""
 
