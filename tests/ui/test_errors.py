@@ -1,0 +1,113 @@
+"""The Errors tab without a browser: tables and their budget, links, remarks, what a filter says in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from condviz.analysis.errors.findings import analyse
+from condviz.errors import DataError
+from condviz.plots.errors import in_words
+from condviz.ui.errors import tables as module
+from condviz.ui.errors import view
+from condviz.ui.errors.tab import Choice, _remarks
+from condviz.ui.errors.tables import Forgotten, Source, Tables
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
+from tests.analysis.errors.toy import toy_study
+
+
+def write(path: Path, head: str) -> Path:
+    rows = [f"a{i},b{i},{c},{label},0.{i:02}{label}" for i in range(20) for c, label in (("x", 1), ("y", 4))]
+    path.write_text("\n".join([head, *rows]))
+    return path
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables(ModelPool(["minilm"], load=lambda name: pytest.fail(f"{name} was loaded")))
+
+
+def test_a_table_with_any_columns_is_read(tables: Tables, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "one,two,asked,points,score_m")
+    columns, rows, found = tables.columns(str(path))
+    assert (columns[0], len(rows), found) == ("one", 3, {})
+    picked = tuple(zip(module.ROLES, ("one", "two", "asked", "points"), strict=True))
+    dataset = tables.dataset(Source("upload", str(path), "t.csv", picked))
+    assert (len(dataset.pairs), len(dataset.items), list(dataset.stored)) == (40, 20, ["m"])
+    assert tables.study(Source("upload", str(path), "t.csv", picked), ("m",)).first.model == "m"
+
+
+def test_scores_that_were_dropped_are_told(tables: Tables, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
+    source = Source("upload", str(path), "t.csv", tuple(zip(module.ROLES, module.ROLES, strict=True)))
+    with pytest.raises(Forgotten, match="Score again"):
+        tables.study(source, ("minilm",))
+    tables.keep(tables.dataset(source), "minilm", np.arange(40.0))
+    assert tables.study(source, ("minilm",)).first.model == "minilm"
+
+
+def test_a_budget_drops_what_was_used_longest_ago(
+    tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DATASETS", 60_000)
+    small = Tables(tables.pool)
+    sources = []
+    for name in ("a.csv", "b.csv", "c.csv"):
+        path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
+        path.write_text(path.read_text().replace("a1", f"{name}1"))
+        sources.append(Source("upload", str(path), name, tuple(zip(module.ROLES, module.ROLES, strict=True))))
+    kept = [small.dataset(source) for source in sources]
+    assert small.dataset(sources[2]) is kept[2]
+    assert small.dataset(sources[0]) is not kept[0], "it was dropped, and is read again"
+    (tmp_path / "b.csv").unlink()
+    with pytest.raises(DataError, match="Upload it again"):
+        small.dataset(sources[1])
+
+
+@pytest.mark.parametrize("key", ["/etc/passwd", "scenes:train", "nowhere:test", ""])
+def test_only_known_rows_can_be_asked_for(tables: Tables, key: str) -> None:
+    with pytest.raises(DataError, match="Choose a corpus"):
+        tables.dataset(Source(key))
+
+
+def test_a_link_holds_the_choice_but_for_the_default_row() -> None:
+    choice = Choice(Source("scenes:test"), "csr", "", 'gold >= 4 and "a" in shared', row=6)
+    tab, values = read_link(choice.link)
+    assert tab == "errors"
+    assert (values["ea"], values["er"]) == (["csr"], ["7"])
+    assert values["ef"] == [choice.filter]
+    assert "eb" not in values
+
+
+def test_damaged_remarks_are_left_out() -> None:
+    study = toy_study(second=False)
+    found = _remarks('{"3": {"tags": ["number", "<b>"], "note": "n"}, "x": {}, "4": 7}', study)
+    assert list(found) == [2]
+    assert (found[2].tags, found[2].note) == (("number",), "n")
+    assert _remarks("[", study) == {}
+
+
+@pytest.mark.parametrize(
+    ("filter_", "said"),
+    [
+        ("overlap >= 0.75", "the sentences share most words"),
+        ('negation and "dog" in shared', "only one sentence has a negation and both sentences say “dog”"),
+        ("abs(error) > 2", "abs(error) > 2"),
+    ],
+)
+def test_filters_in_plain_words(filter_: str, said: str) -> None:
+    assert in_words(filter_) == said
+
+
+def test_texts_are_escaped_wherever_they_are_shown() -> None:
+    study = toy_study()
+    found = analyse(study, filter='aspect == "mood"', resamples=0)
+    row = int(found.rows[0])
+    shown = view.row_view(study, row, 0, len(found.rows))
+    assert f'data-number="{study.dataset.numbers[row]}"' in shown
+    assert "wrong order" in view.row_view(study, int(np.flatnonzero(study.first.right == 0)[0]), 0, 1)
+    assert "data-filter" in view.slices(found, "large")
+    assert "&lt;b&gt;" in view.worst("condition", [], ["<b>"]) or "five rated rows" in view.worst("condition", [], [""])
