@@ -12,7 +12,8 @@ from condviz.errors import DataError
 from condviz.plots.errors import in_words
 from condviz.ui.errors import tables as module
 from condviz.ui.errors import view
-from condviz.ui.errors.tab import Choice, _remarks
+from condviz.ui.errors.desk import Choice
+from condviz.ui.errors.sections import read_remarks
 from condviz.ui.errors.tables import Forgotten, Source, Tables
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
@@ -84,10 +85,10 @@ def test_a_link_holds_the_choice_but_for_the_default_row() -> None:
 
 def test_damaged_remarks_are_left_out() -> None:
     study = toy_study(second=False)
-    found = _remarks('{"3": {"tags": ["number", "<b>"], "note": "n"}, "x": {}, "4": 7}', study)
+    found = read_remarks('{"3": {"tags": ["number", "<b>"], "note": "n"}, "x": {}, "4": 7}', study)
     assert list(found) == [2]
     assert (found[2].tags, found[2].note) == (("number",), "n")
-    assert _remarks("[", study) == {}
+    assert read_remarks("[", study) == {}
 
 
 @pytest.mark.parametrize(

@@ -3,82 +3,32 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 import numpy as np
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.analysis.errors.columns import COLUMN_HELP, RULES, TARGETS
+from condviz.analysis.errors.columns import TARGETS
 from condviz.errors import CondvizError, DataError
-from condviz.ui import export
-from condviz.ui.errors.tables import MAX_ROWS, MAX_TABLE_BYTES, ROLES, Forgotten, Source, Tables
+from condviz.ui.errors.desk import MAX_RESAMPLES, START, Choice, Desk, needed, resamples_for, score_rows
+from condviz.ui.errors.sections import Sections
+from condviz.ui.errors.tables import MAX_ROWS, MAX_TABLE_BYTES, ROLES, Forgotten, Source
 from condviz.ui.events import connect, explain, publish
 from condviz.ui.markup import busy, html, notice, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.page import Page, Tab
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first, write_link
+from condviz.ui.state import Values, first
 
 if TYPE_CHECKING:
-    from condviz.analysis.errors.findings import ErrorStudy, Remark
+    from condviz.analysis.errors.findings import ErrorStudy
     from condviz.analysis.errors.study import Study
 
-START = "scenes:test"
 VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
-WORK = 25_000_000
-"""Rows times resamples that take about a second."""
-MAX_RESAMPLES = 10_000
-LISTED = 500
-"""Rows of the table of rows."""
-WORST = 40
-MAX_REMARKS, MAX_NOTE, MAX_FILTER = 20_000, 2_000, 2_000
-EXAMPLES = (
-    "right == 0 and negation",
-    'condition in ("the mood", "the sport") and not seen',
-    "abs(error) - abs(error_b) > 1",
-    '"two" in words and numerals_differ',
-)
+MAX_FILTER = 2_000
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What is chosen: all that a session keeps, and what a link restores.
-
-    Attributes:
-        source: The rows.
-        first, second: The model, and one to compare with or "".
-        filter: The slice.
-        selected: Positions of rows chosen in the plot; () for none.
-        target: What slices are looked for: a key of `TARGETS`.
-        view: Key of `VIEWS`.
-        row: Position of the row that is read, or None.
-    """
-
-    source: Source = field(default_factory=lambda: Source(START))
-    first: str = ""
-    second: str = ""
-    filter: str = ""
-    selected: tuple[int, ...] = ()
-    target: str = "over"
-    view: str = "residuals"
-    row: int | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one or two models."""
-        return tuple(filter(None, (self.first, self.second)))
-
-    @property
-    def link(self) -> str:
-        """The query string that opens this; an upload is not part of it."""
-        row = "" if self.row is None else str(self.row + 1)
-        pairs = [("ed", self.source.key), ("ea", self.first), ("eb", self.second), ("ef", self.filter)]
-        return write_link("errors", [*pairs, ("et", self.target), ("ev", self.view), ("er", row)])
 
 
 class ErrorsTab:
@@ -87,7 +37,8 @@ class ErrorsTab:
     def __init__(self, page: Page) -> None:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
-        self.tables = Tables(page.pool)
+        self.desk = Desk(page.pool)
+        self.tables = self.desk.tables
         self.result = html(render("errors/empty.html"), elem_id="cv-err-result")
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
@@ -105,7 +56,7 @@ class ErrorsTab:
         self.figures = html("", elem_id="cv-err-figures")
         self.choice = gr.State(None)
         self.uploaded = gr.State(None)
-        self._sections()
+        self.sections = Sections(self.desk, self.choice)
         self._connect()
 
     # ---- layout ------------------------------------------------------------------------------------------------------
@@ -141,44 +92,12 @@ class ErrorsTab:
             self.stop = gr.Button("Stop", elem_id="cv-err-stop", visible=False, min_width=60)
         self.notice = html("", elem_id="cv-err-notice")
 
-    def _sections(self) -> None:
-        with section("Rows of the slice", elem_id="cv-errors-rows") as self.rows_part:
-            self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
-        with section("Worst conditions", elem_id="cv-errors-worst") as self.worst_part:
-            self.column = gr.Dropdown([], label="Values of the column", min_width=160, elem_id="cv-err-column")
-            script = "condviz.errors(element, ['filter'], (data) => trigger('press', data));"
-            self.worst = html("", elem_id="cv-err-worst", script=script)
-        with section("Does the model follow the condition?", elem_id="cv-errors-follow") as self.follow_part:
-            self.follow = html("", elem_id="cv-err-follow")
-        with section("Rewrite the slice and score it again", elem_id="cv-errors-rewrite"):
-            with gr.Row(elem_classes="cv-actions"):
-                rules = [(title, name) for name, title in RULES.items()]
-                self.rule = gr.Dropdown(rules, value="number", label="Rule", elem_id="cv-err-rule", min_width=220)
-                self.old = gr.Textbox(label="Word", placeholder="red", visible=False, min_width=100)
-                self.new = gr.Textbox(label="Replace with", placeholder="blue", visible=False, min_width=100)
-                self.rewrite = gr.Button("Rewrite and score", elem_id="cv-err-rewrite", min_width=120)
-                self.rewrite_stop = gr.Button("Stop", visible=False, min_width=60)
-            self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
-            self.effect = html("", elem_id="cv-err-effect")
-        with section("Training rows like the one that is read", elem_id="cv-errors-near") as self.near_part:
-            self.near_notice = html("", elem_id="cv-err-near-notice")
-            self.near = html("", elem_id="cv-err-near")
-        with section("Report, rows, link, JSON, Python", elem_id="cv-errors-export") as self.exports:
-            script = "condviz.errors(element, ['save'], (data) => trigger('press', data));"
-            self.save = html(render("errors/save.html"), elem_id="cv-err-save", script=script)
-            self.file = html("", elem_id="cv-err-file", script="condviz.errorFile(element, watch);")
-            self.hand_out = html("", elem_id="cv-err-hand-out")
-        with section("What a table needs, and how filters are written", elem_id="cv-errors-help"):
-            html(
-                render("errors/help.html", rows=MAX_ROWS, examples=EXAMPLES, columns=COLUMN_HELP), elem_id="cv-err-help"
-            )
-
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = [self.data, self.first, self.second, self.filter]
-        folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
         shown = [
-            self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice, self.run, *folded,
+            self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice, self.run,
+            *self.sections.folded,
         ]  # fmt: skip
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         latest = {"trigger_mode": "always_last"}
@@ -197,33 +116,17 @@ class ErrorsTab:
             self.use.click, self.use_columns, [*self.columns, self.uploaded, self.first, self.second],
             [*picked, *form, *shown], **main,
         )  # fmt: skip
-        for component in (self.slices, self.worst, self.views):
+        for component in (self.slices, self.sections.worst, self.views):
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main, **latest)
         connect(self.plot.select, self.brush, [self.choice], shown, **main, **latest)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
         connect(self.plot.click, self.point, [self.choice], [self.row, self.choice, self.result], notice=self.notice)
         connect(self.row.turn, self.turn, [self.choice], [self.row, self.choice, self.plot], notice=self.notice)
         connect(
-            self.rows.select, self.pick, [self.choice], [self.row, self.choice, self.plot, self.result],
+            self.sections.rows.select, self.pick, [self.choice], [self.row, self.choice, self.plot, self.result],
             notice=self.notice,
         )  # fmt: skip
-        connect(self.rows_part.expand, self.show_rows, [self.choice], [self.rows], notice=self.notice)
-        connect(
-            [self.worst_part.expand, self.column.input], self.show_worst, [self.choice, self.column],
-            [self.column, self.worst], notice=self.notice,
-        )  # fmt: skip
-        connect(self.follow_part.expand, self.show_follow, [self.choice], [self.follow], notice=self.notice)
-        connect(self.near_part.expand, self.show_near, [self.choice], [self.near], notice=self.near_notice, heavy=True)
-        connect(self.exports.expand, self.show_exports, [self.choice], [self.hand_out], notice=self.notice)
-        connect(self.save.press, self.hand_over, [self.choice], [self.file], notice=self.notice, heavy=True)
-        connect(
-            self.rule.input, lambda rule: dict.fromkeys((self.old, self.new), gr.update(visible=rule == "word")),
-            [self.rule], [self.old, self.new], notice=self.rewrite_notice, queue=False,
-        )  # fmt: skip
-        connect(
-            self.rewrite.click, self.change, [self.rule, self.old, self.new, self.choice], [self.effect],
-            notice=self.rewrite_notice, stop=self.rewrite_stop, heavy=True,
-        )  # fmt: skip
+        self.sections.connect(self.notice)
         self.page.on_models(self.first)
         publish(self.api_errors, "errors")
 
@@ -262,7 +165,7 @@ class ErrorsTab:
         self._menus_know(choice, dataset)
         for name in choice.names:
             if self.tables.known(dataset, name) is None:
-                work = self.pool.run(_score_rows, name, dataset.pairs)
+                work = self.pool.run(score_rows, name, dataset.pairs)
                 for done, total in work.steps():
                     yield {self.notice: busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)}
                 self.tables.keep(dataset, name, work.result())
@@ -285,10 +188,9 @@ class ErrorsTab:
         """Show what is found: at once without intervals, then with them."""
         from condviz.ui.errors import view
 
-        study = self._study(choice)
-        found = self._analysed(study, choice, resamples=0)
+        study = self.desk.study(choice)
+        found = self.desk.found(choice)
         rated = bool(study.rated.any())
-        parts = (self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports)
         step = {
             self.result: view.result(found, choice.link),
             self.slices: view.slices(found, choice.target),
@@ -297,12 +199,12 @@ class ErrorsTab:
             self.run: "Find errors",
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
-            **(dict.fromkeys(parts, gr.Accordion(open=False)) if close else {}),
+            **(dict.fromkeys(self.sections.folded, gr.Accordion(open=False)) if close else {}),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         if rated:
-            resamples = int(np.clip(WORK // len(study.dataset.pairs), 1000, MAX_RESAMPLES))
-            found = self._analysed(study, choice, resamples=resamples)
+            resamples = resamples_for(study)
+            found = self.desk.found(choice, resamples=resamples)
             yield {self.figures: view.figures(found, waiting=False)}
         # gradio may drop an update of the plot that another one follows closely: the last one has it again.
         yield {**self._figure(found, choice, keep_selection=keep_selection), self.stop: gr.update(visible=False)}
@@ -311,17 +213,17 @@ class ErrorsTab:
         """Draw once more: the figure came before there was a place for it."""
         if choice is None:
             return {self.notice: gr.skip()}
-        found = self._analysed(self._study(choice), choice, resamples=0)
+        found = self.desk.found(choice)
         return {**self._figure(found, choice), self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
         """Take filter and selection away."""
         yield {self.filter: ""}
-        yield from self._again(replace(_needed(choice), filter="", selected=()))
+        yield from self._again(replace(needed(choice), filter="", selected=()))
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Filter by a slice, look for another kind of slice, or draw another figure."""
-        choice, value = _needed(choice), str(event.value)[:MAX_FILTER]
+        choice, value = needed(choice), str(event.value)[:MAX_FILTER]
         if event.name == "filter":
             if choice.filter and value not in choice.filter:
                 value = " and ".join(f"({part})" if " or " in part else part for part in (choice.filter, value))
@@ -331,17 +233,17 @@ class ErrorsTab:
             from condviz.ui.errors import view
 
             choice = replace(choice, target=value)
-            found = self._analysed(self._study(choice), choice, resamples=0)
+            found = self.desk.found(choice)
             yield {self.slices: view.slices(found, value), self.choice: choice}
         elif event.name == "view" and value in VIEWS:
             choice = replace(choice, view=value)
-            found = self._analysed(self._study(choice), choice, resamples=0)
+            found = self.desk.found(choice)
             yield {**self._figure(found, choice), self.choice: choice}
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
         ids = [int(one) for one in event.ids if str(one).isdigit()]
-        yield from self._again(replace(_needed(choice), selected=tuple(ids)), keep_selection=True)
+        yield from self._again(replace(needed(choice), selected=tuple(ids)), keep_selection=True)
 
     def _again(self, choice: Choice, *, keep_selection: bool = False) -> Iterator[dict]:
         """Show another slice of the same study; where it was dropped, offer to score again."""
@@ -353,16 +255,16 @@ class ErrorsTab:
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:
         """Open the row of a point beside the plot."""
-        return self._open(_needed(choice), event.id) if event.id is not None else {}
+        return self._open(needed(choice), event.id) if event.id is not None else {}
 
     def pick(self, event: gr.SelectData, choice: Choice | None) -> dict:
         """Open a row of the table."""
-        return self._open(_needed(choice), int(event.row_value[0]) - 1, mark=True)
+        return self._open(needed(choice), int(event.row_value[0]) - 1, mark=True)
 
     def turn(self, event: gr.EventData, choice: Choice | None) -> dict:
         """Open the next or previous row of the slice."""
-        choice = _needed(choice)
-        order = self._analysed(self._study(choice), choice, resamples=0).rows
+        choice = needed(choice)
+        order = self.desk.found(choice).rows
         # Without a choice the first row of the slice is open.
         place = np.flatnonzero(order == (choice.row if choice.row is not None else order[0]))
         step = 1 if int(event.step) > 0 else -1
@@ -372,11 +274,11 @@ class ErrorsTab:
         return self._open(choice, int(order[target]), mark=True)
 
     def _open(self, choice: Choice, row: Any, *, mark: bool = False) -> dict:  # noqa: ANN401 - from the browser
-        study = self._study(choice)
+        study = self.desk.study(choice)
         if not str(row).isdigit() or int(row) >= len(study.dataset.pairs):
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=int(row))
-        order = self._analysed(study, choice, resamples=0).rows
+        order = self.desk.found(choice).rows
         marked = {self.plot: panel_update(marked=str(row))} if mark else {}
         return {**self._row(study, choice, order), self.choice: choice, **marked}
 
@@ -464,106 +366,6 @@ class ErrorsTab:
         yield {self.data: key if key in {known for _, known in self.tables.corpora()} else gr.skip()}
         yield from self._find(asked, shown=choice)
 
-    # ---- sections, each computed when it is opened -------------------------------------------------------------------
-    def show_rows(self, choice: Choice | None) -> dict:
-        """List the rows of the slice, the largest error first; a click opens one."""
-        choice = _needed(choice)
-        study = self._study(choice)
-        order = self._analysed(study, choice, resamples=0).rows[:LISTED]
-        columns = {"row": study.dataset.numbers[order]}
-        columns |= {name: study.columns[name][order] for name in ("sentence1", "sentence2", "condition")}
-        columns["rating"] = study.columns["gold"][order]
-        for judged in study.judged:
-            columns[f"error {judged.model}"] = np.round(judged.error[order], 2)
-        rows = [[None if value != value else value for value in line] for line in zip(*columns.values(), strict=True)]
-        return {self.rows: gr.Dataframe(rows, headers=list(columns))}
-
-    def show_worst(self, choice: Choice | None, column: str | None) -> dict:
-        """List the values of a column with the most certain errors."""
-        from condviz.analysis.errors.measures import worst_conditions
-        from condviz.ui.errors import view
-
-        study, mask = self._masked(choice)
-        size = len(study.dataset.pairs)
-        extra = [
-            name
-            for name in study.dataset.extra
-            if study.columns[name].dtype == object and len(set(study.columns[name])) <= size / 2
-        ]
-        columns = sorted([*extra, "condition"], key=lambda name: (name != "aspect", name != "condition"))
-        column = column if column in columns else columns[0]
-        groups = worst_conditions(study, column=column, mask=mask)[:WORST]
-        shown = view.worst(column, groups, [judged.model for judged in study.judged])
-        return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
-
-    def show_follow(self, choice: Choice | None) -> dict:
-        """Tell whether scores follow the condition, and how ratings and predictions match."""
-        from condviz.plots.errors import sections
-
-        choice = _needed(choice)
-        found = sections(self._analysed(self._study(choice), choice, resamples=0))
-        view = render("errors/follow.html", blindness=found["blindness"], confusions=found["confusions"])
-        return {self.follow: view}
-
-    def show_near(self, choice: Choice | None) -> Iterator[dict]:
-        """Find the training rows nearest to the row that is read."""
-        from condviz.ui.errors import view
-
-        choice = _needed(choice)
-        study = self._study(choice)
-        row = choice.row
-        if row is None:
-            row = int(self._analysed(study, choice, resamples=0).rows[0])
-        work = self.pool.run(_nearest, self._scorer(choice.first), study.dataset.pairs[row])
-        for _ in work.steps():
-            yield {self.near_notice: busy("Encoding training rows.")}
-        yield {self.near: view.neighbours(work.result(), choice.first)}
-
-    def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
-        """Rewrite the slice by a rule and score it again."""
-        from condviz.analysis.errors.rewrites import measure_effect, rewrite
-        from condviz.ui.errors import view
-
-        study, mask = self._masked(choice)
-        rewritten = rewrite(study, mask, rule, old=old or "", new=new or "")
-        effects = []
-        for judged in study.judged:
-            work = self.pool.run(_score_rows, self._scorer(judged.model), rewritten.pairs)
-            for done, total in work.steps():
-                message = busy(f"{judged.model} scores {len(rewritten.pairs)} changed rows.", done, total)
-                yield {self.rewrite_notice: message, self.rewrite_stop: gr.update(visible=True)}
-            effects.append(measure_effect(rewritten, judged, work.result()))
-        yield {self.effect: view.effects(study, effects), self.rewrite_stop: gr.update(visible=False)}
-
-    def show_exports(self, choice: Choice | None) -> dict:
-        """Offer what is shown as link, JSON and Python."""
-        choice = _needed(choice)
-        found = self._analysed(self._study(choice), choice, resamples=0)
-        source = choice.source.name or choice.source.key
-        call = [("models", list(choice.names)), ("data", source), ("filter", choice.filter)]
-        python = export.python_call("find_errors", call)
-        return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
-
-    def hand_over(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
-        """Put the report, or the rows with tags and notes of this browser, into the page, which saves it."""
-        from condviz.analysis.errors.findings import format_csv
-        from condviz.plots.errors import render_report
-
-        choice = _needed(choice)
-        study = self._study(choice)
-        remarks = _remarks(event.remarks, study)
-        if event.value == "report":
-            yield {self.notice: busy("Writing the report.")}
-            resamples = int(np.clip(WORK // len(study.dataset.pairs), 1000, MAX_RESAMPLES))
-            found = self._analysed(study, choice, resamples=resamples)
-            known = {name: self.pool.info(name).revision for name in choice.names if name in self.pool.names}
-            found = replace(found, revisions=known)
-            name, content = "condviz-errors.html", render_report(found, remarks=remarks)
-        else:
-            rows = self._masked(choice)[1].nonzero()[0]
-            name, content = "condviz-errors.csv", format_csv(study, rows, remarks)
-        yield {self.file: render("errors/file.html", name=name, content=content)}
-
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_errors(self, data: str, models: list[str], filter: str = "", resamples: int = 1000) -> dict[str, Any]:
         """Find where one or two models are wrong.
@@ -588,34 +390,17 @@ class ErrorsTab:
             dataset = self.tables.dataset(Source(data))
         for name in models:
             if self.tables.known(dataset, name) is None:
-                self.tables.keep(dataset, name, self.pool.run(_score_rows, name, dataset.pairs).result())
+                self.tables.keep(dataset, name, self.pool.run(score_rows, name, dataset.pairs).result())
         dataset = with_training_of(dataset, "" if models[0] in dataset.stored else models[0])
         judged = (judge(dataset, name, self.tables.known(dataset, name)) for name in models)
         return analyse(make_study(dataset, *judged), filter=filter, resamples=resamples).to_dict()
 
-    # ---- helpers -----------------------------------------------------------------------------------------------------
-    def _study(self, choice: Choice) -> Study:
-        return self.tables.study(choice.source, choice.names)
-
-    def _analysed(self, study: Study, choice: Choice, *, resamples: int) -> ErrorStudy:
-        """Return what was found, kept without the study itself, which has a budget of its own."""
-        from condviz.analysis.errors.findings import analyse
-
-        key = (study.dataset.digest, choice.names, choice.filter, choice.selected, resamples)
-        settings = {"filter": choice.filter, "selected": choice.selected, "resamples": resamples}
-        bare = self.tables.remember(key, partial(_bare, analyse, study, settings))
-        return replace(bare, study=study)
-
-    def _masked(self, choice: Choice | None) -> tuple[Study, np.ndarray]:
-        choice = _needed(choice)
-        study = self._study(choice)
-        return study, self._analysed(study, choice, resamples=0).mask
-
+    # ---- pictures ----------------------------------------------------------------------------------------------------
     def _headline(self, choice: Choice) -> str:
         from condviz.ui.errors import view
 
         try:
-            return view.result(self._analysed(self._study(choice), choice, resamples=0), choice.link)
+            return view.result(self.desk.found(choice), choice.link)
         except CondvizError:
             return ""
 
@@ -638,51 +423,6 @@ class ErrorsTab:
         chosen = {} if keep_selection else {"selection": [str(row) for row in rows]}
         marked = None if choice.row is None else str(choice.row)
         return {self.views: head, self.plot: panel_update(figure=draw(study), message="", marked=marked, **chosen)}
-
-    def _scorer(self, name: str) -> str:
-        if name not in self.pool.names:
-            raise DataError(f"{name} is a column of the file, not a model: it cannot score other rows.")
-        return name
-
-
-def _bare(analyse: Any, study: Study, settings: Mapping[str, Any]) -> ErrorStudy:  # noqa: ANN401
-    return replace(analyse(study, **settings), study=None)
-
-
-def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  # noqa: ANN401 - a loaded model
-    columns = [[getattr(pair, name) for pair in pairs] for name in ROLES[:3]]
-    return np.asarray(model.score(*columns, progress=progress))
-
-
-def _nearest(model: Any, pair: Any) -> Any:  # noqa: ANN401
-    from condviz.analysis.errors.rewrites import nearest_rows, scene_training_rows
-
-    return nearest_rows(model, pair, scene_training_rows())
-
-
-def _needed(choice: Choice | None) -> Choice:
-    if choice is None:
-        raise DataError("Nothing has been found yet. Press Find errors first.")
-    return choice
-
-
-def _remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401 - from the browser
-    """Read what the browser has stored: number of the row -> tags and note; anything damaged is left out."""
-    from condviz.analysis.errors.findings import Remark
-    from condviz.ui.errors.view import TAGS
-
-    try:
-        entries = json.loads(value or "{}")
-    except (TypeError, ValueError):
-        return {}
-    places = {str(number): place for place, number in enumerate(study.dataset.numbers.tolist())}
-    remarks = {}
-    for number, entry in list(entries.items())[:MAX_REMARKS] if isinstance(entries, dict) else ():
-        if number in places and isinstance(entry, dict):
-            tags = entry.get("tags") if isinstance(entry.get("tags"), list) else []
-            note = str(entry.get("note") or "")[:MAX_NOTE]
-            remarks[places[number]] = Remark(tuple(tag for tag in TAGS if tag in tags), note)
-    return remarks
 
 
 TAB = Tab("errors", "Errors", ErrorsTab)

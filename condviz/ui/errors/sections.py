@@ -1,0 +1,224 @@
+"""The folded sections of the Errors tab, each computed when it is opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+import numpy as np
+
+from condviz.analysis.errors.columns import COLUMN_HELP, RULES
+from condviz.ui import export
+from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
+from condviz.ui.errors.tables import MAX_ROWS
+from condviz.ui.events import connect
+from condviz.ui.markup import busy, html, render
+from condviz.ui.page import section
+
+if TYPE_CHECKING:
+    from condviz.analysis.errors.findings import Remark
+    from condviz.analysis.errors.study import Study
+
+LISTED = 500
+"""Rows of the table of rows."""
+WORST = 40
+MAX_REMARKS, MAX_NOTE = 20_000, 2_000
+EXAMPLES = (
+    "right == 0 and negation",
+    'condition in ("the mood", "the sport") and not seen',
+    "abs(error) - abs(error_b) > 1",
+    '"two" in words and numerals_differ',
+)
+
+
+class Sections:
+    """Widgets and events of the sections."""
+
+    def __init__(self, desk: Desk, choice: gr.State) -> None:
+        """Lay out and connect; what opens rows or filters is connected by the tab."""
+        self.desk, self.pool, self.choice = desk, desk.pool, choice
+        with section("Rows of the slice", elem_id="cv-errors-rows") as self.rows_part:
+            self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
+        with section("Worst conditions", elem_id="cv-errors-worst") as self.worst_part:
+            self.column = gr.Dropdown([], label="Values of the column", min_width=160, elem_id="cv-err-column")
+            script = "condviz.errors(element, ['filter'], (data) => trigger('press', data));"
+            self.worst = html("", elem_id="cv-err-worst", script=script)
+        with section("Does the model follow the condition?", elem_id="cv-errors-follow") as self.follow_part:
+            self.follow = html("", elem_id="cv-err-follow")
+        with section("Rewrite the slice and score it again", elem_id="cv-errors-rewrite"):
+            with gr.Row(elem_classes="cv-actions"):
+                rules = [(title, name) for name, title in RULES.items()]
+                self.rule = gr.Dropdown(rules, value="number", label="Rule", elem_id="cv-err-rule", min_width=220)
+                self.old = gr.Textbox(label="Word", placeholder="red", visible=False, min_width=100)
+                self.new = gr.Textbox(label="Replace with", placeholder="blue", visible=False, min_width=100)
+                self.rewrite = gr.Button("Rewrite and score", elem_id="cv-err-rewrite", min_width=120)
+                self.rewrite_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
+            self.effect = html("", elem_id="cv-err-effect")
+        with section("Training rows like the one that is read", elem_id="cv-errors-near") as self.near_part:
+            self.near_notice = html("", elem_id="cv-err-near-notice")
+            self.near = html("", elem_id="cv-err-near")
+        with section("Report, rows, link, JSON, Python", elem_id="cv-errors-export") as self.exports:
+            script = "condviz.errors(element, ['save'], (data) => trigger('press', data));"
+            self.save = html(render("errors/save.html"), elem_id="cv-err-save", script=script)
+            self.file = html("", elem_id="cv-err-file", script="condviz.errorFile(element, watch);")
+            self.hand_out = html("", elem_id="cv-err-hand-out")
+        with section("What a table needs, and how filters are written", elem_id="cv-errors-help"):
+            html(
+                render("errors/help.html", rows=MAX_ROWS, examples=EXAMPLES, columns=COLUMN_HELP), elem_id="cv-err-help"
+            )
+        self.folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
+
+    def connect(self, notice: gr.HTML) -> None:
+        """Connect what stays within the sections.
+
+        Args:
+            notice: Where errors of those without a place of their own are shown.
+        """
+        connect(self.rows_part.expand, self.show_rows, [self.choice], [self.rows], notice=notice)
+        connect(
+            [self.worst_part.expand, self.column.input], self.show_worst, [self.choice, self.column],
+            [self.column, self.worst], notice=notice,
+        )  # fmt: skip
+        connect(self.follow_part.expand, self.show_follow, [self.choice], [self.follow], notice=notice)
+        connect(self.near_part.expand, self.show_near, [self.choice], [self.near], notice=self.near_notice, heavy=True)
+        connect(self.exports.expand, self.show_exports, [self.choice], [self.hand_out], notice=notice)
+        connect(self.save.press, self.hand_over, [self.choice], [self.file], notice=notice, heavy=True)
+        connect(
+            self.rule.input, lambda rule: dict.fromkeys((self.old, self.new), gr.update(visible=rule == "word")),
+            [self.rule], [self.old, self.new], notice=self.rewrite_notice, queue=False,
+        )  # fmt: skip
+        connect(
+            self.rewrite.click, self.change, [self.rule, self.old, self.new, self.choice], [self.effect],
+            notice=self.rewrite_notice, stop=self.rewrite_stop, heavy=True,
+        )  # fmt: skip
+
+    # ---- sections, each computed when it is opened -------------------------------------------------------------------
+    def show_rows(self, choice: Choice | None) -> dict:
+        """List the rows of the slice, the largest error first; a click opens one."""
+        choice = needed(choice)
+        study = self.desk.study(choice)
+        order = self.desk.found(choice).rows[:LISTED]
+        columns = {"row": study.dataset.numbers[order]}
+        columns |= {name: study.columns[name][order] for name in ("sentence1", "sentence2", "condition")}
+        columns["rating"] = study.columns["gold"][order]
+        for judged in study.judged:
+            columns[f"error {judged.model}"] = np.round(judged.error[order], 2)
+        rows = [[None if value != value else value for value in line] for line in zip(*columns.values(), strict=True)]
+        return {self.rows: gr.Dataframe(rows, headers=list(columns))}
+
+    def show_worst(self, choice: Choice | None, column: str | None) -> dict:
+        """List the values of a column with the most certain errors."""
+        from condviz.analysis.errors.measures import worst_conditions
+        from condviz.ui.errors import view
+
+        found = self.desk.found(needed(choice))
+        study, mask = found.study, found.mask
+        size = len(study.dataset.pairs)
+        extra = [
+            name
+            for name in study.dataset.extra
+            if study.columns[name].dtype == object and len(set(study.columns[name])) <= size / 2
+        ]
+        columns = sorted([*extra, "condition"], key=lambda name: (name != "aspect", name != "condition"))
+        column = column if column in columns else columns[0]
+        groups = worst_conditions(study, column=column, mask=mask)[:WORST]
+        shown = view.worst(column, groups, [judged.model for judged in study.judged])
+        return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
+
+    def show_follow(self, choice: Choice | None) -> dict:
+        """Tell whether scores follow the condition, and how ratings and predictions match."""
+        from condviz.plots.errors import sections
+
+        choice = needed(choice)
+        found = sections(self.desk.found(choice))
+        view = render("errors/follow.html", blindness=found["blindness"], confusions=found["confusions"])
+        return {self.follow: view}
+
+    def show_near(self, choice: Choice | None) -> Iterator[dict]:
+        """Find the training rows nearest to the row that is read."""
+        from condviz.ui.errors import view
+
+        choice = needed(choice)
+        study = self.desk.study(choice)
+        row = choice.row
+        if row is None:
+            row = int(self.desk.found(choice).rows[0])
+        work = self.pool.run(_nearest, self.desk.scorer(choice.first), study.dataset.pairs[row])
+        for _ in work.steps():
+            yield {self.near_notice: busy("Encoding training rows.")}
+        yield {self.near: view.neighbours(work.result(), choice.first)}
+
+    def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
+        """Rewrite the slice by a rule and score it again."""
+        from condviz.analysis.errors.rewrites import measure_effect, rewrite
+        from condviz.ui.errors import view
+
+        found = self.desk.found(needed(choice))
+        study, mask = found.study, found.mask
+        rewritten = rewrite(study, mask, rule, old=old or "", new=new or "")
+        effects = []
+        for judged in study.judged:
+            work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
+            for done, total in work.steps():
+                message = busy(f"{judged.model} scores {len(rewritten.pairs)} changed rows.", done, total)
+                yield {self.rewrite_notice: message, self.rewrite_stop: gr.update(visible=True)}
+            effects.append(measure_effect(rewritten, judged, work.result()))
+        yield {self.effect: view.effects(study, effects), self.rewrite_stop: gr.update(visible=False)}
+
+    def show_exports(self, choice: Choice | None) -> dict:
+        """Offer what is shown as link, JSON and Python."""
+        choice = needed(choice)
+        found = self.desk.found(choice)
+        source = choice.source.name or choice.source.key
+        call = [("models", list(choice.names)), ("data", source), ("filter", choice.filter)]
+        python = export.python_call("find_errors", call)
+        return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
+
+    def hand_over(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
+        """Put the report, or the rows with tags and notes of this browser, into the page, which saves it."""
+        from condviz.analysis.errors.findings import format_csv
+        from condviz.plots.errors import render_report
+
+        choice = needed(choice)
+        study = self.desk.study(choice)
+        remarks = read_remarks(event.remarks, study)
+        if event.value == "report":
+            yield {self.notice: busy("Writing the report.")}
+            resamples = resamples_for(study)
+            found = self.desk.found(choice, resamples=resamples)
+            known = {name: self.pool.info(name).revision for name in choice.names if name in self.pool.names}
+            found = replace(found, revisions=known)
+            name, content = "condviz-errors.html", render_report(found, remarks=remarks)
+        else:
+            rows = self.desk.found(choice).mask.nonzero()[0]
+            name, content = "condviz-errors.csv", format_csv(study, rows, remarks)
+        yield {self.file: render("errors/file.html", name=name, content=content)}
+
+
+def _nearest(model: Any, pair: Any) -> Any:  # noqa: ANN401
+    from condviz.analysis.errors.rewrites import nearest_rows, scene_training_rows
+
+    return nearest_rows(model, pair, scene_training_rows())
+
+
+def read_remarks(value: Any, study: Study) -> dict[int, Remark]:  # noqa: ANN401 - from the browser
+    """Read what the browser has stored: number of the row -> tags and note; anything damaged is left out."""
+    from condviz.analysis.errors.findings import Remark
+    from condviz.ui.errors.view import TAGS
+
+    try:
+        entries = json.loads(value or "{}")
+    except (TypeError, ValueError):
+        return {}
+    places = {str(number): place for place, number in enumerate(study.dataset.numbers.tolist())}
+    remarks = {}
+    for number, entry in list(entries.items())[:MAX_REMARKS] if isinstance(entries, dict) else ():
+        if number in places and isinstance(entry, dict):
+            tags = entry.get("tags") if isinstance(entry.get("tags"), list) else []
+            note = str(entry.get("note") or "")[:MAX_NOTE]
+            remarks[places[number]] = Remark(tuple(tag for tag in TAGS if tag in tags), note)
+    return remarks
