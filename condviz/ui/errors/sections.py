@@ -78,6 +78,7 @@ class Sections:
         Args:
             notice: Where errors of those without a place of their own are shown.
         """
+        self.notice = notice
         connect(self.rows_part.expand, self.show_rows, [self.choice], [self.rows], notice=notice)
         connect(
             [self.worst_part.expand, self.column.input], self.show_worst, [self.choice, self.column],
