@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 1280, 800
 COLOURS = 256
 MAX_BYTES = 150_000
+STILL_MS, MOVES = 700, 20
+"""Time between two looks at a page, and how often it may have changed; after that it is taken as it is."""
 PATIENCE_MS = 180_000
 """The first result of a tab waits for its model, on a busy machine for minutes."""
 READY = ".tabitem:visible :is([data-ready=true], .cv-headline):visible"
@@ -54,11 +56,11 @@ def take(address: str, folder: Path, tabs: Sequence[str]) -> None:
         page = context.new_page()
         for tab in tabs:
             open_tab(page, f"{address}?t={tab}&__theme=light")
-            content = compress(page.screenshot())
+            content = compress(picture(page))
             if len(content) > MAX_BYTES:
                 raise RuntimeError(f"The picture of {tab} has {len(content):,} bytes, allowed are {MAX_BYTES:,}.")
             (folder / f"{tab}.png").write_bytes(content)
-            print(f"{folder / tab}.png: {len(content):,} bytes")
+            print(f"{folder / tab}.png: {len(content):,} bytes", flush=True)
         browser.close()
 
 
@@ -68,8 +70,19 @@ def open_tab(page: Page, address: str) -> None:
     page.wait_for_function(LOADED)
     page.locator(READY).first.wait_for()
     page.wait_for_function(IDLE)
-    page.wait_for_load_state("networkidle")
     page.evaluate("document.fonts.ready")
+
+
+def picture(page: Page) -> bytes:
+    """Take a screenshot once nothing moves any more: two in a row are equal."""
+    before = page.screenshot()
+    for _ in range(MOVES):
+        page.wait_for_timeout(STILL_MS)
+        now = page.screenshot()
+        if now == before:
+            break
+        before = now
+    return before
 
 
 def compress(picture: bytes) -> bytes:
