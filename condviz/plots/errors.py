@@ -119,7 +119,7 @@ def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
             p = difference.mcnemar if exact else difference.p_values[name]
             value, interval = show_figure(name, difference.values[name], sign=True)
             chance = "" if p is None else f"{'McNemar p' if exact else 'p'} {show_p(p)}"
-            cells.append((value, " · ".join(filter(None, (interval, chance))), ""))
+            cells.append((value, "\n".join(filter(None, (interval, chance))), ""))
         rows.append({"rows": label, "model": "difference", "n": "", "items": "", "cells": cells})
     return rows
 

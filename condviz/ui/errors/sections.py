@@ -109,7 +109,8 @@ class Sections:
         for judged in study.judged:
             columns[f"error {judged.model}"] = np.round(judged.error[order], 2)
         rows = [[None if value != value else value for value in line] for line in zip(*columns.values(), strict=True)]
-        return {self.rows: gr.Dataframe(rows, headers=list(columns))}
+        widths = ["70px", "30%", "30%", "20%", *["90px"] * (len(columns) - 4)]
+        return {self.rows: gr.Dataframe(rows, headers=list(columns), column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
         """List the values of a column with the most certain errors."""
