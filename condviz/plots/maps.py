@@ -250,7 +250,7 @@ def legend(colours: Colouring) -> list[tuple[str, list[Category]]]:
 def light_colours() -> dict[str, str]:
     """Read the colours of the light page from its style sheets: "--cv-pos" -> "#5b9bd9"."""
     found: dict[str, str] = {}
-    for path in (ASSETS / "css" / name for name in ("tokens.css", "condviz.css", "figures.css")):
+    for path in (ASSETS / "css" / name for name in ("tokens.css", "page.css", "figures.css")):
         if path.is_file():
             for block in re.findall(r":root\s*{(.*?)}", path.read_text(encoding="utf-8"), re.DOTALL):
                 found = dict(_TOKEN.findall(block)) | found

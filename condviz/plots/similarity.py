@@ -6,6 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.plots.html import render
+from condviz.plots.words import QUIET
 from condviz.types import Attribution, Comparison
 
 LITTLE = 10.0
@@ -73,7 +74,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
                 "place": float(comparison.percentiles[0, column]),
                 "before": (before or {}).get(condition),
                 "unfamiliar": bool(comparison.unfamiliar[column]),
-                "words": words.strongest() if words else [],
+                "words": [word for word in words.strongest(6) if word not in QUIET][:3] if words else [],
                 "searched": words is not None,
             }
         )

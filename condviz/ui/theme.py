@@ -1,4 +1,4 @@
-"""The look of the page. Colours and sizes live in assets/css/condviz.css as custom properties; gradio's follow them."""
+"""The look of the page. Colours and sizes live in assets/css/tokens.css as custom properties; gradio's follow them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
 SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
 SHEETS = (
     "tokens",
-    "condviz",
     "page",
     "pictures",
     "figures",
