@@ -159,11 +159,11 @@ class TrainTab:
         made = [self.source, self.quality, self.name, self.table]
         table = [self.sample, self.table, *filled]
         connect(
-            self.upload.change, self.read_file, [self.upload, self.share, self.quality, self.name],
+            [self.upload.upload, self.upload.clear], self.read_file, [self.upload, self.share, self.quality, self.name],
             [*table, self.columns_box, self.help, *pickers], **form,
         )  # fmt: skip
         connect(
-            [*[picker.input for picker in pickers], self.share.change], self.pick,
+            [*[picker.input for picker in pickers], self.share.input], self.pick,
             [self.upload, self.share, self.quality, self.name, *pickers], table, **form,
         )  # fmt: skip
         connect(self.source.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
