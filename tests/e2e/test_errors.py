@@ -35,7 +35,7 @@ def apply_filter(page: Page, text: str) -> None:
 
 def test_sentence_plot_and_row_stand_on_the_first_screen(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
-    expect(page.get_by_test_id("headline")).to_contain_text("of 100 sentence pairs")
+    expect(page.locator("#cv-err-result")).to_contain_text("of 100 sentence pairs")
     page.wait_for_selector("#cv-err-plot .cv-figure[data-ready=true]", timeout=SECONDS)
     height = page.viewport_size["height"]
     for name in ("#cv-err-result", "#cv-err-run", "#cv-err-plot", "#cv-err-row"):
@@ -90,8 +90,8 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
     expect(page.get_by_test_id("sample")).to_be_visible()
     for label, column in (("First sentence", "premise"), ("Second sentence", "other"), ("Condition", "asked"),
                           ("Rating (1 to 5)", "points")):  # fmt: skip
-        page.get_by_label(label).click()
-        page.get_by_role("option", name=column, exact=True).click()
+        page.get_by_label(label).fill(column)
+        page.get_by_label(label).press("Enter")
     page.locator("#cv-err-use").click()
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
     expect(page.get_by_test_id("detail")).to_contain_text("<i>a")
