@@ -67,3 +67,19 @@ def test_the_examples_of_the_api_run(monkeypatch: pytest.MonkeyPatch) -> None:
         if not any(left_out in block for left_out in LEFT_OUT):
             exec(block, names)
     assert names["vectors"].shape == (2, names["model"].backbone.hidden_size)
+
+
+def test_the_documents_list_every_endpoint_with_its_parameters() -> None:
+    from condviz.ui.app import Settings, build_app
+
+    found = build_app(Settings(preload=False)).get_api_info()["named_endpoints"]
+    served = {
+        name[1:]: [parameter["parameter_name"] for parameter in about["parameters"]] for name, about in found.items()
+    }
+    http = (ROOT / "docs" / "api.md").read_text(encoding="utf-8").split("## HTTP\n")[1].split("\n## ")[0]
+    told = {name: re.findall(r"\w+|\.{3}", inside) for name, inside in re.findall(r"`/(\w+)\(([^)]*)\)`", http)}
+    assert set(told) == set(served)
+    for name, parameters in told.items():
+        more = parameters[-1:] == ["..."]
+        written = parameters[:-1] if more else parameters
+        assert served[name][: len(written) if more else None] == written, name

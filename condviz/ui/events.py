@@ -52,6 +52,8 @@ def connect(
         return {notice: explain(error), **after}
 
     guarded = _guard(handler, failed, notice)
+    # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
+    guarded.__name__ = f"on_{guarded.__name__}"
     chosen = {**PRIVATE, **(HEAVY if heavy else {}), **options}
     if isinstance(triggers, list | tuple):
         run = gr.on(list(triggers), guarded, inputs, outputs, **chosen)
