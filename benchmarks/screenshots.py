@@ -30,7 +30,7 @@ STILL_MS, MOVES = 700, 20
 PATIENCE_MS = 180_000
 """The first result of a tab waits for its model, on a busy machine for minutes."""
 READY = ".tabitem:visible :is([data-ready=true], .cv-headline):visible"
-IDLE = "() => ![...document.querySelectorAll('[data-ready=false], .cv-busy')].some((e) => e.checkVisibility())"
+IDLE = "() => ![...document.querySelectorAll('[data-ready=false], .cv-notice-busy')].some((e) => e.checkVisibility())"
 LOADED = "() => /All \\d+ models are loaded/.test(document.querySelector('#cv-status')?.textContent ?? '')"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -86,8 +86,12 @@ def picture(page: Page) -> bytes:
 
 
 def compress(picture: bytes) -> bytes:
-    """Reduce a PNG to a palette, which flat colours hardly show and which takes a third of the bytes."""
-    reduced = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    """Reduce a PNG to a palette that keeps rare colours; it hardly shows, and takes a third of the bytes."""
+    reduced = (
+        Image.open(io.BytesIO(picture))
+        .convert("RGB")
+        .quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     found = io.BytesIO()
     reduced.save(found, "PNG", optimize=True)
     return found.getvalue()
