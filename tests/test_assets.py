@@ -53,7 +53,7 @@ def test_file_is_plain_utf8(name: str) -> None:
 
 @pytest.mark.parametrize("item", EXAMPLES, ids=lambda item: item["id"])
 def test_example(item: dict) -> None:
-    assert set(item) == EXAMPLE_KEYS
+    assert set(item) - {"fails"} == EXAMPLE_KEYS
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", item["id"])
     assert item["grade"] in GRADES
     assert len(item["title"]) <= 40
@@ -93,7 +93,8 @@ def test_most_examples_pull_conditions_apart() -> None:
 
 def test_first_example_is_short_and_shows_two_opposite_conditions() -> None:
     first = EXAMPLES[0]
-    assert first["expected"] == ["high", "low"]
+    assert {"high", "low"} <= set(first["expected"])
+    assert not first.get("fails")
     assert max(len(first["sentence1"]), len(first["sentence2"])) <= 120
 
 
