@@ -196,9 +196,9 @@ class WordsTab:
         dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
         try:
             work = self._start_reading(sentence, sentence2, conditions, model)
-            for _ in work.steps():
+            for done, total in work.steps():
                 doing = "Reading with" if self.pool.loaded(self._split(model)[0]) else "Loading"
-                message = busy(f"{doing} {self._info(model).title}.")
+                message = busy(f"{doing} {self._info(model).title}.", done, total)
                 yield {self.notice: message, self.result: dimmed, self.stop: gr.update(visible=True)}
             reading = work.result()
         except Exception:
