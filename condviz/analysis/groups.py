@@ -17,7 +17,7 @@ from condviz.errors import ConfigError, DataError, require
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, Progress
-from condviz.store.disk import open_store
+from condviz.store.demo import open_corpus
 from condviz.types import ModelInfo, Result
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ TRIED = 40
 """Conditions of the library that are tried on a corpus."""
 SAMPLE = 1_000
 RANDOM_MATRICES = 8
-NAME_WORDS = 4
+NAME_WORDS, NAMED_SHARE = 4, 0.06
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def group_by(
     """Divide a corpus into groups of texts that are alike under a condition, by k-means.
 
     Args:
-        store: Folder of a store, or an open corpus.
+        store: Folder of a store, an open corpus, or "scenes" for the one that ships.
         condition: The condition.
         groups: How many, 2 to `MOST_GROUPS`.
         model: A name or a loaded model; None for the one whose vectors are stored.
@@ -220,7 +220,7 @@ def group_by(
     vectors = embed_rows(loaded, corpus, condition, progress=progress)
     labels, centres = _cluster(vectors, min(groups, len(corpus) - 1))
     rows = corpus.rows(range(len(corpus)))
-    words = distinctive_words([row["text"] for row in rows], labels, num_words=NAME_WORDS)
+    words = distinctive_words([row["text"] for row in rows], labels, num_words=NAME_WORDS, share=NAMED_SHARE)
     found = []
     for number in range(len(centres)):
         members = np.flatnonzero(labels == number)
@@ -341,8 +341,9 @@ def rank_sorting_conditions(
 def _open(
     store: str | Path | Corpus, model: str | ConditionalScorer | None, *, fewest: int, bounded: bool = True
 ) -> tuple[Corpus, ConditionalScorer]:
-    corpus = store if isinstance(store, Corpus) else open_store(store)
-    loaded = corpus.identity.load() if model is None else load(model) if isinstance(model, str) else model
+    loaded = load(model) if isinstance(model, str) else model
+    corpus = open_corpus(store, loaded)
+    loaded = loaded or corpus.model
     if not loaded.conditional or not loaded.encodes:
         raise ConfigError(
             f"{loaded.info.name} has no vectors under a condition. Choose another, for instance hyper-cl."

@@ -24,7 +24,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, FilterColumns, Progress
-from condviz.store.disk import open_store
+from condviz.store.demo import open_corpus
 from condviz.types import Hit, Hits
 
 RERANKED = 1_000
@@ -32,8 +32,11 @@ RERANKED = 1_000
 CHUNK = 100
 """Of those, how many are scored between two reports of progress."""
 MAX_HITS = 1_000
-GOOD_PERCENTILE = 60.0
-"""A hit counts as a match if it scores above this share of the reference pairs, of which two fifths are alike."""
+GOOD_PERCENTILE = 75.0
+"""Under a condition a hit counts as a match above this share of the reference pairs: two fifths of them are alike, and
+texts that do not tell the condition reach 60."""
+BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 95.0, 2_000
+"""Without one, above this share of random pairs of the corpus."""
 REGEX_SECONDS = 5.0
 """For one pattern over one corpus: some patterns take for ever."""
 Projection = Callable[[Tensor, Tensor], Tensor]
@@ -53,7 +56,7 @@ def search(
     """Find the texts of a corpus that are most like a query under a condition.
 
     Args:
-        store: Folder of a store, or an open corpus.
+        store: Folder of a store, an open corpus, or "scenes" for the one that ships.
         query: A text like those that are wanted.
         condition: With respect to what, for instance "the sport"; None or blank for a plain search.
         k: Number of hits, at most `MAX_HITS`.
@@ -68,15 +71,16 @@ def search(
         ConfigError: If k is not allowed, or the model takes no condition.
 
     Example:
-        >>> condviz.search("my.store", "A man surfs.", "the sport").to_frame()
+        >>> condviz.search("scenes", "A man surfs.", "the sport").to_frame()
     """
     query = check_sentence(query, "the query")
     condition = check_condition(condition, "the condition") if condition and condition.strip() else None
     if not isinstance(k, int) or not 1 <= k <= MAX_HITS:
         raise ConfigError(f"k must be a whole number from 1 to {MAX_HITS:,}, got {k!r}.")
-    corpus = store if isinstance(store, Corpus) else open_store(store)
+    given = load(model) if isinstance(model, str) else model
+    corpus = open_corpus(store, given, progress=progress)
     allowed = filter_rows(corpus, where, contains)
-    given = corpus.identity.load() if model is None else load(model) if isinstance(model, str) else model
+    given = given or corpus.model
     plain_model = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
     if condition is not None and not given.conditional:
         raise ConfigError(f"{given.info.name} takes no condition. Leave it out, or choose a model that does.")
@@ -93,13 +97,14 @@ def search(
         scores, read = _rerank(given, corpus, query, condition, plain, min(searched, max(RERANKED, k)), progress)
     best = _top(scores, min(k, read))
     places = percentile(scores[best], reference_scores(given))
+    good = scores[best] > _background(corpus) if condition is None else places >= GOOD_PERCENTILE
     hits = [
         Hit(
             row=found.pop("row"), text=found.pop("text"), score=float(scores[row]), percentile=float(place),
             unconditional=float(plain[row]), plain_rank=1 + int((plain > plain[row]).sum()),
-            good=bool(place >= GOOD_PERCENTILE), cells=found,
+            good=bool(match), cells=found,
         )
-        for row, place, found in zip(best, places, corpus.rows(best.tolist()), strict=True)
+        for row, place, match, found in zip(best, places, good, corpus.rows(best.tolist()), strict=True)
     ]  # fmt: skip
     return Hits(
         query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
@@ -195,11 +200,24 @@ def _to_tensors(vectors: np.ndarray, norms: np.ndarray) -> tuple[Tensor, Tensor]
     return torch.from_numpy(own[0]).float(), torch.from_numpy(own[1])
 
 
+def _background(corpus: Corpus) -> float:
+    """Return the cosine that `BACKGROUND_PERCENTILE` of random pairs of the corpus stay below."""
+    first, second = np.random.default_rng(0).integers(len(corpus), size=(2, BACKGROUND_PAIRS))
+    different = first != second
+    if not different.any():
+        return -1.0
+    places = np.unique([first[different], second[different]])
+    vectors = corpus.vectors(places)[0].astype(np.float32)
+    pairs = (np.searchsorted(places, row[different]) for row in (first, second))
+    cosines = np.einsum("ij,ij->i", *(vectors[row] for row in pairs))
+    return float(np.percentile(cosines, BACKGROUND_PERCENTILE))
+
+
 def _reads_vectors(corpus: Corpus, model: ConditionalScorer) -> ConditionalScorer:
     """Return the model of the stored vectors, if `model` can re-rank what it finds."""
     if model.separable or not model.conditional:
         corpus.identity.check(model)
-    return corpus.identity.load()
+    return corpus.model
 
 
 def _rerank(

@@ -68,13 +68,16 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     return tuple(sorted(topics, key=lambda topic: -topic.size)[:MAX_TOPICS])
 
 
-def distinctive_words(texts: Sequence[str], clusters: np.ndarray, *, num_words: int = 3) -> list[tuple[str, ...]]:
+def distinctive_words(
+    texts: Sequence[str], clusters: np.ndarray, *, num_words: int = 3, share: float = 0.25
+) -> list[tuple[str, ...]]:
     """Return the words that are frequent in each cluster and rare outside, best first.
 
     Args:
         texts: n sentences.
         clusters: (n,) number of the cluster of each, from 0; negative for none.
-        num_words: Words at most; each occurs in two sentences of its cluster or more, and in a quarter of them.
+        num_words: Words at most; each occurs in two sentences of its cluster or more.
+        share: Of the sentences of a cluster, how many at least have the word.
     """
     number = int(clusters.max()) + 1
     text = require("sklearn.feature_extraction.text", "app")
@@ -87,10 +90,10 @@ def distinctive_words(texts: Sequence[str], clusters: np.ndarray, *, num_words: 
     members = [np.flatnonzero(clusters == cluster) for cluster in range(number)]
     totals = np.vstack([np.asarray(counts[rows].sum(axis=0)) for rows in members])
     spread = np.vstack([np.asarray((counts[rows] > 0).sum(axis=0)) for rows in members])
-    share = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1)
-    weights = share * np.log1p(totals.sum() / number / np.maximum(totals.sum(axis=0), 1))
+    part = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1)
+    weights = part * np.log1p(totals.sum() / number / np.maximum(totals.sum(axis=0), 1))
     # A word that is as frequent everywhere names nothing.
-    fewest = np.array([max(2, 0.25 * len(rows)) for rows in members])[:, None]
+    fewest = np.array([max(2, share * len(rows)) for rows in members])[:, None]
     weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
     best = [
         [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > row.max() / 2]

@@ -23,7 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Find the texts of a store (see: condviz store build) that are most like a query under a "
         "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
     )
-    parser.add_argument("store", metavar="STORE", help="folder of the store")
+    parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
     parser.add_argument("query", metavar="QUERY", help="a text like those that are wanted")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
     parser.add_argument("-k", type=int, default=10, help="number of hits (default: 10)")

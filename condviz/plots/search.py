@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
@@ -41,17 +41,17 @@ def headline(results: Sequence[Hits]) -> Markup:
     )
 
 
-def columns(results: Sequence[Hits], *, active: bool = False) -> Markup:
+def columns(results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], str] | None = None) -> Markup:
     """Render ranked lists side by side.
 
     Args:
         results: As in `headline`.
-        active: Each hit has buttons, with which the page opens it elsewhere.
+        open_hit: Returns the query string that opens a hit elsewhere on the page.
     """
     lists = [
         {"result": result, "rows": [_row(rank, hit, result) for rank, hit in _ranked(result)]} for result in results
     ]
-    return render("search/columns.html", lists=lists, active=active)
+    return render("search/columns.html", lists=lists, open_hit=open_hit)
 
 
 def _ranked(result: Hits) -> list[tuple[int, Hit]]:
@@ -64,4 +64,5 @@ def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
 
 
 def _shorten(text: str) -> str:
+    text = text.rstrip(" .")
     return text if len(text) <= QUOTED else text[: QUOTED - 1].rsplit(" ", 1)[0] + "…"

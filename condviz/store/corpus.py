@@ -92,6 +92,8 @@ class Corpus:
         name: For messages and pictures.
     """
 
+    _model: ConditionalScorer | None = None
+
     def __init__(
         self,
         texts: Sequence[str],
@@ -109,6 +111,17 @@ class Corpus:
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def model(self) -> ConditionalScorer:
+        """The model whose vectors these are, loaded when it is first asked for.
+
+        Raises:
+            DataError: If the model of that name has other weights by now.
+        """
+        if self._model is None:
+            self._model = self.identity.load()
+        return self._model
 
     @property
     def columns(self) -> dict[str, Kind]:
@@ -202,7 +215,9 @@ def encode_corpus(
                 f"There are {len(checked):,} texts and {len(cells):,} cells of {column}. Pass one for each."
             )
     vectors, norms = to_stored(model.encode_sentences(checked, progress=progress))
-    return Corpus(checked, vectors, norms, identity, found, name=name)
+    corpus = Corpus(checked, vectors, norms, identity, found, name=name)
+    corpus._model = model
+    return corpus
 
 
 def to_stored(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

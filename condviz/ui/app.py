@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, errors, links, models, words
+from condviz.ui import compare, errors, links, models, search, words
 from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
@@ -26,6 +26,7 @@ TABS: tuple[Tab, ...] = (
     compare.TAB,
     words.TAB,
     map_tab.TAB,
+    search.TAB,
     errors.TAB,
     links.TAB,
     train.TAB,

@@ -22,6 +22,7 @@ SHEETS = (
     "links",
     "train",
     "models",
+    "search",
 )
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."

@@ -18,6 +18,7 @@ from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from condviz.models import registry
 from condviz.store import corpus as corpora
+from condviz.store import demo
 from condviz.store.corpus import Corpus, encode_corpus
 from condviz.store.disk import build_store
 from tests.tiny import SENTENCES, WORDS, tiny_backbone
@@ -106,9 +107,8 @@ def test_other_methods_rerank_the_nearest_and_say_how_many(monkeypatch: pytest.M
     np.testing.assert_allclose([hit.score for hit in hits.hits], scores, atol=1e-5)
 
 
-def test_a_cross_encoder_reranks_what_another_model_found(monkeypatch: pytest.MonkeyPatch, hyper: HyperCL) -> None:
+def test_a_cross_encoder_reranks_what_another_model_found(hyper: HyperCL) -> None:
     cross = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
-    monkeypatch.setattr(corpora, "load", lambda name, **_: hyper)
     hits = search(make_corpus(hyper), QUERY, CONDITION, model=cross, k=3)
     assert [hit.score for hit in hits.hits] == sorted((hit.score for hit in hits.hits), reverse=True)
 
@@ -158,6 +158,19 @@ def test_stopping_ends_the_scan(hyper: HyperCL) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         search(make_corpus(hyper), QUERY, CONDITION, model=hyper, progress=stop)
+
+
+def test_the_corpus_that_ships_is_encoded_once(hyper: HyperCL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "_sentences", lambda: (make_texts(), {"domain": ["x"] * 60}))
+    told = []
+    first = search(
+        "scenes", QUERY, CONDITION, model=hyper, where='domain == "x"', progress=lambda *now: told.append(now)
+    )
+    assert first.total == 60
+    assert demo.open_corpus("scenes", hyper) is demo.open_corpus("scenes", hyper)
+    cross = CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    monkeypatch.setattr(demo, "load", lambda name: hyper)
+    assert search("scenes", QUERY, CONDITION, model=cross, k=2).hits
 
 
 def test_a_result_travels(hyper: HyperCL) -> None:

@@ -1,0 +1,455 @@
+"""The Search tab: a query under two or three conditions side by side, in the sentences that ship or in one's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gradio as gr
+from cachetools import LRUCache
+from gradio.components.textbox import InputHTMLAttributes
+
+from condviz.errors import DataError
+from condviz.evaluation.leaders import best_encoder
+from condviz.methods.catalog import CATALOG
+from condviz.plots import search as picture
+from condviz.types import Hit, Hits, ModelInfo, Result
+from condviz.ui import export
+from condviz.ui.events import connect, publish
+from condviz.ui.markup import busy, html, render
+from condviz.ui.page import Page, Tab, section
+from condviz.ui.state import Values, first, lines, number, write_link
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCENES = "scenes"
+MAX_CONDITIONS = 3
+"""Columns that can be read side by side."""
+HITS, MOST_HITS = 6, 50
+MAX_UPLOADED_TEXTS = 5_000
+KEPT_UPLOADS = 10
+TRIES = (
+    ("Two women are playing tennis in the rain.", ("the number of people", "the gender of the person", "the weather")),
+    ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
+    ("A grandmother carries a red umbrella across the square.", ("the colour of the object", "the age of the person")),
+)
+Progress = Callable[[int, int], None]
+_PLAIN = InputHTMLAttributes(spellcheck=False)
+
+
+@dataclass(frozen=True)
+class Searches(Result):
+    """One query under several conditions, as the page shows it.
+
+    Attributes:
+        corpus: Key of the corpus.
+        results: One for each condition; a single one without a condition where there is none.
+    """
+
+    corpus: str
+    results: tuple[Hits, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {"searches": [result.to_dict() for result in self.results]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the hits of all conditions."""
+        import pandas as pd
+
+        return pd.concat(
+            [result.to_frame().assign(condition=result.condition or "") for result in self.results], ignore_index=True
+        )
+
+
+class SearchTab:
+    """Widgets and events of the tab."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect."""
+        self.page, self.pool = page, page.pool
+        infos = [info for info in self.pool.infos() if _separable(info)]
+        self.separable = [info.name for info in infos]
+        trained = [info.name for info in infos if info.trained]
+        self.default = best_encoder(infos) or next(iter(trained or self.separable), self.pool.default)
+        self._uploads: LRUCache[str, Any] = LRUCache(KEPT_UPLOADS)
+        with gr.Row(elem_classes="cv-split"):
+            with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
+                self._form()
+            with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
+                self.result = html(render("search/empty.html"), elem_id="cv-search-result")
+                self.tries = html(
+                    render("search/tries.html", tries=TRIES), elem_id="cv-search-tries",
+                    script="condviz.examples(element, (data) => trigger('example', data));",
+                )  # fmt: skip
+        self.shown = gr.State(None)
+        self._sections()
+        self._connect()
+
+    # ---- layout ------------------------------------------------------------------------------------------------------
+    def _form(self) -> None:
+        query, conditions = TRIES[0]
+        self.query = gr.Textbox(
+            query, label="A sentence like those you want", lines=2, max_lines=5, elem_id="cv-search-query",
+            elem_classes="cv-sentence-box", html_attributes=_PLAIN,
+        )  # fmt: skip
+        self.conditions = gr.Textbox(
+            "\n".join(conditions), label=f"Conditions, one per line, up to {MAX_CONDITIONS}", lines=2, max_lines=4,
+            elem_id="cv-search-conditions", html_attributes=_PLAIN,
+        )  # fmt: skip
+        self.corpus = gr.Dropdown(
+            [("Sentences of everyday scenes", SCENES)], value=SCENES, label="In", elem_id="cv-search-corpus"
+        )
+        with gr.Row(elem_classes="cv-actions"):
+            self.model = gr.Dropdown(
+                self._choices(), value=self.default, show_label=False, label="Model", container=False,
+                elem_id="cv-search-model", scale=3, min_width=150,
+            )  # fmt: skip
+            self.run = gr.Button("Search", variant="primary", elem_id="cv-search-run", scale=1, min_width=90)
+            self.stop = gr.Button("Stop", elem_id="cv-search-stop", visible=False, min_width=60)
+        self.notice = html("", elem_id="cv-search-notice")
+
+    def _sections(self) -> None:
+        with section("Filters, and how many", elem_id="cv-search-filters"):
+            html(render("search/filters.html"), elem_id="cv-search-filter-help")
+            with gr.Row():
+                plain = {"html_attributes": _PLAIN, "max_lines": 1, "min_width": 220}
+                self.contains = gr.Textbox(label="Contains", placeholder="rain, or /rain|snow/", **plain)
+                self.where = gr.Textbox(label="Filter on columns", placeholder='domain == "sports"', **plain)
+                self.k = gr.Slider(1, MOST_HITS, HITS, step=1, label="Hits in each column", min_width=160)
+        with section(
+            "Groups: how does the first condition divide these texts?", elem_id="cv-search-groups"
+        ) as self.groups:
+            self.groups_notice = html("", elem_id="cv-search-groups-notice")
+            self.grouped = html("", elem_id="cv-search-grouped")
+        with section(
+            "Twins: alike under the first condition, different under the second", elem_id="cv-search-twins"
+        ) as self.twins:
+            self.twins_notice = html("", elem_id="cv-search-twins-notice")
+            self.pairs = html("", elem_id="cv-search-pairs")
+        with section("Which conditions sort these texts?", elem_id="cv-search-sorting") as self.sorting:
+            self.sorting_notice = html("", elem_id="cv-search-sorting-notice")
+            self.sorting_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.sorted = html("", elem_id="cv-search-sorted")
+        with section("Your own texts", elem_id="cv-search-own"):
+            self._own()
+        with section("Link, JSON, CSV, Python", elem_id="cv-search-export") as self.exports:
+            self.hand_out = html("", elem_id="cv-search-hand-out")
+
+    def _own(self) -> None:
+        space = bool(os.environ.get("SPACE_ID"))
+        html(render("search/own.html", texts=MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
+        with gr.Row(elem_classes="cv-actions", visible=not space):
+            self.file = gr.File(
+                label="CSV, TSV, JSONL or TXT file", height=90, file_types=[".csv", ".tsv", ".jsonl", ".txt"],
+                elem_id="cv-search-file", min_width=220,
+            )  # fmt: skip
+            self.column = gr.Textbox(
+                label="Column of the texts", placeholder="text", max_lines=1, html_attributes=_PLAIN, min_width=160
+            )
+            self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
+            self.own_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
+        self.own_notice = html("", elem_id="cv-search-own-notice")
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        folded = [self.groups, self.twins, self.sorting, self.exports]
+        form = [self.query, self.conditions, self.corpus, self.model, self.contains, self.where, self.k]
+        done = [self.result, self.shown, *folded]
+        main = {"notice": self.notice, "stop": self.stop, "heavy": True}
+        connect(
+            [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit],
+            self.search, [*form, self.shown], done, trigger_mode="always_last", **main,
+        )  # fmt: skip
+        connect(self.tries.example, self.example, [*form[2:], self.shown], [*form, *done], **main)
+        connect(self.page.tab.select, self.opened, [*form, self.shown], done, **main)
+        self.page.on_link("search", self.open_link, [self.shown], [*form, *done], notice=self.notice, stop=self.stop)
+        self.page.on_models(self.model, _searches)
+        for part, show, target, told, stop in (
+            (self.groups, self.show_groups, self.grouped, self.groups_notice, None),
+            (self.twins, self.show_twins, self.pairs, self.twins_notice, None),
+            (self.sorting, self.show_sorting, self.sorted, self.sorting_notice, self.sorting_stop),
+        ):
+            connect(part.expand, show, [self.shown], [target], notice=told, stop=stop, heavy=True)
+        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
+        connect(
+            self.encode.click, self.upload, [self.file, self.column, *form, self.shown], [self.corpus, *done],
+            notice=self.own_notice, stop=self.own_stop, heavy=True,
+        )  # fmt: skip
+        publish(self.api_search, "search")
+
+    def search(
+        self, query: str, conditions: str, corpus: str, model: str, contains: str, where: str, k: int,
+        shown: Searches | None,
+    ) -> Iterator[dict]:  # fmt: skip
+        """Search under each condition."""
+        asked = lines(conditions) or ("",)
+        if len(asked) > MAX_CONDITIONS:
+            raise DataError(
+                f"There are {len(asked)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
+            )
+        yield {
+            self.result: render(
+                "search/busy.html", picture=self._picture(shown) if shown else render("search/empty.html")
+            ),
+            self.stop: gr.update(visible=True),
+        }
+        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, asked,
+                             {"k": int(k), "contains": contains, "where": where})  # fmt: skip
+        for done, total in work.steps():
+            message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
+            yield {self.notice: busy(message, done, total)}
+        found = Searches(corpus, work.result())
+        yield {
+            self.result: self._picture(found),
+            self.shown: found,
+            self.stop: gr.update(visible=False),
+            **{part: gr.Accordion(open=False) for part in (self.groups, self.twins, self.sorting, self.exports)},
+        }
+
+    def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
+        """Fill the form with an example and search."""
+        index = str(event.id)
+        if not index.isdigit() or int(index) >= len(TRIES):
+            raise DataError("This example does not exist any more. Reload the page.")
+        query, conditions = TRIES[int(index)]
+        *_, shown = rest
+        yield {self.query: query, self.conditions: "\n".join(conditions), self.corpus: SCENES,
+               self.contains: "", self.where: ""}  # fmt: skip
+        yield from self.search(query, "\n".join(conditions), SCENES, model, "", "", HITS, shown)
+
+    def opened(self, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - the form, and what is shown
+        """Search when the tab is opened for the first time."""
+        if values[-1] is None:
+            yield from self.search(*values)
+        else:
+            yield {self.notice: gr.skip()}
+
+    def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
+        """Restore the form from a link and search."""
+        query = first(values, "q")
+        if not query:
+            yield {self.notice: gr.skip()}
+            return
+        model = first(values, "m")
+        model = model if model in self.pool.names and _searches(self.pool.info(model)) else self.default
+        conditions = "\n".join(" ".join(text.split()) for text in values.get("c", [])[:MAX_CONDITIONS])
+        contains, where = first(values, "has"), first(values, "where")
+        k = number(values, "k", HITS, low=1, high=MOST_HITS)
+        yield {
+            self.query: query, self.conditions: conditions, self.corpus: SCENES, self.model: model,
+            self.contains: contains, self.where: where, self.k: k,
+        }  # fmt: skip
+        yield from self.search(query, conditions, SCENES, model, contains, where, k, shown)
+
+    def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+        """Read a file of texts and search it."""
+        if not file:
+            raise DataError("No file is chosen. Choose one with a text in each row.")
+        if os.environ.get("SPACE_ID"):
+            raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
+        texts, columns = _read(Path(file), column.strip())
+        query, conditions, _, model, _, _, k, shown = values
+        key = f"upload-{len(self._uploads)}-{Path(file).parent.name[:12]}"
+        self._uploads[key] = _Texts(texts, columns)
+        choices = [("Sentences of everyday scenes", SCENES), (f"{Path(file).name[:40]} ({len(texts):,})", key)]
+        yield {self.corpus: gr.Dropdown(choices, value=key)}
+        yield from self.search(query, conditions, key, model, "", "", k, shown)
+
+    # ---- sections, each computed when it is opened -------------------------------------------------------------------
+    def show_groups(self, shown: Searches | None) -> Iterator[dict]:
+        """Divide the corpus by the first condition."""
+        from condviz.analysis.groups import group_by
+
+        yield from self._show(self.grouped, self.groups_notice, shown, group_by, 1, "Grouping the texts.")
+
+    def show_twins(self, shown: Searches | None) -> Iterator[dict]:
+        """Find pairs that the first two conditions see differently."""
+        from condviz.analysis.groups import find_twins
+
+        yield from self._show(self.pairs, self.twins_notice, shown, find_twins, 2, "Comparing the texts.")
+
+    def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
+        """Rank the library of conditions."""
+        from condviz.analysis.groups import rank_sorting_conditions
+
+        yield {self.sorting_stop: gr.update(visible=True)}
+        message = "Trying the library of conditions."
+        yield from self._show(self.sorted, self.sorting_notice, shown, rank_sorting_conditions, 0, message)
+        yield {self.sorting_stop: gr.update(visible=False)}
+
+    def _show(
+        self, target: gr.HTML, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], needed: int,
+        message: str,
+    ) -> Iterator[dict]:  # fmt: skip
+        """Run a function of the corpus and the first conditions, and show its picture."""
+        from condviz.plots import groups
+
+        found = _needed(shown)
+        asked = [result.condition for result in found.results if result.condition]
+        if len(asked) < needed:
+            raise DataError(f"This needs {needed} condition{'s' * (needed > 1)}. Add one above, and search again.")
+        names = [name for name in self._names(found.results[0].model.name) if name in self.separable]
+        work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed])
+        for done, total in work.steps():
+            yield {told: busy(message, done, total)}
+        yield {target: groups.to_html(work.result())}
+
+    def show_exports(self, shown: Searches | None) -> dict:
+        """Offer the hits as link, JSON, CSV and Python."""
+        found = _needed(shown)
+        result = found.results[0]
+        call = [("store", SCENES), ("query", result.query), ("condition", result.condition),
+                ("k", len(result.hits) or 1), ("model", result.model.name),
+                ("where", result.where), ("contains", result.contains)]  # fmt: skip
+        python = export.python_call("search", [(name, value) for name, value in call if value])
+        return {self.hand_out: export.offer(found, link=_link(found), python=python, file="search.csv")}
+
+    # ---- endpoint ----------------------------------------------------------------------------------------------------
+    def api_search(
+        self, query: str, condition: str, model: str, k: int = 10, where: str = "", contains: str = ""
+    ) -> dict[str, Any]:
+        """Search the sentences that ship under a condition.
+
+        Args:
+            query: A text like those that are wanted.
+            condition: For instance "the sport"; "" for a plain search.
+            model: Name as /models lists it.
+            k: Number of hits, from 1 to 50.
+            where: Filter on the columns, for instance domain == "sports".
+            contains: Text that each hit contains; between slashes a regular expression.
+
+        Returns:
+            {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells"}], "read", ...}.
+        """
+        options = {"k": min(int(k), MOST_HITS), "where": str(where), "contains": str(contains)}
+        work = self.pool.run(_search_all, self._names(str(model)), SCENES, str(query), [str(condition)], options)
+        return work.result()[0].to_dict()
+
+    # ---- helpers -----------------------------------------------------------------------------------------------------
+    def _choices(self) -> list[tuple[str, str]]:
+        choices = self.pool.choices(_searches)
+        return sorted(choices, key=lambda choice: choice[1] != self.default)
+
+    def _names(self, model: str) -> list[str]:
+        """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
+        return [model] if model in self.separable else [model, self.default]
+
+    def _texts(self, key: str) -> str | _Texts:
+        if key == SCENES:
+            return SCENES
+        if key not in self._uploads:
+            raise DataError("These texts are not here any more: they stay for a while only. Upload them again.")
+        return self._uploads[key]
+
+    def _picture(self, found: Searches) -> str:
+        return render(
+            "search/result.html",
+            headline=picture.headline(found.results),
+            columns=picture.columns(found.results, open_hit=_open_hit),
+            link=_link(found),
+            first=found.results[0],
+        )
+
+
+@dataclass
+class _Texts:
+    """Uploaded texts, and their vectors by model once they are needed."""
+
+    texts: list[str]
+    columns: dict[str, list[Any]]
+
+    def __post_init__(self) -> None:
+        self._corpora: dict[str, Any] = {}
+
+    def corpus(self, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a loaded model; a Corpus
+        from condviz.store.corpus import encode_corpus
+
+        if model.weights_hash not in self._corpora:
+            self._corpora[model.weights_hash] = encode_corpus(
+                model, self.texts, self.columns, name="your texts", progress=progress
+            )
+        return self._corpora[model.weights_hash]
+
+
+def _opened(texts: str | _Texts, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a Corpus
+    from condviz.store.demo import open_corpus
+
+    return texts.corpus(model, progress) if isinstance(texts, _Texts) else open_corpus(texts, model, progress=progress)
+
+
+def _search_all(
+    models: Sequence[Any], texts: str | _Texts, query: str, conditions: Sequence[str], options: dict, *,
+    progress: Progress | None = None,
+) -> tuple[Hits, ...]:  # fmt: skip
+    """Search under each condition with the first model; the last one's vectors are searched."""
+    from condviz.analysis.search import search
+    from condviz.data.texts import check_conditions, check_sentence
+
+    check_sentence(query, "the query")
+    if any(conditions):
+        check_conditions(list(conditions))
+    corpus, model = _opened(texts, models[-1], progress), models[0]
+    told = None if model.separable else progress  # a scan of so few vectors takes no time
+    return tuple(
+        search(corpus, query, condition or None, model=model, progress=told, **options) for condition in conditions
+    )
+
+
+def _of_corpus(
+    models: Sequence[Any], function: Callable[..., Result], texts: str | _Texts, conditions: Sequence[str], *,
+    progress: Progress | None = None,
+) -> Result:  # fmt: skip
+    return function(_opened(texts, models[0], None), *conditions, model=models[0], progress=progress)
+
+
+def _read(path: Path, column: str) -> tuple[list[str], dict[str, list[Any]]]:
+    from condviz.store.sources import read_source
+
+    source = read_source(path, column)
+    if source.total > MAX_UPLOADED_TEXTS:
+        raise DataError(
+            f"The file has {source.total:,} texts; at most {MAX_UPLOADED_TEXTS:,} are searched here. For more: "
+            "python -m condviz store build FILE --out my.store"
+        )
+    rows = list(source.rows())
+    return [row.text for row in rows], {name: [row.cells[name] for row in rows] for name in source.columns}
+
+
+def _separable(info: ModelInfo) -> bool:
+    return CATALOG[info.method].separable and info.conditional and not info.graph
+
+
+def _searches(info: ModelInfo) -> bool:
+    return info.conditional
+
+
+def _needed(shown: Searches | None) -> Searches:
+    if shown is None:
+        raise DataError("Nothing has been searched yet. Press Search first.")
+    return shown
+
+
+def _link(found: Searches) -> str:
+    result = found.results[0]
+    conditions = [("c", item.condition or "") for item in found.results]
+    k = len(result.hits)
+    return write_link(
+        "search",
+        [("q", result.query), *conditions, ("m", result.model.name), ("has", result.contains),
+         ("where", result.where), ("k", str(k) if k != HITS else "")],
+    )  # fmt: skip
+
+
+def _open_hit(hit: Hit, result: Hits) -> str:
+    return write_link(
+        "compare",
+        [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)],
+    )
+
+
+TAB = Tab("search", "Search", SearchTab)

@@ -1,0 +1,109 @@
+"""The Search tab: what its handlers answer, over a tiny model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.errors import DataError
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.models import registry
+from condviz.store import demo
+from condviz.ui import search as module
+from condviz.ui.markup import html
+from condviz.ui.page import Page
+from condviz.ui.pool import ModelPool
+from condviz.ui.search import Searches, SearchTab
+from condviz.ui.state import read_link
+from tests.tiny import SENTENCES, tiny_backbone
+
+FORM = (SENTENCES[0], "the sport\nthe mood", "scenes", "hyper-cl", "", "", 3)
+
+
+@pytest.fixture
+def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
+    model = HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+    model.info = registry.describe("hyper-cl")
+    texts = [*SENTENCES, "a <b>bold</b> dog", "the mood of two dogs"]
+    monkeypatch.setattr(demo, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
+    monkeypatch.setattr("condviz.analysis.search.unfamiliar", lambda conditions: [False] * len(conditions))
+    with gr.Blocks() as blocks:
+        page = Page(blocks, gr.Tabs(), html("", elem_id="a", script="trigger('navigate', {})"),
+                    ModelPool(["hyper-cl"], lambda name: model), gr.State(0))  # fmt: skip
+        with page.tabs, gr.Tab("Search", id="search") as page.tab:
+            return SearchTab(page)
+
+
+def merge(steps: Any) -> dict:
+    shown: dict = {}
+    for step in steps:
+        shown |= step
+    return shown
+
+
+def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> None:
+    done = merge(tab.search(*FORM, None))
+    found = done[tab.shown]
+    assert [result.condition for result in found.results] == ["the sport", "the mood"]
+    assert [len(result.hits) for result in found.results] == [3, 3]
+    assert done[tab.result].count("cv-search-list") == 2
+    where, values = read_link(module._link(found))
+    assert where == "search"
+    again = merge(tab.open_link(values, None))
+    assert again[tab.query] == FORM[0]
+    assert again[tab.shown].to_dict() == found.to_dict()
+
+
+def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
+    done = merge(tab.search(FORM[0], "", "scenes", "hyper-cl", "dog", 'domain == "x"', 9, None))
+    assert [hit.text for hit in done[tab.shown].results[0].hits] == ["a <b>bold</b> dog"]
+    assert "&lt;b&gt;bold" in done[tab.result]
+    assert "<b>bold" not in done[tab.result]
+
+
+def test_bad_input_is_told(tab: SearchTab) -> None:
+    with pytest.raises(DataError, match="fit side by side"):
+        merge(tab.search(FORM[0], "a\nb\nc\nd", *FORM[2:], None))
+    with pytest.raises(DataError, match="query is empty"):
+        merge(tab.search(" ", *FORM[1:], None))
+    with pytest.raises(DataError, match="not here any more"):
+        merge(tab.search(*FORM[:2], "upload-9", *FORM[3:], None))
+    for needs_a_result in (tab.show_groups, tab.show_twins, tab.show_sorting):
+        with pytest.raises(DataError, match="Press Search first"):
+            merge(needs_a_result(None))
+
+
+def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
+    done = merge(tab.upload(str(file), "", *FORM, None))
+    found = done[tab.shown]
+    assert found.corpus == done[tab.corpus].value
+    assert "stars" in found.results[0].hits[0].cells
+    with pytest.raises(DataError, match="No file"):
+        merge(tab.upload(None, "", *FORM, None))
+    monkeypatch.setenv("SPACE_ID", "someone/space")
+    with pytest.raises(DataError, match="shared server"):
+        merge(tab.upload(str(file), "", *FORM, None))
+
+
+def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
+    found = merge(tab.search(*FORM, None))[tab.shown]
+    assert "groups" in merge(tab.show_groups(found))[tab.grouped]
+    assert "Alike under" in merge(tab.show_twins(found))[tab.pairs]
+    handed = tab.show_exports(found)[tab.hand_out]
+    assert "condviz.search" in handed
+    assert isinstance(found, Searches)
+    assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}
+
+
+def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
+    answer = tab.api_search(FORM[0], "the sport", "hyper-cl", 2)
+    assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
+    example = merge(tab.example(SimpleNamespace(id="0"), *FORM[2:], None))
+    assert example[tab.query] == module.TRIES[0][0]
