@@ -4,7 +4,8 @@ python -m benchmarks.search_quality [--queries 8] [--model NAME ...] [--json FIL
 
 The corpus is the first sentence of each test family; a query is one of them under an aspect that it tells, in a
 wording of that aspect; right are the other families' sentences with the same value. Beside every method: plain search
-with its own vectors, and plain search for the query with the condition typed behind it.
+with its own vectors, and plain search for the query with the condition typed behind it. Where fewer than 10 texts are
+right, only as many hits are looked at.
 """
 
 from __future__ import annotations
@@ -107,9 +108,9 @@ def _grade(scores: np.ndarray, question: Question) -> list[float]:
     for allowed in (np.ones(len(scores), dtype=bool), told):
         found = np.where(allowed, scores, -np.inf)
         found[question.place] = -np.inf
-        hits = np.isin(np.argsort(-found, kind="stable")[:AT], list(question.right))
         most = min(AT, len(question.right))
-        grades += [float(hits.sum() / most), float((hits * gains).sum() / gains[:most].sum())]
+        hits = np.isin(np.argsort(-found, kind="stable")[:most], list(question.right))
+        grades += [float(hits.mean()), float((hits * gains[:most]).sum() / gains[:most].sum())]
     return grades
 
 
