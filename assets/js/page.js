@@ -193,6 +193,8 @@
     theme(element.querySelector("[data-theme-toggle]"));
     present(element.querySelector("[data-present]"));
     tour(element);
+    // On a phone the notes at the end of the page stay folded.
+    when(".cv-footer", () => { for (const part of $$("[data-wide-open]")) part.open = innerWidth > 860; });
   };
 
   const theme = (button) => {

@@ -36,7 +36,7 @@ def test_a_killed_build_goes_on_to_the_same_store(tmp_path: Path) -> None:
                 killed += 1
         finished = process.wait() == 0
     assert finished
-    assert killed == 6
+    assert killed >= 4
     build_store(source, tmp_path / "whole", model=make_model())
     found, whole = contents(tmp_path / "s"), contents(tmp_path / "whole")
     assert found[0] == whole[0]
