@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from benchmarks.page import serve
+from condviz.paths import ASSETS
 from condviz.ui.app import TABS
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ PATIENCE_MS = 180_000
 READY = ".tabitem:visible :is([data-ready=true], .cv-headline):visible"
 IDLE = "() => ![...document.querySelectorAll('[data-ready=false], .cv-notice-busy')].some((e) => e.checkVisibility())"
 LOADED = "() => /All \\d+ models are loaded/.test(document.querySelector('#cv-status')?.textContent ?? '')"
+PREVIEW = ASSETS / "images" / "preview.png"
+"""What other sites show of a link to the page: the first tab."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def take(address: str, folder: Path, tabs: Sequence[str]) -> None:
-    """Save a picture of each tab as FOLDER/TAB.png.
+    """Save a picture of each tab as FOLDER/TAB.png; that of the first also as the preview of links.
 
     Args:
         address: Of the running page.
@@ -60,6 +63,8 @@ def take(address: str, folder: Path, tabs: Sequence[str]) -> None:
             if len(content) > MAX_BYTES:
                 raise RuntimeError(f"The picture of {tab} has {len(content):,} bytes, allowed are {MAX_BYTES:,}.")
             (folder / f"{tab}.png").write_bytes(content)
+            if tab == TABS[0].id:
+                PREVIEW.write_bytes(content)
             print(f"{folder / tab}.png: {len(content):,} bytes", flush=True)
         browser.close()
 

@@ -38,7 +38,7 @@ def reference_pairs() -> tuple[Pair, ...]:
 
 
 def reference_scores(model: ConditionalScorer) -> np.ndarray:
-    """Give the scores of the reference pairs by a model in ascending order.
+    """Return the scores of the reference pairs by a model in ascending order.
 
     Those of shipped models are stored; those of others are computed once per loaded model.
     """
@@ -56,13 +56,13 @@ def compute_scores(model: ConditionalScorer, *, progress: Progress | None = None
 
 
 def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Give the share of reference scores below each score, equal ones counted half, in [0, 100], float32."""
+    """Return the share of reference scores below each score, equal ones counted half, in [0, 100], float32."""
     below = np.searchsorted(reference, scores, side="left") + np.searchsorted(reference, scores, side="right")
     return (50.0 * below / len(reference)).astype(np.float32)
 
 
 def pairs_digest() -> str:
-    """Give the SHA-256 of the pairs that stored scores belong to, whatever the line ends."""
+    """Return the SHA-256 of the pairs that stored scores belong to, whatever the line ends."""
     return hashlib.sha256("\n".join(PAIRS.read_text(encoding="utf-8").splitlines()).encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from condviz.cli import benchmark_links, gallery
 from condviz.cli import options as shared
-from condviz.cli.asked_models import load_asked
+from condviz.cli.options import load_asked
 from condviz.cli.terminal import progress_bar, tell
 from condviz.errors import ConfigError, DataError
 
@@ -111,7 +111,7 @@ def _stored(board: Board, options: argparse.Namespace) -> list[str]:
 
 
 def _in_order(board: Board) -> list[str]:
-    """Give the models that are stored, in the order of the page."""
+    """Return the models that are stored, in the order of the page."""
     from condviz.models.registry import list_models
 
     listed = list_models()

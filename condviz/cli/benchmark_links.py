@@ -91,7 +91,7 @@ def _measure(options: argparse.Namespace) -> list[LinkScores]:
 
 
 def _describe(model: ConditionalScorer, report: dict) -> LinkScores:
-    """Say what was measured: how the model was trained, on what, and with which seed."""
+    """Describe what was measured: how the model was trained, on what, and with which seed."""
     from pathlib import Path
 
     from condviz.evaluation.kgc_scores import LinkScores

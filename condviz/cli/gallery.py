@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.asked_models import load_asked
+from condviz.cli.options import load_asked
 from condviz.cli.terminal import format_table, progress_bar
 
 if TYPE_CHECKING:

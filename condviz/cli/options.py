@@ -1,4 +1,4 @@
-"""Options that several commands share, as parents for `argparse`.
+"""Options that several commands share, as parents for `argparse`, and the models that they name.
 
 Example:
     >>> commands.add_parser("score", parents=[models(), device(), json_flag()])
@@ -7,6 +7,14 @@ Example:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from condviz.cli.terminal import tell
+from condviz.errors import CheckpointError, CondvizError, ConfigError
+
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
 
 DEVICE_HELP = "auto, cpu, cuda or mps (default: auto)"
 PRECISION_HELP = "auto, float32, bfloat16 or float16"
@@ -66,3 +74,41 @@ def json_file(text: str = "write the result as JSON") -> argparse.ArgumentParser
 
 def _parent() -> argparse.ArgumentParser:
     return argparse.ArgumentParser(add_help=False)
+
+
+def load_asked(
+    names: Sequence[str], *, device: str, precision: str, backbone: str | None = None
+) -> Iterator[tuple[str, ConditionalScorer]]:
+    """Load models one after the other; if none is named, all, leaving out broken ones with a note.
+
+    Args:
+        names: Names, folders or hub ids; empty for all.
+        device, precision, backbone: See `condviz.models.registry.load`.
+
+    Yields:
+        What was asked for, and the model.
+
+    Raises:
+        UnknownModelError: If there is no model of a name.
+        CheckpointError: If a model that is asked for is broken.
+        ConfigError: If there is a backbone and no name.
+        CondvizError: If none could be loaded.
+    """
+    from condviz.models.registry import list_models, load
+
+    if backbone and not names:
+        raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
+    options = {"device": device, "precision": precision} | ({"backbone": backbone} if backbone else {})
+    none = True
+    for name in dict.fromkeys(names or list_models()):
+        try:
+            model = load(name, **options)
+        except CheckpointError as error:
+            if names:
+                raise
+            tell(f"{name} is left out: {error}")
+            continue
+        none = False
+        yield name, model
+    if none:
+        raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.asked_models import load_asked
+from condviz.cli.options import load_asked
 from condviz.cli.terminal import format_table, tell
 from condviz.data.files import check_target, write_text
 

@@ -121,7 +121,7 @@ def measure(
 
 
 def describe(model: ConditionalScorer, parts: dict[str, PartScores]) -> ModelScores:
-    """Put the scores of a model together with what identifies it."""
+    """Join the scores of a model with what identifies it."""
     return ModelScores(
         weights=model.weights_hash,
         precision=str(model.backbone.dtype).removeprefix("torch."),

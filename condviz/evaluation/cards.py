@@ -156,7 +156,7 @@ def _training(name: str, training: Mapping[str, Any]) -> str:
 
 
 def _again(name: str, recipe: Mapping[str, Any]) -> str:
-    """Tell how to train it again: by its shipped recipe, else by the one that its checkpoint holds."""
+    """Describe how to train it again: by its shipped recipe, else by the one that its checkpoint holds."""
     if not (ASSETS / "recipes" / f"{name}.toml").is_file():
         return "The recipe and the SHA-256 of the data are in `condviz.json`, under `training`."
     commands = [f"python -m condviz train assets/recipes/{part}.toml" for part in (*_before(recipe["init"]), name)]
@@ -164,7 +164,7 @@ def _again(name: str, recipe: Mapping[str, Any]) -> str:
 
 
 def _before(init: str) -> list[str]:
-    """Give the models that have to be trained before one that begins from `init`, first to last."""
+    """Return the models that have to be trained before one that begins from `init`, first to last."""
     names = [init] if init else []
     while names:
         path = ASSETS / "recipes" / f"{names[0]}.toml"

@@ -37,7 +37,7 @@ class LinkReport:
     by_relation: Mapping[str, RankingMetrics]
 
     def to_dict(self) -> dict:
-        """Give plain JSON."""
+        """Return plain JSON."""
         return {
             "graph": self.graph,
             "model": self.model,
@@ -90,7 +90,7 @@ def evaluate_links(
 
 
 def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
-    """Give the questions of a split: (2 t, 3) int64, all tails and then all heads asked for.
+    """Return the questions of a split: (2 t, 3) int64, all tails and then all heads asked for.
 
     Raises:
         ConfigError: If there is no such split.
@@ -115,7 +115,7 @@ def encode_queries(
     queries: Tensor,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Give the vectors of questions, (p, d), each different (head, relation) once; see `query_vectors`."""
+    """Return the vectors of questions, (p, d), each different (head, relation) once; see `query_vectors`."""
     pairs, index = queries[:, :2].unique(dim=0, return_inverse=True)
     vectors = query_vectors(
         model, graph, entities=entities, texts=texts, heads=pairs[:, 0], relations=pairs[:, 1], progress=progress
@@ -153,7 +153,7 @@ def rank_queries(
 
 
 def neighbourhoods(graph: Graph) -> Neighbourhoods:
-    """Give what is close by in the train part, within the steps that the graph asks for."""
+    """Return what is close by in the train part, within the steps that the graph asks for."""
     return Neighbourhoods(graph.splits["train"], num_entities=graph.num_entities, hops=graph.hops)
 
 

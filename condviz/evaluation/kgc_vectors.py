@@ -31,12 +31,12 @@ VARIABLE = "CONDVIZ_CACHE"
 
 
 def cache_folder() -> Path:
-    """Give the folder for vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
+    """Return the folder for vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
     return Path(os.environ.get(VARIABLE) or Path.home() / ".cache" / "condviz")
 
 
 def reads_neighbours(model: ConditionalScorer) -> bool:
-    """Tell whether a model was trained on texts with the names of neighbours; False for all that say nothing of it."""
+    """Return whether a model was trained on texts with the names of neighbours; False where it does not say."""
     if not model.info.path:
         return False
     recipe = read_manifest(Path(model.info.path))["training"].get("recipe")
@@ -55,13 +55,13 @@ def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKE
 
 
 def entity_texts(graph: Graph, model: ConditionalScorer, *, neighbours: bool | None = None) -> list[str]:
-    """Give the text of each entity as a model reads it; `neighbours` None asks the model's recipe."""
+    """Return the text of each entity as a model reads it; `neighbours` None asks the model's recipe."""
     chosen = reads_neighbours(model) if neighbours is None else neighbours
     return shorten(model.backbone, graph.texts(neighbours=chosen))
 
 
 def check_encoder(model: ConditionalScorer) -> ConditionalEncoder:
-    """Give the model if it can predict links.
+    """Return the model if it can predict links.
 
     Raises:
         ConfigError: If it gives scores only: then every one of the entities would need a pass for every query.
@@ -81,7 +81,7 @@ def entity_vectors(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Give the vector of each entity without a relation, as `encode_sentences` does: (E, d) float32 on the CPU.
+    """Return the vector of each entity without a relation, as `encode_sentences` does: (E, d) float32 on the CPU.
 
     Arguments as in `stored_vectors`.
     """
@@ -96,7 +96,7 @@ def stored_vectors(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Give what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
+    """Return what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
 
     Args:
         model: Any encoder.
@@ -131,7 +131,7 @@ def project(model: SeparableEncoder, pooled: Tensor) -> Tensor:
 
 
 def relation_texts(graph: Graph, relations: Sequence[int]) -> list[str]:
-    """Give what models read for relations in [0, 2N)."""
+    """Return what models read for relations in [0, 2N)."""
     return [graph.relation_text(int(relation)) for relation in relations]
 
 
@@ -145,7 +145,7 @@ def query_vectors(
     relations: Tensor,
     progress: Progress | None = None,
 ) -> Tensor:
-    """Give the vectors of (head, relation) pairs, scaled to length 1: (p, d) float32 on the CPU.
+    """Return the vectors of (head, relation) pairs, scaled to length 1: (p, d) float32 on the CPU.
 
     Args:
         model: Any encoder. One that encodes sentence and condition apart starts from `entities`, others from the texts.
@@ -188,7 +188,7 @@ def _shifted(progress: Progress | None, start: int, total: int) -> Progress | No
 
 
 def _read(file: Path, rows: int) -> Tensor | None:
-    """Give stored vectors, or None where there are none or the file is damaged."""
+    """Return stored vectors, or None where there are none or the file is damaged."""
     try:
         vectors = load_file(file)["vectors"]
     except (OSError, SafetensorError, KeyError):

@@ -49,7 +49,7 @@ class TrueAnswers:
         self._keys = torch.unique(self._key(*torch.cat([forward, inverse]).unbind(1)))
 
     def contains(self, heads: Tensor, relations: Tensor, tails: Tensor) -> Tensor:
-        """Say which triples are known. Arguments broadcast, relations in [0, 2N); gives bool of the common shape."""
+        """Return which triples are known: bool of the common shape; arguments broadcast, relations in [0, 2N)."""
         keys = self._key(heads, relations, tails)
         position = torch.searchsorted(self._keys, keys)
         # A search past the end has no key to compare with.
@@ -57,7 +57,7 @@ class TrueAnswers:
         return padded[position] == keys
 
     def answers(self, entities: Tensor, relations: Tensor) -> list[Tensor]:
-        """Give the known answers of each query.
+        """Return the known answers of each query.
 
         Args:
             entities: Head (forward) or tail (inverse) that is asked about, shape (p,), int64 in [0, E).
@@ -108,7 +108,7 @@ class Neighbourhoods:
         self._starts, self._neighbours = graph.indptr.astype(np.int64), graph.indices
 
     def of(self, entity: int) -> Tensor:
-        """Give the entities at most `hops` steps away, the entity itself included, ascending, int64."""
+        """Return the entities at most `hops` steps away, the entity itself included, ascending, int64."""
         if not 0 <= entity < self.num_entities:
             raise DataError(f"Entity {entity} does not exist; entities are 0 to {self.num_entities - 1}.")
         seen = np.zeros(self.num_entities, dtype=bool)
@@ -225,7 +225,7 @@ def _ranks_of_block(scores: Tensor, targets: Tensor, known: Sequence[Tensor]) ->
 
 
 def _cells(sets: Sequence[Tensor], *, num_entities: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Give row and column of every entity of every row's set, both (cells,) int64."""
+    """Return row and column of every entity of every row's set, both (cells,) int64."""
     columns = torch.cat([torch.empty(0, dtype=torch.int64), *(row.cpu().to(torch.int64) for row in sets)])
     rows = torch.repeat_interleave(torch.tensor([len(row) for row in sets], dtype=torch.int64))
     wrong = ((columns < 0) | (columns >= num_entities)).nonzero().flatten()
@@ -341,7 +341,7 @@ class RankingMetrics:
         return cls(float(values.mean()), float(np.mean(1 / values)), MappingProxyType(hits), len(values))
 
     def to_dict(self) -> dict[str, float]:
-        """Give plain JSON with the field's names: MR, MRR, hits@k."""
+        """Return plain JSON with the field's names: MR, MRR, hits@k."""
         hits = {f"hits@{k}": share for k, share in self.hits.items()}
         return {"MR": self.mean_rank, "MRR": self.mean_reciprocal_rank, **hits, "queries": self.num_queries}
 
@@ -374,7 +374,7 @@ class RankingReport:
         )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
-        """Give plain JSON: forward, inverse and mean."""
+        """Return plain JSON: forward, inverse and mean."""
         return {
             "forward": self.forward.to_dict(),
             "inverse": self.inverse.to_dict(),

@@ -196,7 +196,7 @@ class Board:
         return [part for part in self.models[model].parts if self.find(model, part) is None]
 
     def with_scores(self, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
-        """Put in what was measured; parts that were not measured stay if they belong to the same model and versions."""
+        """Add what was measured; parts that were not measured stay if they belong to the same model and versions."""
         old = self.models.get(name)
         if old is not None and replace(old, parts={}) == replace(scores, parts={}):
             scores = replace(scores, parts={**old.parts, **scores.parts})

@@ -68,7 +68,7 @@ def headline(result: ErrorStudy) -> Markup:
 
 
 def in_words(filter: str) -> str:
-    """Say in plain words which rows a filter of the slice finder selects; one of another form stays as it is."""
+    """Return in plain words which rows a filter of the slice finder selects; one of another form stays as it is."""
     said = []
     for part in filter.split(" and "):
         match = next((found for pattern in _WORDS if (found := re.fullmatch(pattern, part))), None)

@@ -51,7 +51,7 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 
 def with_styles(markup: str, *names: str) -> str:
-    """Put the styles of pictures before markup, so that it looks the same outside the page.
+    """Prepend the styles of pictures to markup, so that it looks the same outside the page.
 
     Args:
         markup: The picture.

@@ -271,7 +271,7 @@ def _colour(index: int) -> str:
 
 
 def _categories(name: str, labels: Sequence[str], groups: Sequence[str], *, shapes: Sequence[str] = ()) -> Colouring:
-    """Give each label a colour, commonest first, or list them for searching if there are too many."""
+    """Assign each label a colour, commonest first, or list them for searching if there are too many."""
     counts = Counter(label for label in labels if label).most_common()
     searched = len(counts) > MAX_CATEGORIES
     members: dict[str, list[int]] = {}

@@ -64,7 +64,7 @@ _COLOURS = {
 
 
 def build_theme() -> gr.themes.Base:
-    """Give the gradio theme; light and dark take the same custom properties, which change with the mode."""
+    """Return the gradio theme; light and dark take the same custom properties, which change with the mode."""
     theme = gr.themes.Base(
         primary_hue=gr.themes.colors.stone,
         secondary_hue=gr.themes.colors.stone,
@@ -108,7 +108,7 @@ def build_theme() -> gr.themes.Base:
 
 
 def page_head() -> str:
-    """Give what goes into <head>: fonts and styles, all served by this app; nothing from other hosts."""
+    """Return the content of <head>: fonts and styles, all served by this app; nothing from other hosts."""
     faces = [
         ("CondViz Sans", "fonts/ibm-plex-sans-latin-wght-normal.woff2", "100 700"),
         ("CondViz Serif", "fonts/source-serif-4-latin-wght-normal.woff2", "200 900"),

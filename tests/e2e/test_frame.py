@@ -57,6 +57,20 @@ def test_axe_finds_nothing_serious(open_page: Callable[..., Page], tab: str, the
     assert serious == []
 
 
+@pytest.mark.parametrize("tab", [tab.id for tab in TABS if tab.id != "models"])
+def test_the_keyboard_alone_reaches_the_main_button(open_page: Callable[..., Page], tab: str) -> None:
+    page = open_page(f"?t={tab}")
+    button = page.locator(".tabitem:visible button.primary:visible").first
+    button.wait_for()
+    page.locator("#cv-tabs [role=tab][aria-selected=true]").focus()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if button.evaluate("element => element === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    assert button.evaluate("element => getComputedStyle(element).outlineStyle") != "none"
+
+
 def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("button", name=re.compile("30-second tour")).click()

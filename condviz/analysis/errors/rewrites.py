@@ -114,7 +114,7 @@ def rewrite(
 
 
 def measure_effect(rewritten: Rewritten, judged: Judged, scores: Sequence[float]) -> Effect:
-    """Put scores before and after side by side.
+    """Join scores before and after.
 
     Args:
         rewritten: The changed rows.

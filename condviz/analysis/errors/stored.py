@@ -38,7 +38,7 @@ class Stored:
 
 
 def read_stored(dataset: Dataset) -> dict[str, Stored]:
-    """Give stored scores by the name of the model; none where they belong to other rows, or there is no file."""
+    """Return stored scores by the name of the model; none where they belong to other rows, or there is no file."""
     if not FILE.is_file():
         return {}
     content = json.loads(FILE.read_text(encoding="utf-8"))

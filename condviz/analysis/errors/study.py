@@ -186,7 +186,7 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
 
 
 def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) -> Study:
-    """Put rows, features and judgements into one set of columns."""
+    """Join rows, features and judgements into one set of columns."""
     columns = describe_rows(dataset)
     for suffix, judged in (("", first), ("_b", second)):
         if judged is not None:

@@ -132,7 +132,7 @@ class Sections:
         return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
 
     def show_follow(self, choice: Choice | None) -> dict:
-        """Tell whether scores follow the condition, and how ratings and predictions match."""
+        """Return whether scores follow the condition, and how ratings and predictions match."""
         from condviz.plots.errors import sections
 
         choice = needed(choice)
@@ -181,7 +181,7 @@ class Sections:
         return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
 
     def hand_over(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
-        """Put the report, or the rows with tags and notes of this browser, into the page, which saves it."""
+        """Hand the report, or the rows with tags and notes of this browser, to the page, which saves it."""
         from condviz.analysis.errors.findings import format_csv
         from condviz.plots.errors import render_report
 
