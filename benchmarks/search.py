@@ -61,6 +61,7 @@ def write_store(folder: Path, rows: int, model: object) -> None:
 
     first = next(iter(tables()))
     lance.write_dataset(tables(), str(folder / "rows.lance"), schema=first.schema)
+    disk.open_store(folder).write_flat()
 
 
 def brute_force(store: disk.Store, model: object, condition: str) -> np.ndarray:

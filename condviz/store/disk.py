@@ -1,13 +1,15 @@
 """Corpora on disk, in the Lance format: built in slices, so that a build goes on where it was stopped or killed.
 
 A store is a folder with `store.json`, written first, and `rows.lance`, to which each slice is added in one atomic step:
-whatever happens, it holds whole slices. Lance (the package pylance) rather than LanceDB, which is built on it: the
+whatever happens, it holds whole slices. A finished store also has `vectors.npy`, the vectors once more without anything
+between them: searches map it into memory. Lance (the package pylance) rather than LanceDB, which is built on it: the
 store needs its tables and versions, not the server, the embedding registry and the query language on top.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -32,9 +34,9 @@ DEFAULT_MODEL = "hyper-cl"
 VERSION = 1
 SLICE_ROWS = 2_048
 """Rows that a kill can cost; a commit takes some 30 ms, encoding a slice seconds."""
-KEPT_BYTES = 2**30
-"""Vectors up to this size stay in memory after the first search; larger ones are read from disk each time."""
-_META, _ROWS, _LOCK = "store.json", "rows.lance", ".building"
+IO_BYTES = 64 * 2**20
+"""Read ahead of a scan; the 2 GB that Lance takes by default would be more than the vectors."""
+_META, _ROWS, _FLAT, _LOCK = "store.json", "rows.lance", "vectors.npy", ".building"
 _ROW, _TEXT, _VECTOR, _NORM = "_row", "_text", "_vector", "_norm"
 
 
@@ -106,7 +108,7 @@ class Store(Corpus):
             self._size = 0 if self._data is None else self._data.count_rows()
         if not self._size:
             raise DataError(f"{folder} has no rows yet. Run the build again: it goes on where it stopped.")
-        self._kept: tuple[np.ndarray, np.ndarray] | None = None
+        self._flat: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -122,20 +124,39 @@ class Store(Corpus):
         return len(self) == self.meta.total
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all vectors in order; those of a store below `KEPT_BYTES` are read once and stay in memory."""
-        if self._kept is None and len(self) * 2 * self.identity.dimension <= KEPT_BYTES:
-            vectors = np.empty((len(self), self.identity.dimension), dtype=np.float16)
-            norms = np.empty(len(self), dtype=np.float32)
-            for start, rows, lengths in self._read_blocks():
-                vectors[start : start + len(rows)] = rows
-                norms[start : start + len(rows)] = lengths
-            self._kept = vectors, norms
-        if self._kept is None:
+        """Yield all vectors in order: from the flat copy of a finished store, mapped into memory, else the rows."""
+        if self._flat is None:
+            self._flat = self._open_flat()
+        if self._flat is None:
             yield from self._read_blocks()
             return
+        vectors, norms = self._flat
         for start in range(0, len(self), BLOCK_ROWS):
-            stop = start + BLOCK_ROWS
-            yield start, self._kept[0][start:stop], self._kept[1][start:stop]
+            yield start, vectors[start : start + BLOCK_ROWS], norms[start : start + BLOCK_ROWS]
+            if start // BLOCK_ROWS % 8 == 7 and hasattr(mmap, "MADV_DONTNEED"):
+                vectors.base.madvise(mmap.MADV_DONTNEED)  # what was read stays in the cache of the system, not in ours
+
+    def write_flat(self) -> None:
+        """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows."""
+        written = self.folder / f".{_FLAT}.part"
+        shape = len(self), self.identity.dimension
+        flat = np.lib.format.open_memmap(written, mode="w+", dtype=np.float16, shape=shape)
+        for start, rows, _ in self._read_blocks():
+            flat[start : start + len(rows)] = rows
+        flat.flush()
+        written.replace(self.folder / _FLAT)
+
+    def _open_flat(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the flat vectors and their lengths; None where there are none, or of an earlier state."""
+        try:
+            vectors = np.load(self.folder / _FLAT, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError):
+            return None
+        if vectors.shape != (len(self), self.identity.dimension) or vectors.dtype != np.float16:
+            return None
+        with _reading(self.folder):
+            norms = self._data.to_table(columns=[_NORM]).column(0).to_numpy()
+        return vectors, norms
 
     def vectors(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the vectors of some rows, (b, d) float16, and their lengths, (b,)."""
@@ -160,7 +181,14 @@ class Store(Corpus):
     def _read_blocks(self) -> Iterator[Block]:
         start = 0
         with _reading(self.folder):
-            for batch in self._data.to_batches(columns=[_VECTOR, _NORM], batch_size=BLOCK_ROWS, scan_in_order=True):
+            for batch in self._data.to_batches(
+                columns=[_VECTOR, _NORM],
+                batch_size=BLOCK_ROWS,
+                scan_in_order=True,
+                io_buffer_size=IO_BYTES,
+                batch_readahead=2,
+                fragment_readahead=1,
+            ):
                 vectors, norms = _to_arrays(batch, self.identity.dimension)
                 yield start, vectors, norms
                 start += len(norms)
@@ -217,7 +245,10 @@ def build_store(
         else:
             _check_same(folder, begun, meta)
         _add_rows(folder, meta, read, model, progress)
-    return open_store(folder)
+        store = open_store(folder)
+        if not (folder / _FLAT).is_file():
+            store.write_flat()
+    return store
 
 
 def _check_same(folder: Path, begun: Meta, meta: Meta) -> None:

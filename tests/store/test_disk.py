@@ -67,6 +67,15 @@ def test_a_store_holds_rows_and_vectors(model: HyperCL, tmp_path: Path, small_sl
     assert store.column("row").tolist() == list(range(1, 11))
 
 
+def test_without_its_flat_copy_a_store_reads_its_rows(model: HyperCL, tmp_path: Path) -> None:
+    build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
+    mapped = [np.array(values) for _, *block in open_store(tmp_path / "s").blocks() for values in block]
+    (tmp_path / "s" / "vectors.npy").unlink()
+    read = [np.array(values) for _, *block in open_store(tmp_path / "s").blocks() for values in block]
+    for one, other in zip(mapped, read, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_cancelling_keeps_what_is_done(model: HyperCL, tmp_path: Path, small_slices: None) -> None:
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt
@@ -130,6 +139,7 @@ def test_a_damaged_store_says_so(model: HyperCL, tmp_path: Path) -> None:
     build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
     data = next((tmp_path / "s" / "rows.lance" / "data").iterdir())
     data.write_bytes(data.read_bytes()[:100])
+    (tmp_path / "s" / "vectors.npy").write_bytes(b"cut off")
     with pytest.raises(DataError, match="damaged or incomplete"):
         list(open_store(tmp_path / "s").blocks())
     meta = tmp_path / "s" / "store.json"
