@@ -24,13 +24,14 @@ PATIENCE_MS = 60_000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-def _serve(command: list[str], port: int, log: Path) -> Iterator[str]:
+def serve(command: list[str], port: int, log: Path) -> Iterator[str]:
     environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_SERVER_NAME": "127.0.0.1"}
     environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -65,8 +66,8 @@ def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event)
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the page over some of the shipped models."""
-    port, folder = _free_port(), tmp_path_factory.mktemp("serve")
-    yield from _serve([sys.executable, "-m", "tests.e2e.serve", str(port), str(folder)], port, folder / "log.txt")
+    port, folder = free_port(), tmp_path_factory.mktemp("serve")
+    yield from serve([sys.executable, "-m", "tests.e2e.serve", str(port), str(folder)], port, folder / "log.txt")
 
 
 @pytest.fixture(scope="session")

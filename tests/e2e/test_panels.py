@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import _free_port, _serve
+from tests.e2e.conftest import free_port, serve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,9 +27,9 @@ NO_WEBGL = """
 @pytest.fixture(scope="module")
 def panels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the page with nothing but figures."""
-    port = _free_port()
+    port = free_port()
     log = tmp_path_factory.mktemp("panels") / "log.txt"
-    yield from _serve([sys.executable, "-m", "tests.e2e.serve_panels", str(port)], port, log)
+    yield from serve([sys.executable, "-m", "tests.e2e.serve_panels", str(port)], port, log)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
-from tests.e2e.conftest import _free_port, _serve, open_tab
+from tests.e2e.conftest import free_port, open_tab, serve
 from tests.tiny import CONDITIONS, WORDS
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """Address of a page over one tiny real model that can train."""
-    port = _free_port()
+    port = free_port()
     places = [f"CONDVIZ_CHECKPOINTS={folder / 'checkpoints'}", f"CONDVIZ_JOBS={folder / 'jobs'}"]
     command = ["env", "-u", "SPACE_ID", *places, sys.executable, "-m", "tests.e2e.serve_train", str(folder), str(port)]
-    yield from _serve(command, port, folder / "log.txt")
+    yield from serve(command, port, folder / "log.txt")
     jobs = Jobs(folder / "jobs")  # they outlive the server
     for job in jobs.list():
         if job.state in UNFINISHED:
