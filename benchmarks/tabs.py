@@ -37,7 +37,7 @@ def jobs() -> dict[str, Callable[[], object]]:
     default = condviz.load(ModelPool().default)
     router = condviz.load(ROUTER)
     asked = conditions(5)
-    sentences = iter(itertools.cycle(mixed_sentences(20_000)))
+    sentences = iter(itertools.cycle(mixed_sentences(4_000)))
     recipe = load_recipe(parse(compose("quick", "benchmark", None)))
     return {
         "Compare: 5 conditions": lambda: condviz.compare(default, next(sentences), next(sentences), asked),
