@@ -102,7 +102,7 @@ class SearchTab:
             elem_id="cv-search-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
         self.corpus = gr.Dropdown(
-            [("Sentences of everyday scenes", SCENES)], value=SCENES, label="In", elem_id="cv-search-corpus"
+            [("Scenes, selected: a favourable case", SCENES)], value=SCENES, label="In", elem_id="cv-search-corpus"
         )
         with gr.Row(elem_classes="cv-actions"):
             self.model = gr.Dropdown(
