@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCENES = "scenes"
+SHIPPED = ("Scenes, selected: a favourable case", SCENES)
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
 HITS, MOST_HITS = 6, 50
@@ -102,7 +103,7 @@ class SearchTab:
             elem_id="cv-search-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
         self.corpus = gr.Dropdown(
-            [("Scenes, selected: a favourable case", SCENES)], value=SCENES, label="In", elem_id="cv-search-corpus"
+            [SHIPPED], value=SCENES, label="In", elem_id="cv-search-corpus"
         )
         with gr.Row(elem_classes="cv-actions"):
             self.model = gr.Dropdown(
@@ -256,7 +257,7 @@ class SearchTab:
         query, conditions, _, model, _, _, k, shown = values
         key = f"upload-{len(self._uploads)}-{Path(file).parent.name[:12]}"
         self._uploads[key] = _Texts(texts, columns)
-        choices = [("Sentences of everyday scenes", SCENES), (f"{Path(file).name[:40]} ({len(texts):,})", key)]
+        choices = [SHIPPED, (f"{Path(file).name[:40]} ({len(texts):,})", key)]
         yield {self.corpus: gr.Dropdown(choices, value=key)}
         yield from self.search(query, conditions, key, model, "", "", k, shown)
 
