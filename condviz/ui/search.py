@@ -102,9 +102,7 @@ class SearchTab:
             "\n".join(conditions), label=f"Conditions, one per line, up to {MAX_CONDITIONS}", lines=2, max_lines=4,
             elem_id="cv-search-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
-        self.corpus = gr.Dropdown(
-            [SHIPPED], value=SCENES, label="In", elem_id="cv-search-corpus"
-        )
+        self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="In", elem_id="cv-search-corpus")
         with gr.Row(elem_classes="cv-actions"):
             self.model = gr.Dropdown(
                 self._choices(), value=self.default, show_label=False, label="Model", container=False,
