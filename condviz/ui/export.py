@@ -34,7 +34,9 @@ def csv_text(result: Result) -> str:
     return to_csv(result.to_frame())
 
 
-def python_call(function: str, arguments: Sequence[tuple[str, Any]]) -> str:
+def python_call(
+    function: str, arguments: Sequence[tuple[str, Any]], *, each: tuple[str, Sequence[Any]] | None = None
+) -> str:
     """Return a script that calls a public function and prints its table.
 
     Values appear as Python literals in ASCII, so nothing in a text can end the string or change the script.
@@ -42,17 +44,21 @@ def python_call(function: str, arguments: Sequence[tuple[str, Any]]) -> str:
     Args:
         function: Name in `condviz`.
         arguments: (name, value): texts, numbers, lists of these.
+        each: An argument with several values: the function is called for each of them.
     """
-    lines = [f"    {name}={value!a}," for name, value in arguments]
+    call = [f"    {name}={value!a}," for name, value in arguments]
+    if each:
+        name, values = each
+        call.append(f"    {name}={name},")
+    body = [f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"]
+    if each:
+        body = [f"for {name} in {list(values)!a}:", *(f"    {line}" for line in body)]
     return "\n".join(
         [
             f"# CondViz {condviz.__version__}; run it where the package is installed (pip install -e . in a clone).",
             "import condviz",
             "",
-            f"result = condviz.{function}(",
-            *lines,
-            ")",
-            "print(result.to_frame().to_string())",
+            *body,
             "",
         ]
     )

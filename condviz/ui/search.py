@@ -33,6 +33,8 @@ MAX_CONDITIONS = 3
 HITS, MOST_HITS = 6, 50
 MAX_UPLOADED_TEXTS = 5_000
 KEPT_UPLOADS = 10
+OWN_STORE = "my.store"
+"""What the exported script calls a store of uploaded texts."""
 TRIES = (
     ("Two women are playing tennis in the rain.", ("the number of people", "the gender of the person", "the weather")),
     ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
@@ -243,6 +245,11 @@ class SearchTab:
             self.query: query, self.conditions: conditions, self.corpus: SCENES, self.model: model,
             self.contains: contains, self.where: where, self.k: k,
         }  # fmt: skip
+        if first(values, "in"):
+            raise DataError(
+                "This link was made on somebody's own texts, which no link carries. Load them under Your own texts, "
+                "or press Search for the sentences that ship."
+            )
         yield from self.search(query, conditions, SCENES, model, contains, where, k, shown)
 
     def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
@@ -301,11 +308,7 @@ class SearchTab:
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""
         found = _needed(shown)
-        result = found.results[0]
-        call = [("store", SCENES), ("query", result.query), ("condition", result.condition),
-                ("k", len(result.hits) or 1), ("model", result.model.name),
-                ("where", result.where), ("contains", result.contains)]  # fmt: skip
-        python = export.python_call("search", [(name, value) for name, value in call if value])
+        python = _python(found, vectors_of=self._names(found.results[0].model.name)[-1])
         return {self.hand_out: export.offer(found, link=_link(found), python=python, file="search.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
@@ -440,8 +443,21 @@ def _link(found: Searches) -> str:
     return write_link(
         "search",
         [("q", result.query), *conditions, ("m", result.model.name), ("has", result.contains),
-         ("where", result.where), ("k", str(k) if k != HITS else "")],
+         ("where", result.where), ("k", str(k) if k != HITS else ""),
+         ("in", "own texts" if found.corpus != SCENES else "")],
     )  # fmt: skip
+
+
+def _python(found: Searches, vectors_of: str) -> str:
+    """Return a script that searches the same texts under each of the conditions."""
+    result = found.results[0]
+    own = found.corpus != SCENES
+    arguments = [("store", OWN_STORE if own else SCENES), ("query", result.query), ("k", len(result.hits) or 1),
+                 ("model", result.model.name), ("where", result.where), ("contains", result.contains)]  # fmt: skip
+    call = [(name, value) for name, value in arguments if value]
+    script = export.python_call("search", call, each=("condition", [item.condition for item in found.results]))
+    build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
+    return build + script if own else script
 
 
 def _open_hit(hit: Hit, result: Hits) -> str:

@@ -18,7 +18,7 @@ from condviz.ui import search as module
 from condviz.ui.markup import html
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import Searches, SearchTab
+from condviz.ui.search import OWN_STORE, Searches, SearchTab, _link, _python
 from condviz.ui.state import read_link
 from tests.tiny import SENTENCES, tiny_backbone
 
@@ -85,6 +85,13 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     found = done[tab.shown]
     assert found.corpus == done[tab.corpus].value
     assert "stars" in found.results[0].hits[0].cells
+    script = _python(found, vectors_of="hyper-cl")
+    compile(script, "exported", "exec")
+    assert "store build" in script
+    assert f"{OWN_STORE!r}" in script
+    values = read_link(_link(found))[1]
+    with pytest.raises(DataError, match="own texts"):
+        merge(tab.open_link(values, None))
     with pytest.raises(DataError, match="No file"):
         merge(tab.upload(None, "", *FORM, None))
     monkeypatch.setenv("SPACE_ID", "someone/space")
@@ -96,8 +103,7 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     found = merge(tab.search(*FORM, None))[tab.shown]
     assert "groups" in merge(tab.show_groups(found))[tab.grouped]
     assert "Alike under" in merge(tab.show_twins(found))[tab.pairs]
-    handed = tab.show_exports(found)[tab.hand_out]
-    assert "condviz.search" in handed
+    assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)
     assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}
 
@@ -107,3 +113,17 @@ def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
     assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
     example = merge(tab.example(SimpleNamespace(id="0"), *FORM[2:], None))
     assert example[tab.query] == module.TRIES[0][0]
+
+
+def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = merge(tab.search(*FORM, None))[tab.shown]
+    asked: list[dict] = []
+
+    def search(**options: object) -> object:
+        asked.append(options)
+        return found.results[len(asked) - 1]
+
+    monkeypatch.setattr("condviz.search", search, raising=False)
+    exec(_python(found, vectors_of="hyper-cl"), {})
+    assert [call["condition"] for call in asked] == ["the sport", "the mood"]
+    assert {call["store"] for call in asked} == {"scenes"}
