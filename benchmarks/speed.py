@@ -173,9 +173,7 @@ def measure_matrices(
     for name, (model, limit_ms) in models.items():
         sentences = torch.from_numpy(model.encode_sentences(texts))
         encoded = torch.from_numpy(model.encode_conditions(asked))
-        jobs = {
-            "all embeddings": lambda model=model, s=sentences, c=encoded: model.embed_grid(s, c),
-        }
+        jobs = {"all embeddings": lambda model=model, s=sentences, c=encoded: model.embed_grid(s, c)}
         seconds = times_in_turns(jobs, rounds=10 * plan.rounds, clock=plan.clock)
         for job, timed in seconds.items():
             median = statistics.median(timed) * 1e3

@@ -34,12 +34,7 @@ class WordEffects:
 
 
 def leave_one_word_out(
-    model: ConditionalScorer,
-    sentence1: str,
-    sentence2: str,
-    condition: str | None,
-    *,
-    progress: Progress | None = None,
+    model: ConditionalScorer, sentence1: str, sentence2: str, condition: str | None, *, progress: Progress | None = None
 ) -> Attribution:
     """Score the pair again without each single word.
 

@@ -186,7 +186,5 @@ _cebab = partial(
 )
 CORPUS = _cebab(name="cebab", title="CEBaB: restaurant reviews, labels of people only", load=_only_people)
 EDITS_CORPUS = _cebab(
-    name="cebab-edits",
-    title="CEBaB: a review and its edits, with checked copies of labels (weak)",
-    load=_with_copies,
+    name="cebab-edits", title="CEBaB: a review and its edits, with checked copies of labels (weak)", load=_with_copies
 )

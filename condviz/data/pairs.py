@@ -149,9 +149,7 @@ def _across(
 
 
 def _choose(
-    candidates: Sequence[tuple[Place, Place]],
-    aspects: Mapping[str, Aspect],
-    rng: random.Random,
+    candidates: Sequence[tuple[Place, Place]], aspects: Mapping[str, Aspect], rng: random.Random
 ) -> list[_Edge]:
     """Choose two aspects for each pair, so that those that were mostly low become high and the other way round."""
     surplus: Counter[str] = Counter()

@@ -97,9 +97,7 @@ def time_costs(graph: Graph, backbone: Backbone, *, rows: int = 50, seed: int = 
     joint = _seconds(lambda i: _encode(backbone, pairs[i]), rows, backbone)
     head = torch.randn(1, backbone.hidden_size, device=backbone.device)
     pair_count = counts["bi-encoder"].sequences - len(set(graph.triples[:, 2].tolist()))
-    seconds = {
-        "bi-encoder": pair_count * joint + (counts["bi-encoder"].sequences - pair_count) * alone,
-    }
+    seconds = {"bi-encoder": pair_count * joint + (counts["bi-encoder"].sequences - pair_count) * alone}
     for name, model in _heads(backbone).items():
         composed = _seconds(lambda _, model=model: model(head), rows, backbone)
         seconds[name] = counts["tri-encoder"].sequences * alone + len(graph.triples) * composed

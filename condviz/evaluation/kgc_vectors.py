@@ -75,11 +75,7 @@ def check_encoder(model: ConditionalScorer) -> ConditionalEncoder:
 
 
 def entity_vectors(
-    model: ConditionalEncoder,
-    texts: Sequence[str],
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
+    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Return the vector of each entity without a relation, as `encode_sentences` does: (E, d) float32 on the CPU.
 
@@ -90,11 +86,7 @@ def entity_vectors(
 
 
 def stored_vectors(
-    model: ConditionalEncoder,
-    texts: Sequence[str],
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
+    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Return what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
 

@@ -375,8 +375,4 @@ class RankingReport:
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """Return plain JSON: forward, inverse and mean."""
-        return {
-            "forward": self.forward.to_dict(),
-            "inverse": self.inverse.to_dict(),
-            "mean": self.mean.to_dict(),
-        }
+        return {"forward": self.forward.to_dict(), "inverse": self.inverse.to_dict(), "mean": self.mean.to_dict()}

@@ -319,10 +319,7 @@ class ConditionalEncoder(ConditionalScorer):
         return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
 
     def encode(
-        self,
-        sentences: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
+        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
     ) -> np.ndarray | Tensor:
         """Encode sentence i under condition i: (n, d) float32.
 
@@ -331,11 +328,7 @@ class ConditionalEncoder(ConditionalScorer):
         check_lengths(sentences=sentences, conditions=conditions)
         return self._run(partial(self._encode, list(zip(sentences, conditions, strict=True))), options)
 
-    def encode_sentences(
-        self,
-        sentences: Sequence[str],
-        **options: Unpack[EncodeOptions],
-    ) -> np.ndarray | Tensor:
+    def encode_sentences(self, sentences: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
         """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
         check_lengths(sentences=sentences)
         return self._run(partial(self._encode_plain, list(sentences)), options)
@@ -479,11 +472,7 @@ class SeparableEncoder(ConditionalEncoder):
         texts = dict.fromkeys([*sentences, *conditions])
         self.backbone.encode([(text,) for text in texts], pooling=self.method_config.pooling)
 
-    def encode_conditions(
-        self,
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
-    ) -> np.ndarray | Tensor:
+    def encode_conditions(self, conditions: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
         """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `ConditionalScorer.score`."""
         check_lengths(conditions=conditions)
         return self._run(partial(self._encode_conditions, list(conditions)), options)

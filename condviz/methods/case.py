@@ -67,10 +67,7 @@ class CASE(ConditionalEncoder):
         self._offsets(list(zip(sentences, conditions, strict=True)))
 
     def encode_offsets(
-        self,
-        sentences: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
+        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
     ) -> np.ndarray | Tensor:
         """Encode x before the projection, what projections are trained on: (n, d) float32.
 

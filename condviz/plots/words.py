@@ -155,11 +155,7 @@ class Line:
 
 
 def make_cells(
-    sentence: str,
-    words: Sequence[Word],
-    values: np.ndarray,
-    scale: Scale,
-    said: Callable[[int], str] | None = None,
+    sentence: str, words: Sequence[Word], values: np.ndarray, scale: Scale, said: Callable[[int], str] | None = None
 ) -> tuple[Cell, ...]:
     """Make the words of a line.
 

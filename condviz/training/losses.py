@@ -205,12 +205,7 @@ def self_negative_logits(
 
 
 def pre_batch_logits(
-    queries: Tensor,
-    vectors: Tensor,
-    *,
-    temperature: float | Tensor,
-    weight: float = 0.5,
-    keep: Tensor | None = None,
+    queries: Tensor, vectors: Tensor, *, temperature: float | Tensor, weight: float = 0.5, keep: Tensor | None = None
 ) -> Tensor:
     """Score every (head, relation) against the tails of earlier batches.
 

@@ -22,16 +22,7 @@ from condviz.ui.train import tab as train
 MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
-TABS: tuple[Tab, ...] = (
-    compare.TAB,
-    words.TAB,
-    map_tab.TAB,
-    search.TAB,
-    errors.TAB,
-    links.TAB,
-    train.TAB,
-    models.TAB,
-)
+TABS: tuple[Tab, ...] = (compare.TAB, words.TAB, map_tab.TAB, search.TAB, errors.TAB, links.TAB, train.TAB, models.TAB)
 """In the order of the page. A new tab is one file with a `TAB`, and a line here."""
 
 

@@ -90,8 +90,7 @@ TERMS = {
         "50 %.",
     ),
     "spearman": Term(
-        "Spearman correlation",
-        "Agreement of two orders, here of scores and ratings: 100 means the same order, 0 none.",
+        "Spearman correlation", "Agreement of two orders, here of scores and ratings: 100 means the same order, 0 none."
     ),
     "interval": Term(
         "95 % interval",

@@ -166,10 +166,7 @@ class LinksTab:
         work = self._pool(model).run(describe_entity, model, entity, asked=asked, graph=found, folder=folder)
         for done, total in work.steps():
             message = "Encoding the entities of the graph, once." if total > 1 else "Asking the model."
-            yield {
-                self.notice: busy(message, done, total),
-                self.stop: gr.update(visible=True),
-            }
+            yield {self.notice: busy(message, done, total), self.stop: gr.update(visible=True)}
         profile = work.result()
         yield {
             self.result: self._picture(profile, graph, asked),

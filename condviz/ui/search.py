@@ -462,8 +462,7 @@ def _python(found: Searches, vectors_of: str) -> str:
 
 def _open_hit(hit: Hit, result: Hits) -> str:
     return write_link(
-        "compare",
-        [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)],
+        "compare", [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)]
     )
 
 

@@ -38,10 +38,7 @@ def middleware(host: str) -> list[Middleware]:
     listed = [name.strip() for name in os.environ.get("CONDVIZ_HOSTS", "").split(",") if name.strip()]
     # gradio asks its own address whether it has started.
     hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
-    return [
-        Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False),
-        Middleware(Limits),
-    ]
+    return [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False), Middleware(Limits)]
 
 
 def password() -> dict[str, Any]:

@@ -160,15 +160,9 @@ def test_a_training_that_could_not_speak_has_failed_with_a_reason(jobs: Jobs, co
     ("error", "reason"),
     [
         (OSError(28, "No space left on device"), DISK),
-        (
-            RuntimeError("[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file"),
-            DISK,
-        ),
+        (RuntimeError("[enforce fail at inline_container.cc] PytorchStreamWriter failed writing file"), DISK),
         (MemoryError(), OUT_OF_MEMORY),
-        (
-            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"),
-            OUT_OF_MEMORY,
-        ),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"), OUT_OF_MEMORY),
         (DataError("rows.csv is missing."), "rows.csv is missing."),
         (ZeroDivisionError("division by zero"), "Unexpected ZeroDivisionError: division by zero. The end of the log"),
     ],

@@ -93,12 +93,7 @@ class Search:
 
 
 def find_slices(
-    study: Study,
-    target: Target,
-    *,
-    mask: np.ndarray | None = None,
-    min_support: int = MIN_SUPPORT,
-    limit: int = 20,
+    study: Study, target: Target, *, mask: np.ndarray | None = None, min_support: int = MIN_SUPPORT, limit: int = 20
 ) -> Search:
     """Search for slices in which a model is wrong more than elsewhere.
 

@@ -36,15 +36,7 @@ from condviz.ui.train.recipe import (
     read_preset,
     write_field,
 )
-from condviz.ui.train.view import (
-    RunView,
-    render_check,
-    render_learned,
-    render_run,
-    render_runs,
-    replay,
-    view_job,
-)
+from condviz.ui.train.view import RunView, render_check, render_learned, render_run, render_runs, replay, view_job
 
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
