@@ -1,4 +1,4 @@
-"""The command `benchmark models` and, from their own files, `benchmark gallery` and `benchmark kgc`."""
+"""The commands `benchmark models` and `benchmark gallery`; `benchmark kgc` is in its own file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from condviz.cli import benchmark_links, gallery
+from condviz.cli import benchmark_links
 from condviz.cli import options as shared
 from condviz.cli.options import load_asked
-from condviz.cli.terminal import progress_bar, tell
+from condviz.cli.terminal import format_table, progress_bar, tell
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from condviz.evaluation.benchmark import Chosen
+    from condviz.evaluation.benchmark import Chosen, Contrast
     from condviz.evaluation.scoreboard import Board, PartScores
     from condviz.methods.base import ConditionalScorer
 
@@ -29,8 +29,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "benchmark", help="measure models on test parts", description="Measure models on fixed test parts."
     )
     benchmarks = benchmark.add_subparsers(required=True, metavar="models | gallery | kgc")
-    gallery.add_to(benchmarks)
-    benchmark_links.add_to(benchmarks)
     parser = benchmarks.add_parser(
         "models",
         parents=[shared.models(), shared.device("float32")],
@@ -52,6 +50,16 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("--cards", action="store_true", help="write the model cards of the checkpoints anew")
     parser.set_defaults(command=run)
+    gallery = benchmarks.add_parser(
+        "gallery",
+        parents=[shared.models(), shared.device(None)],
+        help="whether the examples of the page come out as expected",
+        description="Score the examples of the page, and count the pairs of conditions that a model orders as a "
+        "careful reader does. A check by eye, not a test: too few, and chosen to show something.",
+    )
+    gallery.add_argument("--wrong", action="store_true", help="list what is out of order")
+    gallery.set_defaults(command=run_gallery)
+    benchmark_links.add_to(benchmarks)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -180,3 +188,30 @@ def _measure_one(
         sys.stderr.write(f"{title}: {figures}\n")
         found[item.part.name] = scores
     return found
+
+
+def run_gallery(options: argparse.Namespace) -> None:
+    """Score model by model and print what was found."""
+    from condviz.data.examples import load_examples
+    from condviz.evaluation.benchmark import contrast
+
+    examples = load_examples()
+    if not examples:
+        raise DataError("There are no examples: assets/examples.json is missing. Copy it again.")
+    rows, wrong = [], []
+    for _, model in load_asked(options.model, device=options.device, precision="float32"):
+        with progress_bar(model.info.name, "text") as update:
+            found = contrast(model, examples, progress=update)
+        right = sum(one.in_order for one in found)
+        whole = {one.example for one in found} - {one.example for one in found if not one.in_order}
+        rows.append((model.info.name, str(right), str(len(found)), f"{100 * right / len(found):.1f}", str(len(whole))))
+        wrong += [_wrong_order(model.info.name, one) for one in found if not one.in_order]
+    columns = ("model", "in order", "pairs", "%", f"examples in order, of {len(examples)}")
+    sys.stdout.write(format_table(columns, rows) + "\n")
+    if options.wrong and wrong:
+        columns = ("model", "example", "should be higher", "score", "should be lower", "score")
+        sys.stdout.write("\n" + format_table(columns, wrong, right={3, 5}) + "\n")
+
+
+def _wrong_order(model: str, one: Contrast) -> tuple[str, ...]:
+    return model, one.example, one.higher, f"{one.higher_score:.2f}", one.lower, f"{one.lower_score:.2f}"

@@ -13,12 +13,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from condviz.cli import benchmark, data, errors, evaluate, links, map, models, score, search, serve, store, train, words
+from condviz.cli import benchmark, data, errors, evaluate, links, map, models, score, search, train, words
 from condviz.cli.terminal import tell
-from condviz.errors import CondvizError
+from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = (serve, models, score, evaluate, words, map, search, store, links, data, train, benchmark, errors)
-"""One module each; `add_to` adds its parser."""
+COMMANDS = (models, score, evaluate, words, map, search, links, data, train, benchmark, errors)
+"""`add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
 
@@ -62,9 +62,34 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="serve | models | score | evaluate | errors | router | map | search | store | links | data | train | "
         "jobs | benchmark",
     )
+    serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
+    serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
+    serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
+    serve.set_defaults(command=_serve)
     for command in COMMANDS:
         command.add_to(commands)
     return parser
+
+
+def _serve(options: argparse.Namespace) -> None:
+    """Serve the page until the process is stopped.
+
+    Raises:
+        ConfigError: If the port is taken or the host is not this machine.
+    """
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    require("gradio", "app")
+    from condviz.ui.app import build_app, launch_options
+
+    launch = launch_options(options.host, options.port)
+    try:
+        build_app().launch(**launch)
+    except OSError as error:
+        place = f"{launch['server_name']}:{launch['server_port']}"
+        raise ConfigError(
+            f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
+            "Choose another --port or --host."
+        ) from error
 
 
 @contextmanager

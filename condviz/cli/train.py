@@ -1,18 +1,31 @@
-"""The command `train`."""
+"""The commands `train` and `jobs`: train here, or in processes of their own, without the page."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli import jobs
+from condviz.errors import ConfigError, TrainingError
+from condviz.training.job import UNFINISHED, Job
+from condviz.training.jobs import Jobs
 
 if TYPE_CHECKING:
     from condviz.training.recipes import Recipe
 
+LOOK_S = 0.5
+ACTIONS = {
+    "follow": "show its log until it ends; Ctrl-C leaves it running",
+    "stop": "save its state and stop; --force ends it at once",
+    "resume": "go on from the last saved state",
+    "rerun": "start the same recipe again",
+    "delete": "remove it with its uploads and its model; --keep-model leaves the model",
+}
 SHOWN = ("spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@3", "hits@10")
 
 
@@ -35,7 +48,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     parser.set_defaults(command=run)
-    jobs.add_to(commands)
+    lines = "; ".join(f"{action}: {text}" for action, text in ACTIONS.items())
+    jobs = commands.add_parser(
+        "jobs",
+        help="list the trainings, stop and resume them",
+        description=f"List the trainings that run, wait or have ended, or do something with one. {lines}.",
+    )
+    jobs.add_argument("action", nargs="?", choices=[*ACTIONS], help="what to do (default: list all)")
+    jobs.add_argument("job", nargs="?", metavar="JOB", help="id of a job, or the name of its model")
+    jobs.add_argument("--force", action="store_true", help="with stop: do not wait for a state to be saved")
+    jobs.add_argument("--keep-model", action="store_true", help="with delete: leave the model that it made")
+    jobs.add_argument("--json", action="store_true", help="print JSON")
+    jobs.set_defaults(command=run_jobs)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -44,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
 
     recipe = load_recipe(options.recipe, options.set)
     if options.follow:
-        jobs.start(recipe, options)
+        start(recipe, options)
     else:
         _train(recipe, options)
 
@@ -72,3 +96,92 @@ def _train(recipe: Recipe, options: argparse.Namespace) -> None:
             raise
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first speaks
         sys.stdout.write(f"{done.folder}\n")
+
+
+def run_jobs(options: argparse.Namespace) -> None:
+    """Carry out the action, and print the job, or all."""
+    jobs = Jobs()
+    if options.action is None:
+        _print(jobs.list(), as_json=options.json)
+        return
+    if options.job is None:
+        raise ConfigError(f"Which job? Give its id: condviz jobs {options.action} ID. `condviz jobs` lists them.")
+    job = _find(jobs, options.job)
+    if options.action == "follow":
+        follow(jobs, job)
+    elif options.action == "delete":
+        jobs.delete(job.id, keep_model=options.keep_model)
+    else:
+        more = {"force": options.force} if options.action == "stop" else {}
+        _print([getattr(jobs, options.action)(job.id, **more)], as_json=options.json)
+
+
+def start(recipe: Recipe, options: argparse.Namespace) -> None:
+    """Train as a job and follow it; with `--resume`, go on with the newest job of this recipe.
+
+    Raises:
+        ConfigError: If a folder for the model is given, which jobs choose themselves.
+        TrainingError: If there is nothing to go on with, or the training fails.
+    """
+    if options.out:
+        raise ConfigError("--out goes without --follow: a job puts its model beside the others, under its name.")
+    jobs = Jobs(roots=(Path(Path.cwd().anchor),))  # who types here may train on whatever they may read
+    if not options.resume:
+        follow(jobs, jobs.submit(recipe, device=options.device))
+        return
+    found = next((job for job in jobs.list() if job.name == recipe.name and job.can_resume), None)
+    if found is None:
+        raise TrainingError(f"No job of the name {recipe.name!r} can go on. Start one without --resume.")
+    follow(jobs, jobs.resume(found.id))
+
+
+def follow(jobs: Jobs, job: Job) -> None:
+    """Copy the log of a job to standard error until it ends; print its model.
+
+    Raises:
+        TrainingError: If it ends without a model.
+    """
+    sys.stderr.write(f"Job {job.id} ({job.name}). Ctrl-C leaves it running: condviz jobs follow {job.id}\n")
+    place = 0
+    while True:
+        job = jobs.get(job.id)
+        place = _copy(job.folder / "log.txt", place)
+        if job.state not in UNFINISHED:
+            break
+        time.sleep(LOOK_S)
+    if job.state != "done":
+        raise TrainingError(f"Job {job.id} is {job.state}. {job.reason}")
+    sys.stdout.write(f"{job.out}\n")
+
+
+def _copy(path: Path, place: int) -> int:
+    """Print what has come to a file since the last time; returns the new place in it."""
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            content = file.read()
+    except OSError:
+        return place
+    sys.stderr.write(content.decode("utf-8", "replace"))
+    return place + len(content)
+
+
+def _find(jobs: Jobs, name: str) -> Job:
+    named = [job for job in jobs.list() if job.name == name]
+    return named[0] if named else jobs.get(name)
+
+
+def _print(found: list[Job], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps([_facts(job) for job in found], indent=2) + "\n")
+        return
+    for job in found:
+        steps = f"{job.step} of {job.steps}" if job.steps else ""
+        left = "" if job.seconds_left is None else f"{job.seconds_left / 60:.0f} min left"
+        sys.stdout.write(f"{job.id}  {job.name:24} {job.state:8} {steps:14} {left or job.reason}\n")
+
+
+def _facts(job: Job) -> dict[str, object]:
+    names = ("id", "name", "state", "reason", "step", "steps", "elapsed", "seconds_left", "tokens_per_second")
+    facts = {name: getattr(job, name) for name in names}
+    return {**facts, "device": job.status.device, "folder": str(job.folder), "out": str(job.out)}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from condviz.cli import jobs as jobs_command
 from condviz.cli import main as cli
+from condviz.cli import train as jobs_command
 from condviz.training.job import Job
 from condviz.training.jobs import Jobs
 from tests.training.toy import toy_recipe
