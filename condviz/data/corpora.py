@@ -35,6 +35,7 @@ CORPORA = {
         scenes.SCENES_CORPUS,
         scenes.PLAIN_CORPUS,
         scene_tables.CORPUS,
+        scene_tables.HARD_CORPUS,
         cebab.CORPUS,
         cebab.EDITS_CORPUS,
         mams.CORPUS,

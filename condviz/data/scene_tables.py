@@ -1,11 +1,11 @@
-"""The corpus of scene tables: six different scenes and five conditions that fit them, with the value of each.
+"""The corpora of scene tables: six different scenes and five conditions that fit them, with the value of each.
 
 Unlike families of edits, the six sentences share no wording, so nothing but the condition says which of them agree. A
 table gives 15 pairs under 5 conditions: equal values are rated 5, different ones 1, and a value that a sentence leaves
 open (null) gives no row. A contrast is a pair with one condition under which it agrees and one under which it does not.
 
-    natural    the same value is told as people tell it: by the same word, a related one, a paraphrase
-    hard       the same value is always told by other words
+    tables         kind "natural": equal values are told as people do, by the same word, a related one, a paraphrase
+    tables-hard    kind "hard": equal values are always told by other words
 
     train, validation, test    80, 10 and 10 % of the tables, by a hash of their ids
     unseen_domains             all tables of law and history notes
@@ -20,12 +20,12 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
-from condviz.data.corpus import Corpus, Material, Password, fraction, read_jsonl
+from condviz.data.corpus import Corpus, Material, fraction, read_jsonl
 from condviz.data.rows import WORD, RatedPair, Shortcuts, word_overlap
 from condviz.errors import DataError
 from condviz.paths import ASSETS
@@ -363,8 +363,8 @@ class _Part(Material):
         return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
 
 
-def _load(folder: Path, part: str, _: Password) -> Material:
-    return _Part([table for table in load_tables(folder) if group_of(table) == part])
+def _load(folder: Path, part: str, kind: str) -> Material:
+    return _Part([table for table in load_tables(folder) if table.kind == kind and group_of(table) == part])
 
 
 CORPUS = Corpus(
@@ -373,9 +373,17 @@ CORPUS = Corpus(
     licence="CC BY 4.0",
     source="assets/tables, written for this project by a language model; ratings by rule from stated values",
     attribution="CondViz scene tables, CC BY 4.0",
-    files=("*.jsonl",),
-    load=_load,
+    files=("natural-*.jsonl",),
+    load=lambda folder, part, _: _load(folder, part, "natural"),
     parts=PARTS,
     home=TABLES,
     shortcuts=_shortcuts,
+)
+HARD_CORPUS = replace(
+    CORPUS,
+    name="tables-hard",
+    title="tables of scenes that tell the same value by other words",
+    files=("hard-*.jsonl",),
+    load=lambda folder, part, _: _load(folder, part, "hard"),
+    parts=PARTS[:3],
 )

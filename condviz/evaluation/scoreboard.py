@@ -72,6 +72,18 @@ PARTS: Mapping[str, Part] = MappingProxyType(
                 "scenes; stage, farms, railways, museums, job advertisements: left out of training",
                 "scenes", "unseen_domains",
             ),
+            Part(
+                "tables", "tables", "natural tables; different texts under conditions of their own", "tables", "test"
+            ),
+            Part(
+                "tables_unseen_domains", "tables, unseen domains",
+                "natural tables of law and history: left out of training",
+                "tables", "unseen_domains",
+            ),
+            Part(
+                "tables_hard", "hard tables", "tables that always tell the same value by other words",
+                "tables-hard", "test",
+            ),
             Part("cebab", "CEBaB", "restaurant reviews, ratings derived from labels of people", "cebab", "test"),
             Part("mams", "MAMS", "sentences of restaurant reviews", "mams", "test"),
             Part("e2e", "E2E", "descriptions of invented restaurants", "e2e", "test"),

@@ -280,7 +280,7 @@ def test_a_part_is_opened_like_a_table(data: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_unknown_names_and_missing_files_say_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, scenes-plain, tables, cebab"):
+    with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, scenes-plain, tables, tables-hard"):
         corpora.build("sick", "train", folder=tmp_path)
     with pytest.raises(DataError, match=r"no part 'val' of mams\. There are: train, dev, test"):
         corpora.build("mams", "val", folder=tmp_path)
