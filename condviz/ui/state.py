@@ -13,6 +13,8 @@ MAX_TEXT = 5000
 """Characters of one value that a link carries; longer ones are cut, as browsers and proxies limit addresses."""
 MAX_FIELDS = 200
 Values = dict[str, list[str]]
+_ALIASES = {"words": "router"}
+"""What people type for a tab whose links were copied under another name."""
 _COMPARE_KEYS = {"s1", "s2", "c"}
 
 
@@ -36,7 +38,7 @@ def read_link(query: str) -> tuple[str, Values]:
         return "", {}
     values = {key: [cut(value) for value in found] for key, found in fields.items()}
     tab = values.pop("t", [""])[0]
-    return tab or ("compare" if _COMPARE_KEYS & values.keys() else ""), values
+    return _ALIASES.get(tab, tab) or ("compare" if _COMPARE_KEYS & values.keys() else ""), values
 
 
 def first(values: Values, key: str, default: str = "") -> str:

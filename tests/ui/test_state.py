@@ -47,3 +47,7 @@ def test_lone_surrogates_do_not_reach_the_address() -> None:
 
 def test_lines_keep_what_the_core_has_to_report() -> None:
     assert lines(" the sport \r\n\nthe\x0bmood\r") == ("the sport", "the\x0bmood")
+
+
+def test_a_tab_opens_by_the_name_it_shows() -> None:
+    assert read_link("?t=words&s1=a") == ("router", {"s1": ["a"]})
