@@ -13,11 +13,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from condviz.cli import benchmark, data, errors, evaluate, links, map, models, score, search, train, words
+from condviz.cli import benchmark, data, deploy, errors, evaluate, links, map, models, score, search, train, words
 from condviz.cli.terminal import tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = (models, score, evaluate, words, map, search, links, data, train, benchmark, errors)
+COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors)
 """`add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
@@ -59,8 +59,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands",
         required=True,
-        metavar="serve | models | score | evaluate | errors | router | map | search | store | links | data | train | "
-        "jobs | benchmark",
+        metavar="serve | deploy | models | score | evaluate | errors | router | map | search | store | links | data | "
+        "train | jobs | benchmark",
     )
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")

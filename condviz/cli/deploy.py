@@ -1,0 +1,133 @@
+"""The command `deploy`: a Space of this checkout on the Hugging Face hub."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from condviz import paths
+from condviz.cli.terminal import format_table
+from condviz.errors import ConfigError
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+HARDWARE = ("cpu-basic", "zero-a10g", "t4-small")
+ZERO = "zero-a10g"
+ZERO_TORCH = ("2.8.0", "2.11.0", "2.12.1", "2.13.0")
+"""Versions of torch that ZeroGPU takes. Source: docs/hub/spaces-zerogpu.md of huggingface/hub-docs, September 2026."""
+ZERO_PYTHON = "3.12"
+"""ZeroGPU has 3.10 and 3.12; this package needs 3.11 or later."""
+FILES = ("app.py", "README.md", "CONTRIBUTING.md", "LICENSE", "requirements.txt")
+LEFT_OUT = (".*", "__pycache__", "*.pyi")
+VARIABLES = {"CONDVIZ_TRAINING": "0"}
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to a parser."""
+    parser = commands.add_parser(
+        "deploy",
+        help="make or update a Space on the Hugging Face hub",
+        description="Make a Space, or update it: code, models of checkpoints/, texts and documents, for the hardware; "
+        "no corpora, tests or history. Log in first: hf auth login, or HF_TOKEN.",
+    )
+    parser.add_argument("repository", metavar="OWNER/NAME", help="of the Space")
+    parser.add_argument("--hardware", choices=HARDWARE, default=HARDWARE[0], help="default: %(default)s")
+    parser.add_argument("--dry-run", action="store_true", help="write and list the folder; send nothing")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the folder of a Space and, unless it is a dry run, send it.
+
+    Raises:
+        ConfigError: If the name is none, this is no checkout, or the hub refuses.
+    """
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
+        raise ConfigError(f"{options.repository[:80]!r} is no Space. Name it as OWNER/NAME.")
+    folder = Path(tempfile.mkdtemp(prefix="condviz-space-"))
+    try:
+        files = write_space(folder, options.hardware)
+        sizes = [(name, f"{(folder / name).stat().st_size:,}") for name in files]
+        if options.dry_run:
+            print(format_table(("file", "bytes"), sizes))
+            print(f"\n{len(files)} files in {folder}")
+            return
+        from huggingface_hub import HfApi
+
+        print(send(HfApi(library_name="condviz"), folder, options.repository, options.hardware))
+    finally:
+        if not options.dry_run:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_space(folder: Path, hardware: str) -> list[str]:
+    """Write what a Space needs, and nothing else.
+
+    Args:
+        folder: Empty, or not there yet.
+        hardware: One of `HARDWARE`.
+
+    Returns:
+        The paths of the files within the folder, sorted.
+
+    Raises:
+        ConfigError: If the package is not in a checkout.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if missing := [name for name in FILES if not (root / name).is_file()]:
+        raise ConfigError(f"{root} has no {missing[0]}: `deploy` sends a checkout. Run it in a clone of CondViz.")
+    trees = {"condviz": root / "condviz", "docs": root / "docs", "assets": paths.ASSETS}
+    for name, source in {**trees, "checkpoints": paths.CHECKPOINTS}.items():
+        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    for name in FILES:
+        shutil.copy2(root / name, folder / name)
+    _edit(folder / "README.md", "suggested_hardware", hardware)
+    if hardware == ZERO:
+        _edit(folder / "README.md", "python_version", f'"{ZERO_PYTHON}"')
+        _edit_requirements(folder / "requirements.txt")
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
+    """Make a Space, or update the one of that name, and return its address.
+
+    Files of an earlier version that are gone are deleted there. Large and binary files go the way the hub asks for.
+
+    Raises:
+        ConfigError: If the hub refuses, or cannot be reached.
+    """
+    space = {"repo_id": repository, "repo_type": "space"}
+    try:
+        address = hub.create_repo(**space, space_sdk="gradio", space_hardware=hardware, exist_ok=True)
+        for name, value in VARIABLES.items():
+            hub.add_space_variable(repository, name, value)
+        hub.upload_folder(**space, folder_path=folder, delete_patterns="*", commit_message="Deploy CondViz")
+        if hub.get_space_runtime(repository).requested_hardware != hardware:  # it was there, on another one
+            hub.request_space_hardware(repository, hardware)
+    except Exception as error:  # the client raises errors of several libraries
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise ConfigError(f"The hub did not take {repository}: {said} Is the token allowed to write there?") from error
+    return str(address)
+
+
+def _edit(readme: Path, key: str, value: str) -> None:
+    """Change a key of the front matter."""
+    text = re.sub(rf"^{key}: .*$", f"{key}: {value}", readme.read_text(encoding="utf-8"), count=1, flags=re.MULTILINE)
+    readme.write_text(text, encoding="utf-8")
+
+
+def _edit_requirements(path: Path) -> None:
+    """Take the newest torch of ZeroGPU's list that is not above the pinned one, and add its package."""
+    text = path.read_text(encoding="utf-8")
+    pinned = re.search(r"^torch==(.+)$", text, re.MULTILINE)[1]
+    newest = max((found for found in ZERO_TORCH if _version(found) <= _version(pinned)), key=_version)
+    path.write_text(text.replace(f"torch=={pinned}\n", f"torch=={newest}\n") + "spaces\n", encoding="utf-8")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split("."))

@@ -1,0 +1,217 @@
+"""The command `deploy`: what it writes, and what it sends to a stand-in of the hub."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+import yaml
+from gradio_client import Client
+from huggingface_hub import HfApi
+
+from condviz import paths
+from condviz.cli import deploy
+from condviz.errors import ConfigError
+
+SPACE = "somebody/condviz"
+LIMIT = 10 * 2**20
+"""A file above it must go another way than through the commit."""
+
+
+class Hub(ThreadingHTTPServer):
+    """The endpoints of the hub that making a Space needs; keeps what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.address = f"http://127.0.0.1:{self.server_port}"
+        self.made: dict = {}
+        self.files: dict[str, bytes] = {}
+        self.objects: dict[str, bytes] = {}
+        self.variables: dict[str, str] = {}
+        self.hardware = ""
+        self.refuses = False
+        self.asked: list[str] = []
+
+
+class Answers(BaseHTTPRequestHandler):
+    server: Hub
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+    def answer(self, content: object, code: int = 200) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self) -> None:
+        hub, path = self.server, self.path.split("?")[0]
+        hub.asked.append(path)
+        if path.endswith("/runtime"):
+            self.answer({"stage": "BUILDING", "hardware": {"current": None, "requested": hub.hardware}})
+        elif "/tree/" in path:
+            self.answer([{"type": "file", "path": name, "size": 1, "oid": "0"} for name in hub.files])
+        else:
+            self.answer({"error": f"no {path}"}, 404)
+
+    def do_PUT(self) -> None:
+        self.server.objects[self.path.rsplit("/", 1)[1]] = self.rfile.read(int(self.headers["content-length"]))
+        self.answer({})
+
+    def do_POST(self) -> None:
+        hub, path = self.server, self.path.split("?")[0]
+        hub.asked.append(path)
+        body = self.rfile.read(int(self.headers["content-length"]))
+        sent = [json.loads(line) for line in body.splitlines()]
+        if hub.refuses:
+            self.answer({"error": "You do not have the rights"}, 403)
+        elif path == "/api/repos/create":
+            there, hub.made = bool(hub.made), hub.made or sent[0]
+            hub.hardware = hub.hardware or sent[0]["hardware"]
+            self.answer({"url": f"{hub.address}/spaces/{SPACE}"}, 409 if there else 200)
+        elif path == "/api/validate-yaml":
+            yaml.safe_load(sent[0]["content"].split("---")[1])
+            self.answer({})
+        elif path == f"/api/spaces/{SPACE}/preupload/main":
+            files = [(file["path"], file["size"]) for file in sent[0]["files"]]
+            large = {name: size > LIMIT or Path(name).suffix == ".png" for name, size in files}
+            modes = {name: "lfs" if found else "regular" for name, found in large.items()}
+            self.answer({"files": [{"path": n, "uploadMode": m, "shouldIgnore": False} for n, m in modes.items()]})
+        elif path.endswith("/info/lfs/objects/batch"):
+            uploads = [{**one, "href": f"{hub.address}/{one['oid']}"} for one in sent[0]["objects"]]
+            self.answer({"objects": [{**one, "actions": {"upload": {"href": one["href"]}}} for one in uploads]})
+        elif path == f"/api/spaces/{SPACE}/commit/main":
+            self.commit([(line["key"], line["value"]) for line in sent])
+            self.answer({"commitUrl": f"{hub.address}/spaces/{SPACE}/commit/0", "commitOid": "0" * 40})
+        elif path == f"/api/spaces/{SPACE}/variables":
+            hub.variables[sent[0]["key"]] = sent[0]["value"]
+            self.answer({sent[0]["key"]: {"value": sent[0]["value"]}})
+        elif path == f"/api/spaces/{SPACE}/hardware":
+            hub.hardware = sent[0]["flavor"]
+            self.answer({"stage": "BUILDING"})
+        else:
+            self.answer({"error": f"no {path}"}, 404)
+
+    def commit(self, lines: list[tuple[str, dict]]) -> None:
+        for key, value in lines:
+            if key == "file":
+                self.server.files[value["path"]] = base64.b64decode(value["content"])
+            elif key == "lfsFile":
+                content = self.server.objects[value["oid"]]
+                assert hashlib.sha256(content).hexdigest() == value["oid"]
+                self.server.files[value["path"]] = content
+            elif key == "deletedFile":
+                del self.server.files[value["path"]]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    # The protocol of its storage is that of a library in Rust, with servers of its own: files go the way before it.
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    server = Hub()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Leave all models out but one, and add what must never be sent."""
+    models = tmp_path / "checkpoints"
+    models.mkdir()
+    (models / "bi-encoder").symlink_to(paths.CHECKPOINTS / "bi-encoder")
+    (models / ".half-written").mkdir()
+    (models / ".half-written" / "secret").touch()
+    monkeypatch.setattr(paths, "CHECKPOINTS", models)
+    return tmp_path
+
+
+def front_matter(folder: Path) -> dict:
+    return yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+
+
+@pytest.mark.parametrize("hardware", deploy.HARDWARE)
+def test_the_folder_fits_the_hardware_and_holds_nothing_private(checkout: Path, hardware: str) -> None:
+    folder = checkout / "space"
+    files = deploy.write_space(folder, hardware)
+    assert {"app.py", "requirements.txt", "condviz/ui/app.py", "checkpoints/bi-encoder/model.safetensors"} <= set(files)
+    assert {name.split("/")[0] for name in files} == {"condviz", "docs", "assets", "checkpoints", *deploy.FILES}
+    assert not [name for name in files if re.search(r"(^|/)\.|__pycache__|\.pyc$|secret", name)]
+    space = front_matter(folder)
+    assert space["suggested_hardware"] == hardware
+    zero = hardware == deploy.ZERO
+    assert isinstance(space["python_version"], str)
+    assert (space["python_version"] == deploy.ZERO_PYTHON) is zero
+    wanted = (folder / "requirements.txt").read_text().splitlines()
+    torch = next(line for line in wanted if line.startswith("torch=="))
+    assert ("spaces" in wanted) is zero
+    assert not zero or torch.removeprefix("torch==") in deploy.ZERO_TORCH
+
+
+def test_a_torch_above_the_list_of_zerogpu_is_replaced_by_its_newest(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_text("numpy==2.4.6\ntorch==2.20.1\ntqdm==4\n")
+    deploy._edit_requirements(tmp_path / "r.txt")
+    assert (tmp_path / "r.txt").read_text() == f"numpy==2.4.6\ntorch=={deploy.ZERO_TORCH[-1]}\ntqdm==4\nspaces\n"
+
+
+def test_a_space_is_made_and_updated(hub: Hub, checkout: Path) -> None:
+    folder, api = checkout / "space", HfApi(endpoint=hub.address, token="hf_test")
+    files = deploy.write_space(folder, "cpu-basic")
+    assert deploy.send(api, folder, SPACE, "cpu-basic") == f"{hub.address}/spaces/{SPACE}"
+    assert (hub.made["type"], hub.made["sdk"], hub.made["hardware"]) == ("space", "gradio", "cpu-basic")
+    assert hub.variables == {"CONDVIZ_TRAINING": "0"}
+    assert set(hub.files) == set(files)
+    assert all(hub.files[name] == (folder / name).read_bytes() for name in files)
+    assert len(hub.objects) >= 2, "the weights and the pictures went the way of large files"
+    assert hub.hardware == "cpu-basic"
+
+    hub.files |= {"condviz/old.py": b"", ".gitattributes": b"*.png"}
+    deploy.send(api, folder, SPACE, "zero-a10g")
+    assert set(hub.files) == {*files, ".gitattributes"}
+    assert hub.hardware == "zero-a10g"
+
+
+def test_a_refusal_is_one_line(hub: Hub, checkout: Path) -> None:
+    hub.refuses = True
+    (checkout / "README.md").write_text("---\n---\n")
+    with pytest.raises(ConfigError, match="403"):
+        deploy.send(HfApi(endpoint=hub.address, token="hf_test"), checkout, SPACE, "cpu-basic")
+    hub.shutdown()
+    hub.server_close()
+    with pytest.raises(ConfigError, match="did not take"):
+        deploy.send(HfApi(endpoint="http://127.0.0.1:9", token="hf_test"), checkout, SPACE, "cpu-basic")
+
+
+@pytest.mark.slow
+def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
+    folder = checkout / "space"
+    deploy.write_space(folder, "cpu-basic")
+    hidden = {name: value for name, value in os.environ.items() if not name.startswith(("CONDVIZ_", "PYTHON"))}
+    given = {"SPACE_ID": SPACE, "CONDVIZ_TRAINING": "0", "GRADIO_SERVER_PORT": "0", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-u", "app.py"]
+    with subprocess.Popen(command, cwd=folder, env=hidden | given, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            address = next(found[0] for line in server.stdout if (found := re.search(r"http://[\w.:]+", line)))
+            client = Client(address, verbose=False)
+            names = [model["name"] for model in client.predict(api_name="/models")]
+            assert "bi-encoder" in names
+            assert "csr" not in names
+            pair = ("A man surfs.", "A woman skis.", ["the sport"], ["bi-encoder"])
+            assert client.predict(*pair, api_name="/compare")["scores"][0][0] < 1
+        finally:
+            server.terminate()
