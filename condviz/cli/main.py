@@ -13,11 +13,25 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from condviz.cli import benchmark, data, deploy, errors, evaluate, links, map, models, score, search, train, words
+from condviz.cli import (
+    benchmark,
+    data,
+    deploy,
+    errors,
+    evaluate,
+    lessons,
+    links,
+    map,
+    models,
+    score,
+    search,
+    train,
+    words,
+)
 from condviz.cli.terminal import tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors)
+COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors, lessons)
 """`add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
@@ -60,7 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
         title="commands",
         required=True,
         metavar="serve | deploy | models | score | evaluate | errors | router | map | search | store | links | data | "
-        "train | jobs | benchmark",
+        "train | jobs | benchmark | lessons",
     )
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")

@@ -12,6 +12,7 @@ import gradio as gr
 
 from condviz.paths import ASSETS
 from condviz.ui import compare, errors, links, models, search, words
+from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
@@ -22,7 +23,17 @@ from condviz.ui.train import tab as train
 MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
-TABS: tuple[Tab, ...] = (compare.TAB, words.TAB, map_tab.TAB, search.TAB, errors.TAB, links.TAB, train.TAB, models.TAB)
+TABS: tuple[Tab, ...] = (
+    compare.TAB,
+    words.TAB,
+    map_tab.TAB,
+    search.TAB,
+    errors.TAB,
+    learn.TAB,
+    links.TAB,
+    train.TAB,
+    models.TAB,
+)
 """In the order of the page. A new tab is one file with a `TAB`, and a line here."""
 
 

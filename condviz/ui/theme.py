@@ -23,6 +23,7 @@ SHEETS = (
     "train",
     "models",
     "search",
+    "learn",
 )
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."

@@ -1,0 +1,99 @@
+// The Learn tab: links between steps, keys, controls of figures; what a figure does in the browser alone is in
+// condviz.lessonFigures[NAME](root), called whenever its markup has changed.
+(() => {
+  "use strict";
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const figures = {};
+  let send = () => {};
+  let moved = false;
+  let waiting;
+
+  const step = () => document.querySelector("#cv-learn-top [data-step]");
+  const isOpen = () => document.querySelector("#cv-learn-top")?.offsetParent;
+  const go = (query) => {
+    moved = true;
+    clearTimeout(waiting);
+    send("submit", { query });
+  };
+  const ask = (query, quiet) => send("change", { query, quiet });
+  const values = (form) => {
+    const { lesson, step: number } = step().dataset;
+    const query = new URLSearchParams({ t: "learn", lesson, step: number });
+    for (const field of $$("[name]", form)) {
+      // An empty value would be left out, and the lesson's own come back.
+      query.set(`p.${field.name}`, field.type === "checkbox" ? field.checked : field.value || " ");
+    }
+    return `?${query}`;
+  };
+  const change = (form, delay) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      if (!form.isConnected) return;
+      document.querySelector("#cv-learn-picture section")?.classList.add("cv-dimmed");
+      ask(values(form), false);
+    }, delay);
+  };
+
+  document.addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const link = event.target.closest?.(":is(#cv-learn-top, #cv-learn-picture, #cv-learn-foot) a[href^='?']");
+    if (event.target.closest?.("[data-print]")) print();
+    if (!link) return;
+    event.preventDefault();
+    if (link.hasAttribute("data-go")) return go(link.getAttribute("href"));
+    // Another tab: the page opens it as it does on Back and Forward.
+    history.pushState({ condviz: true }, "", link.getAttribute("href"));
+    window.dispatchEvent(new PopStateEvent("popstate"));
+    scrollTo(0, 0);
+  });
+  document.addEventListener("keydown", (event) => {
+    const turn = { ArrowRight: "[data-next]", ArrowLeft: "[data-back]" }[event.key];
+    if (!turn || !isOpen() || !step() || event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
+    if (event.target.closest?.("textarea, input, select, [role=tab], [data-arrows], dialog")) return;
+    document.querySelector(`#cv-learn-foot ${turn}`)?.click();
+  });
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest?.(".cv-step-form");
+    if (!form) return;
+    const shown = event.target.closest("label")?.querySelector("output");
+    if (shown) shown.textContent = event.target.value;
+    if (!event.target.matches("textarea")) change(form, 200);
+    else if (form.hasAttribute("data-follow")) change(form, 600);
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches?.(".cv-step-form")) return;
+    event.preventDefault();
+    change(event.target, 0);
+  });
+  document.addEventListener("keydown", (event) => {
+    const field = event.target.closest?.(".cv-control-text textarea");
+    if (!field || event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    change(field.form, 0);
+  });
+
+  const learn = (element, trigger, watch) => {
+    send = trigger;
+    watch("value", () => {
+      // gradio writes new markup into old elements, whose state would stay.
+      for (const form of $$("form", element)) form.reset();
+      for (const part of $$("details", element)) part.open = false;
+      if (!moved) return;
+      moved = false;
+      element.querySelector(".cv-step-title, h2")?.focus({ preventScroll: true });
+      document.querySelector("#cv-tabs").scrollIntoView({ block: "start" });
+    });
+  };
+  const learnPicture = (element, watch) => {
+    const show = () => {
+      const place = element.querySelector("section");
+      place?.classList.remove("cv-dimmed");
+      for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
+      if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);
+    };
+    watch("value", () => setTimeout(show, 0));
+    show();
+  };
+
+  Object.assign(window.condviz, { learn, learnPicture, lessonFigures: figures });
+})();

@@ -1,0 +1,100 @@
+"""A figure of a lesson: parameters that a lesson sets and a student changes, and what is computed from them.
+
+To add one, write a file with a subclass of `Figure`, list it in `condviz/ui/learn/figures/__init__.py`, and draw it in
+`condviz/ui/templates/learn/figures/NAME.html`. A parameter with a title gets a control: text a field, `Lines` a larger
+one, a `Literal` a menu, a bool a switch, and a number with ge and le a slider. One without belongs to the lesson alone.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from condviz.data.lessons import explain
+from condviz.errors import DataError
+from condviz.ui.state import lines
+
+
+def _split(value: Any) -> Any:  # noqa: ANN401 - what a lesson or a form holds
+    return lines(value) if isinstance(value, str) else value
+
+
+Sentence = Annotated[str, Field(max_length=1000)]
+Lines = Annotated[tuple[str, ...], BeforeValidator(_split), Field(max_length=12)]
+"""Several texts; in a form one per line."""
+
+
+class Figure(BaseModel):
+    """A figure with its parameters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    name: ClassVar[str]
+    button: ClassVar[str] = ""
+    """Label of a button; without one the figure follows every change."""
+
+    def models(self, default: str) -> list[str]:
+        """Return the names of the models it needs.
+
+        Args:
+            default: The model that leads the page.
+        """
+        return [default]
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Compute what its template draws, as plain JSON, by public functions; {} where the browser does it all.
+
+        Args:
+            models: Loaded, in the order of `models`.
+        """
+        return {}
+
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Turn what `compute` returned into what its template takes."""
+        return data
+
+    def link(self) -> str:
+        """Return the query string that opens the same in its tab; "" where no tab shows it."""
+        return ""
+
+    @property
+    def key(self) -> str:
+        """What decides the picture."""
+        return f"{self.name} {self.model_dump_json()}"
+
+    def changed(self, values: dict[str, Any]) -> Figure:
+        """Return the figure with values of its controls, as a form or a link holds them.
+
+        Raises:
+            DataError: If a value is not allowed.
+        """
+        shown = {key for key, info in type(self).model_fields.items() if info.title}
+        try:
+            return type(self)(**(self.model_dump() | {key: value for key, value in values.items() if key in shown}))
+        except ValidationError as error:
+            raise DataError(f"This figure cannot show that. {explain(error)}") from error
+
+    def controls(self) -> list[dict[str, Any]]:
+        """Describe its controls for the template: name, title, kind, value, and what is allowed."""
+        described = type(self).model_json_schema()["properties"]
+        return [
+            {"name": key, "title": info.title, "value": getattr(self, key), **_control(described[key])}
+            for key, info in type(self).model_fields.items()
+            if info.title
+        ]
+
+    def changes(self, start: Figure) -> list[tuple[str, str]]:
+        """Return which controls differ from another figure of this kind, as texts for a link."""
+        found = [(key, value) for key, value in self.model_dump().items() if value != getattr(start, key)]
+        return [(f"p.{key}", "\n".join(value) if isinstance(value, tuple) else str(value)) for key, value in found]
+
+
+def _control(schema: dict[str, Any]) -> dict[str, Any]:
+    if "enum" in schema:
+        return {"kind": "menu", "choices": schema["enum"]}
+    kinds = {"boolean": "switch", "array": "lines", "string": "text", "integer": "slider", "number": "slider"}
+    found = {"kind": kinds[schema["type"]]}
+    if found["kind"] == "slider":
+        step = 1 if schema["type"] == "integer" else (schema["maximum"] - schema["minimum"]) / 100
+        found |= {"low": schema["minimum"], "high": schema["maximum"], "step": schema.get("multipleOf", step)}
+    return found

@@ -1,0 +1,95 @@
+"""The Learn tab, driven through its handlers: every step of every lesson is shown and computed, over tiny models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from condviz.data.lessons import Lesson, load_lessons
+from condviz.errors import DataError
+from condviz.methods import METHODS, ConditionalScorer
+from condviz.models import registry
+from condviz.ui.learn.figures import make_figure
+from condviz.ui.learn.tab import TAB, LearnTab
+from condviz.ui.learn.view import step_link, to_html
+from condviz.ui.page import build_frame
+from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
+from tests.tiny import tiny_backbone
+
+LESSONS = load_lessons()
+STEPS = [(lesson, number) for lesson in LESSONS for number in range(1, len(lesson.steps) + 1)]
+
+
+@pytest.fixture(scope="module")
+def tab() -> LearnTab:
+    backbone = tiny_backbone()
+
+    def load(name: str) -> ConditionalScorer:
+        info = registry.describe(name)
+        method = METHODS[info.method]
+        model = method(backbone, method.config_cls()).eval()
+        model.info = replace(info, revision=model.fingerprint[:12])
+        return model
+
+    with gr.Blocks() as blocks:
+        return build_frame(blocks, (TAB,), ModelPool(load=load)).built["learn"]
+
+
+def event(query: str, *, quiet: bool = False) -> Any:
+    return SimpleNamespace(query=query, quiet=quiet)
+
+
+def show(tab: LearnTab, query: str) -> dict:
+    return tab.show(read_link(query)[1])
+
+
+@pytest.mark.parametrize(("lesson", "step"), STEPS, ids=lambda value: getattr(value, "id", value))
+def test_every_step_shows_a_stored_picture_at_once_and_a_live_one_then(
+    tab: LearnTab, lesson: Lesson, step: int
+) -> None:
+    link = step_link(lesson, step)
+    shown = show(tab, link)
+    assert f'data-step="{step}"' in shown[tab.top]
+    figure = make_figure(lesson.steps[step - 1])
+    if figure is None:
+        return
+    assert figure.key in tab.stored, "run: python -m condviz lessons --store"
+    assert 'data-asks="true"' in shown[tab.picture]
+    live = [*tab.change(event(link, quiet=True))][-1]
+    assert 'data-ready="true"' in live[tab.picture]
+    assert 'data-ready="true"' in show(tab, link)[tab.picture]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.id)
+def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTab, lesson: Lesson) -> None:
+    assert all(step.teacher for step in lesson.steps)
+    last = show(tab, step_link(lesson, 99))
+    assert last[tab.top].count("<details>") == 2 * len(lesson.questions)
+    teacher, sheet = (show(tab, f"t=learn&lesson={lesson.id}&view={view}")[tab.top] for view in ("teacher", "sheet"))
+    assert all(step_link(lesson, number).replace("&", "&amp;") in teacher for number in range(1, len(lesson.steps) + 2))
+    assert to_html(lesson.questions[0].answer) in teacher
+    assert to_html(lesson.questions[0].answer) not in sheet
+
+
+def test_what_a_student_changes_is_part_of_the_link(tab: LearnTab) -> None:
+    query = "?t=learn&lesson=respect&step=1&p.sentence1=a+man+rides+a+bike"
+    shown = show(tab, query)
+    assert "a man rides a bike" in shown[tab.top]
+    assert "p.sentence1=a+man+rides+a+bike" in shown[tab.picture]
+
+
+@pytest.mark.parametrize("query", ["t=learn&lesson=none", "t=learn&lesson=respect&p.sentence1=" + 2000 * "x"])
+def test_a_wrong_link_says_so(tab: LearnTab, query: str) -> None:
+    with pytest.raises(DataError):
+        show(tab, query)
+
+
+def test_markdown_of_a_lesson_is_no_markup() -> None:
+    assert "<b>" not in to_html("<b>bold</b>")
+    assert "href" not in to_html("[x](javascript:alert(1))")
+    assert 'popovertarget="cv-term-router"' in to_html("the [router](term:router)")
