@@ -4,7 +4,8 @@
   "use strict";
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const figures = {};
-  let send = () => {};
+  let follow = () => {};
+  let compute = () => {};
   let moved = false;
   let waiting;
 
@@ -13,9 +14,9 @@
   const go = (query) => {
     moved = true;
     clearTimeout(waiting);
-    send("submit", { query });
+    follow({ query });
   };
-  const ask = (query, quiet) => send("change", { query, quiet });
+  const ask = (query, quiet) => compute({ query, quiet });
   const values = (form) => {
     const { lesson, step: number } = step().dataset;
     const query = new URLSearchParams({ t: "learn", lesson, step: number });
@@ -72,8 +73,8 @@
     change(field.form, 0);
   });
 
-  const learn = (element, trigger, watch) => {
-    send = trigger;
+  const learn = (element, onGo, onAsk, watch) => {
+    [follow, compute] = [onGo, onAsk];
     watch("value", () => {
       // gradio writes new markup into old elements, whose state would stay.
       for (const form of $$("form", element)) form.reset();

@@ -42,7 +42,7 @@ class LearnTab:
             self.notice = html("", elem_id="cv-learn-notice")
             self.top = html(
                 view.cards(tuple(self.lessons.values()), self.problem), elem_id="cv-learn-top",
-                script="condviz.learn(element, trigger, watch);",
+                script="condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);",
             )  # fmt: skip
             self.picture = html(
                 view.place("t=learn"), elem_id="cv-learn-picture", script="condviz.learnPicture(element, watch);"
@@ -50,9 +50,9 @@ class LearnTab:
             self.foot = html("", elem_id="cv-learn-foot")
             self.stop = gr.Button("Stop", visible=False, elem_id="cv-learn-stop")
         parts = [self.top, self.picture, self.foot]
-        connect(self.top.submit, self.go, None, parts, notice=self.notice, queue=False)
+        connect(self.top.go, self.go, None, parts, notice=self.notice, queue=False)
         connect(
-            self.top.change, self.change, None, [self.picture], notice=self.notice, stop=self.stop, heavy=True,
+            self.top.ask, self.change, None, [self.picture], notice=self.notice, stop=self.stop, heavy=True,
             trigger_mode="always_last",
         )  # fmt: skip
         page.on_link("learn", self.show, (), parts, notice=self.notice, heavy=False)
