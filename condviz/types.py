@@ -20,17 +20,22 @@ Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
 
 
-def finite(values: np.ndarray) -> list:
-    """Return an array as nested lists in which numbers that are not finite, which JSON cannot hold, are None."""
-    return np.where(np.isfinite(values), values.astype(object), None).tolist()
+def plain(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Return JSON: dataclasses as dicts, arrays as lists, paths as texts, numbers that JSON cannot hold as None."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=np.ndarray.tolist)
 
 
 class Result:
     """What a public function returns: a frozen dataclass with plain data, a table, and a picture for notebooks."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: dicts, lists, texts, finite numbers, None."""
-        raise NotImplementedError
+        """Return plain JSON: dicts, lists, texts, finite numbers, None; a model by name and revision."""
+        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        if isinstance(model := content.get("model"), ModelInfo):
+            content |= {"model": model.name, "revision": model.revision}
+        return plain(content)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a table."""
@@ -126,20 +131,8 @@ class Comparison(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/compare` endpoint. Numbers that are not finite become None."""
-        return {
-            "sentence1": self.sentence1,
-            "sentence2": self.sentence2,
-            "models": [info.name for info in self.models],
-            "revisions": [info.revision for info in self.models],
-            "conditions": list(self.conditions),
-            "scores": finite(self.scores),
-            "unconditional": finite(self.unconditional),
-            "percentiles": finite(self.percentiles),
-            "unconditional_percentiles": finite(self.unconditional_percentiles),
-            "unfamiliar": self.unfamiliar.tolist(),
-            "notes": list(self.notes),
-            "words": [attribution.to_dict() for attribution in self.words],
-        }
+        names = {"models": [info.name for info in self.models], "revisions": [info.revision for info in self.models]}
+        return super().to_dict() | names | {"words": [attribution.to_dict() for attribution in self.words]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], models: Sequence[ModelInfo]) -> Comparison:
@@ -173,8 +166,8 @@ class Comparison(Result):
             base = float(self.unconditional[row])
             start = {"model": info.name, "revision": info.revision, "trained": info.trained}
             start |= {"sentence1": self.sentence1, "sentence2": self.sentence2}
-            plain = float(self.unconditional_percentiles[row])
-            rows.append(start | {"condition": None, "score": base, "change": 0.0, "percentile": plain})
+            alone = float(self.unconditional_percentiles[row])
+            rows.append(start | {"condition": None, "score": base, "change": 0.0, "percentile": alone})
             for column, condition in enumerate(self.conditions):
                 score, place = float(self.scores[row, column]), float(self.percentiles[row, column])
                 rows.append(
@@ -257,9 +250,8 @@ class LinkAnswers(Result):
         return bool(self.known) or self.fit >= FITS
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON; the model by name and revision."""
-        content = asdict(self) | {"model": self.model.name, "revision": self.model.revision}
-        return content | {"sensible": self.sensible}
+        """Return plain JSON, and whether the question is sensible."""
+        return super().to_dict() | {"sensible": self.sensible}
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers as a table, best first, and behind them the known answers that are not among them."""
@@ -319,9 +311,7 @@ class LinkProfile(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        content = {"answers": [item.to_dict() for item in self.answers], "others": [list(item) for item in self.others]}
-        reliability = self.reliability and asdict(self.reliability)
-        return content | {"nearest": list(self.nearest), "reliability": reliability}
+        return super().to_dict() | {"answers": [item.to_dict() for item in self.answers]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], model: ModelInfo) -> LinkProfile:
@@ -331,7 +321,7 @@ class LinkProfile(Result):
         for item in content["answers"]:
             rows = {key: tuple(LinkAnswer(**row) for row in item[key]) for key in ("answers", "known")}
             answers.append(LinkAnswers(**{key: item[key] for key in kept & item.keys()} | rows | {"model": model}))
-        others = tuple((relation, direction, question) for relation, direction, question in content["others"])
+        others = tuple(map(tuple, content["others"]))
         reliability = content["reliability"] and LinkReliability(**content["reliability"])
         return cls(tuple(answers), others, tuple(content["nearest"]), reliability)
 
@@ -737,11 +727,6 @@ class Trained(Result):
     metrics: Mapping[str, Any]
     curve: tuple[Mapping[str, Any], ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        curve = [dict(record) for record in self.curve]
-        return {"folder": str(self.folder), "name": self.name, "metrics": dict(self.metrics), "curve": curve}
-
     def to_frame(self) -> pd.DataFrame:
         """Return the curve: one row per logged step or evaluation, one column per figure."""
         import pandas as pd
@@ -819,11 +804,9 @@ class Hits(Result):
         return self.read == self.searched
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: the answer of the `/search` endpoint; the model by name and revision."""
-        content = {item.name: getattr(self, item.name) for item in fields(self)}
-        content |= {"model": self.model.name, "revision": self.model.revision, "notes": list(self.notes)}
-        hits = [asdict(hit) | {"rank": rank} for rank, hit in enumerate(self.hits, start=1)]
-        return content | {"hits": hits, "matches": self.matches}
+        """Return plain JSON: the answer of the `/search` endpoint."""
+        hits = [plain(hit) | {"rank": rank} for rank, hit in enumerate(self.hits, start=1)]
+        return super().to_dict() | {"hits": hits, "matches": self.matches}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per hit, best first, with the columns of the corpus behind the figures."""

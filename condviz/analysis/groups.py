@@ -18,7 +18,7 @@ from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, Progress
 from condviz.store.demo import open_corpus
-from condviz.types import ModelInfo, Result
+from condviz.types import ModelInfo, Result, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,10 +84,8 @@ class Groups(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        groups = [asdict(group) | {"name": group.name, "size": group.size} for group in self.groups]
-        purity = {name: list(values) for name, values in self.purity.items()}
-        return {"condition": self.condition, "model": self.model.name, "silhouette": self.silhouette,
-                "purity": purity, "groups": groups}  # fmt: skip
+        groups = [plain(group) | {"name": group.name, "size": group.size} for group in self.groups]
+        return super().to_dict() | {"groups": groups}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per text: its row in the source, and its group."""
@@ -133,10 +131,6 @@ class Twins(Result):
     model: ModelInfo
     pairs: tuple[Twin, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self) | {"model": self.model.name}
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair."""
         import pandas as pd
@@ -180,10 +174,6 @@ class SortingConditions(Result):
     model: ModelInfo
     texts: int
     conditions: tuple[SortingCondition, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self) | {"model": self.model.name}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per condition."""

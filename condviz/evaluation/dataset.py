@@ -21,7 +21,7 @@ import numpy as np
 
 from condviz.data import corpora, scenes, splits
 from condviz.data.rows import keep_pairs
-from condviz.data.tables import LABEL_COLUMN, MAX_TABLE_BYTES, TEXT_COLUMNS, PairTable, read_pairs
+from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
 from condviz.evaluation.metrics import condition_pairs, fold, is_seen
@@ -175,31 +175,6 @@ def make_dataset(
         digest=_digest(pairs, columns),
         ratings=ratings,
     )
-
-
-def read_dataset(
-    source: str | Path | IO[bytes],
-    *,
-    name: str | None = None,
-    training_conditions: Collection[str] | None = None,
-    max_rows: int = MAX_ROWS,
-    max_bytes: int = MAX_TABLE_BYTES,
-) -> Dataset:
-    """Read a table as `condviz.data.tables.read_pairs` does, with its further columns.
-
-    Args:
-        source: A path, "-" for standard input, or an open file.
-        name: For people; None takes that of the file.
-        training_conditions: As in `make_dataset`.
-        max_rows: More rows are refused.
-        max_bytes: Larger files are refused.
-
-    Raises:
-        DataError: If it cannot be read or has too many rows.
-    """
-    table = read_pairs(source, max_bytes=max_bytes)
-    title = name or (Path(source).name if isinstance(source, str | Path) and source != "-" else "the table")
-    return table_dataset(table, title, training_conditions=training_conditions, max_rows=max_rows)
 
 
 def table_dataset(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,19 +88,19 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture
-def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Open the page in a fresh profile; fails the test on a script error."""
+@contextmanager
+def visiting(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Yield a function that opens an address in a fresh profile; a script error fails the test at the end."""
     contexts, errors = [], []
 
-    def open_(query: str = "", *, width: int = 1280, height: int = 900, **options: Any) -> Page:
+    def open_(address: str, *, width: int = 1280, height: int = 900, **options: Any) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
-        page.goto(address + query, wait_until="commit")
+        page.goto(address, wait_until="commit")
         page.locator("#cv-tabs [role=tab][aria-selected=true]").wait_for()
         return page
 
@@ -107,6 +108,13 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert not errors
+
+
+@pytest.fixture
+def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
+    """Open the page with a query, in a fresh profile."""
+    with visiting(browser) as open_:
+        yield lambda query="", **options: open_(address + query, **options)
 
 
 def open_tab(page: Page, name: str) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -18,12 +17,6 @@ READY = "#cv-result :not(.cv-dimmed) > [data-ready=true]"
 
 def scored(page: Page, condition: str) -> None:
     expect(page.locator(f"{READY} [data-condition='{condition}']")).to_be_visible()
-
-
-def test_the_first_screen_is_there_before_any_model(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    expect(page.get_by_test_id("headline")).to_contain_text("Under")
-    assert page.evaluate("document.documentElement.scrollHeight") < 2000
 
 
 def test_typing_scores_after_a_pause_and_back_returns(open_page: Callable[..., Page]) -> None:
@@ -67,6 +60,7 @@ def test_markup_in_texts_stays_text(open_page: Callable[..., Page]) -> None:
 def test_a_link_to_a_tab_that_does_not_exist_says_so(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=nothing")
     expect(page.locator("#cv-page-notice [role=alert]")).to_contain_text("nothing")
+    expect(page.get_by_test_id("headline")).to_contain_text("Under")  # Compare stands ready, without any model
 
 
 def test_a_nonsense_condition_is_marked(open_page: Callable[..., Page]) -> None:
@@ -75,21 +69,17 @@ def test_a_nonsense_condition_is_marked(open_page: Callable[..., Page]) -> None:
     expect(page.get_by_test_id("headline")).not_to_contain_text("banana")
 
 
-@pytest.mark.parametrize(
-    ("content", "place", "shown"),
-    [
-        (b"sentence1,sentence2,condition\nA man surfs.,A woman skis.,the sport\n", "#cv-table-rows", "the sport"),
-        (b"a,b\n1,2\n", "#cv-table-notice [role=alert]", "sentence1"),
-        (b"", "#cv-table-notice [role=alert]", "empty"),
-    ],
-    ids=["good", "columns", "empty"],
-)
-def test_a_table_is_scored_or_says_why_not(
-    open_page: Callable[..., Page], content: bytes, place: str, shown: str
-) -> None:
+def test_a_table_is_scored_or_says_why_not(open_page: Callable[..., Page]) -> None:
     page = open_page("?open=table")
-    upload = {"name": "pairs.csv", "mimeType": "text/csv", "buffer": content}
-    page.locator("#cv-compare-table input[type=file]").set_input_files(upload)
-    expect(page.locator("#cv-compare-table .file-preview")).to_be_visible()
-    page.get_by_role("button", name="Score the table").click()
-    expect(page.locator(place)).to_contain_text(shown)
+    for content, place, shown in (
+        (b"", "#cv-table-notice [role=alert]", "empty"),
+        (b"a,b\n1,2\n", "#cv-table-notice [role=alert]", "sentence1"),
+        (b"sentence1,sentence2,condition\nA man surfs.,A woman skis.,the sport\n", "#cv-table-rows", "the sport"),
+    ):
+        upload = {"name": "pairs.csv", "mimeType": "text/csv", "buffer": content}
+        page.locator("#cv-compare-table input[type=file]").set_input_files(upload)
+        expect(page.locator("#cv-compare-table .file-preview")).to_be_visible()
+        page.get_by_role("button", name="Score the table").click()
+        expect(page.locator(place)).to_contain_text(shown)
+        if page.get_by_label("Remove this file").count():
+            page.get_by_label("Remove this file").first.click()

@@ -28,11 +28,6 @@ def wait_shown(page: Page) -> None:
     page.wait_for_selector("#cv-err-figures [data-testid=figures-part]:not([data-wait])", timeout=SECONDS)
 
 
-def apply_filter(page: Page, text: str) -> None:
-    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill(text)
-    page.locator("#cv-err-run").click()
-
-
 def test_sentence_plot_and_row_stand_on_the_first_screen(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
     expect(page.locator("#cv-err-result")).to_contain_text("of 100 sentence pairs")
@@ -42,7 +37,9 @@ def test_sentence_plot_and_row_stand_on_the_first_screen(open_page: Callable[...
         assert page.locator(name).bounding_box()["y"] < height
 
 
-def test_a_slice_filters_and_is_in_the_address(open_page: Callable[..., Page]) -> None:
+def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message(
+    open_page: Callable[..., Page],
+) -> None:
     page = open_errors(open_page)
     slice_ = page.locator("#cv-err-slices [data-filter]").first
     wanted = slice_.get_attribute("data-filter")
@@ -52,11 +49,8 @@ def test_a_slice_filters_and_is_in_the_address(open_page: Callable[..., Page]) -
     page.reload(wait_until="commit")
     wait_shown(page)
     expect(page.get_by_test_id("errors")).to_contain_text(wanted)
-
-
-def test_a_wrong_filter_gets_a_message(open_page: Callable[..., Page]) -> None:
-    page = open_errors(open_page)
-    apply_filter(page, "golf > 1")
+    page.locator("#cv-err-filter textarea, #cv-err-filter input").fill("golf > 1")
+    page.locator("#cv-err-run").click()
     expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
 
 
@@ -103,13 +97,6 @@ def test_a_row_opens_in_compare(open_page: Callable[..., Page]) -> None:
     sentence = page.locator("#cv-err-row .cv-sentence").first.inner_text()
     other = open_page(link)
     expect(other.locator("#cv-sentence1 textarea")).to_have_value(sentence)
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_tab_fits_a_phone(open_page: Callable[..., Page], dark: bool) -> None:
-    page = open_errors(open_page, color_scheme="dark" if dark else "light")
-    page.set_viewport_size({"width": 380, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_the_endpoint_gives_findings_as_json(address: str) -> None:

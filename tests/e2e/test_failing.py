@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from tests.e2e.conftest import free_port, serve
+from tests.e2e.conftest import free_port, serve, visiting
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +24,15 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield from serve(command, port, folder / "log.txt")
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """That page; a script error fails the last test."""
+    with visiting(browser) as open_:
+        yield open_(address)
+
+
 @pytest.mark.parametrize("tab", [tab.id for tab in TABS])
-def test_what_fails_says_so_in_its_tab(open_page: Callable[..., Page], tab: str) -> None:
-    page = open_page()
+def test_what_fails_says_so_in_its_tab(page: Page, tab: str) -> None:
     page.locator(f"#cv-tabs [role=tab][data-tab-id={tab}]").first.click()
     panel = page.locator(".tabitem:visible")
     for button in panel.locator("button.primary:visible:enabled, .cv-section:visible > button.label-wrap").all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,11 +11,13 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
+from tests.e2e.conftest import open_tab, visiting
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Locator, Page
 
 SCREENS = [(1440, 900, "light"), (1024, 768, "dark"), (380, 800, "light")]
+each_tab = pytest.mark.parametrize("tab", [tab.id for tab in TABS])
 MAX_HEIGHT = 2000
 SMALLEST = 13
 SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
@@ -26,27 +28,36 @@ SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
 }).map((e) => `${e.tagName}.${e.className} ${getComputedStyle(e).fontSize} ${e.textContent.trim().slice(0, 40)}`)"""
 
 
-@pytest.mark.parametrize("tab", [tab.id for tab in TABS])
-@pytest.mark.parametrize(("width", "height", "theme"), SCREENS, ids=["wide", "beamer", "phone"])
-def test_a_tab_opens_on_one_screen(
-    open_page: Callable[..., Page], tab: str, width: int, height: int, theme: str
-) -> None:
-    page = open_page(f"?t={tab}&__theme={theme}", width=width, height=height)
-    label = next(found.label for found in TABS if found.id == tab)
-    expect(page).to_have_title(re.compile(label))
-    panel = page.locator(".tabitem:visible")
+@pytest.fixture(scope="module", params=SCREENS, ids=["wide", "beamer", "phone"])
+def visit(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
+    """One page for each kind of screen, on which the tabs are opened one after the other."""
+    width, height, theme = request.param
+    with visiting(browser) as open_:
+        yield open_(f"{address}?__theme={theme}", width=width, height=height)
+
+
+@pytest.fixture
+def panel(visit: Page, tab: str) -> Locator:
+    """The opened tab."""
+    open_tab(visit, next(found.label for found in TABS if found.id == tab))
+    visit.evaluate("scrollTo(0, 0)")
+    panel = visit.locator(".tabitem:visible")
+    expect(panel.locator(".cv-headline").first).to_be_visible()
+    return panel
+
+
+@each_tab
+def test_a_tab_opens_on_one_screen(visit: Page, panel: Locator, tab: str) -> None:
+    expect(visit).to_have_title(re.compile(next(found.label for found in TABS if found.id == tab)))
     expect(panel.locator(".cv-headline").first).to_be_in_viewport()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("document.documentElement.scrollHeight") <= MAX_HEIGHT
-    assert page.evaluate(SMALL_PRINT % SMALLEST) == []
+    assert visit.evaluate("document.documentElement.scrollWidth") <= visit.viewport_size["width"]
+    assert visit.evaluate("document.documentElement.scrollHeight") <= MAX_HEIGHT
+    assert visit.evaluate(SMALL_PRINT % SMALLEST) == []
 
 
-@pytest.mark.parametrize("tab", [tab.id for tab in TABS])
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(open_page: Callable[..., Page], tab: str, theme: str) -> None:
-    page = open_page(f"?t={tab}&__theme={theme}")
-    expect(page.locator(".tabitem:visible .cv-headline").first).to_be_visible()
-    found = Axe().run(page).response
+@each_tab
+def test_axe_finds_nothing_serious(visit: Page, panel: Locator) -> None:
+    found = Axe().run(visit).response
     assert found["passes"]
     serious = [
         (violation["id"], node["target"], node["html"][:200])
@@ -57,14 +68,14 @@ def test_axe_finds_nothing_serious(open_page: Callable[..., Page], tab: str, the
     assert serious == []
 
 
+@pytest.mark.parametrize("visit", SCREENS[:1], indirect=True, ids=["wide"])
 @pytest.mark.parametrize("tab", [tab.id for tab in TABS if tab.id != "models"])
-def test_the_keyboard_alone_reaches_the_main_button(open_page: Callable[..., Page], tab: str) -> None:
-    page = open_page(f"?t={tab}")
-    button = page.locator(".tabitem:visible button.primary:visible").first
+def test_the_keyboard_alone_reaches_the_main_button(visit: Page, panel: Locator) -> None:
+    button = panel.locator("button.primary:visible").first
     button.wait_for()
-    page.locator("#cv-tabs [role=tab][aria-selected=true]").focus()
+    visit.locator("#cv-tabs [role=tab][aria-selected=true]").focus()
     for _ in range(60):
-        page.keyboard.press("Tab")
+        visit.keyboard.press("Tab")
         if button.evaluate("element => element === document.activeElement"):
             break
     expect(button).to_be_focused()

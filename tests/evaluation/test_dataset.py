@@ -15,7 +15,6 @@ from condviz.evaluation.dataset import (
     identifier,
     make_dataset,
     open_data,
-    read_dataset,
     scene_conditions,
     training_conditions,
 )
@@ -25,7 +24,7 @@ HEAD = "sentence1,sentence2,condition,label"
 
 
 def read(*lines: str, head: str = HEAD, **options: object):  # noqa: ANN201
-    return read_dataset(io.BytesIO("\n".join([head, *lines]).encode()), **options)
+    return open_data(io.BytesIO("\n".join([head, *lines]).encode()), **options)
 
 
 def test_items_are_two_rows_with_the_same_sentences() -> None:
@@ -72,7 +71,7 @@ def test_too_many_rows_are_refused() -> None:
 
 
 def test_other_encodings_are_read_with_a_note() -> None:
-    data = read_dataset(io.BytesIO(f"{HEAD}\ncafé,b,x,1\n".encode("latin-1")))
+    data = open_data(io.BytesIO(f"{HEAD}\ncafé,b,x,1\n".encode("latin-1")))
     assert data.pairs[0].sentence1 == "café"
     assert any("not UTF-8" in note for note in data.notes)
 
@@ -128,4 +127,4 @@ def test_the_digest_depends_on_rows_and_columns() -> None:
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
-        read_dataset(tmp_path / "absent.csv")
+        open_data(tmp_path / "absent.csv")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import score_all
 from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
-from condviz.types import Result
+from condviz.types import Result, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,13 +118,9 @@ class ErrorStudy(Result):
             "models": list(self.models),
             "filter": self.filter,
             "selected": self.selected,
-            "figures": {name: report and asdict(report) for name, report in reports.items()},
-            "conditions": [_finite(asdict(group)) for group in self.conditions],
-            "aspects": [_finite(asdict(group)) for group in self.aspects],
-            "slices": {name: _finite(asdict(search)) for name, search in self.searches.items()},
-            "blindness": [asdict(one) | {"verdict": one.verdict} for one in self.blindness],
-            "calibration": [[asdict(point) for point in curve] for curve in self.curves],
-            "confusion": [counts.tolist() for counts in self.confusions],
+            "blindness": [plain(one) | {"verdict": one.verdict} for one in self.blindness],
+            **plain({"figures": reports, "conditions": self.conditions, "aspects": self.aspects}),
+            **plain({"slices": self.searches, "calibration": self.curves, "confusion": self.confusions}),
         }
 
     def to_frame(self, remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
@@ -283,11 +279,3 @@ def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
             continue
         found[target] = replace(result, slices=result.slices[:10])
     return found
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value

@@ -378,14 +378,16 @@ class ErrorsTab:
         """
         from condviz.analysis.errors.findings import analyse, with_training_of
         from condviz.analysis.errors.study import judge, make_study
-        from condviz.evaluation.dataset import read_dataset
+        from condviz.data.tables import read_pairs
+        from condviz.evaluation.dataset import table_dataset
 
         if not isinstance(models, list) or not 1 <= len(models) <= 2:
             raise DataError(f"One model or two can be analysed, got {models!r:.80}. Give a list of names.")
         if not isinstance(resamples, int) or not 0 <= resamples <= MAX_RESAMPLES:
             raise DataError(f"resamples must be a whole number from 0 to {MAX_RESAMPLES:,}, got {resamples!r:.20}.")
         if "\n" in data:
-            dataset = read_dataset(io.StringIO(data), max_rows=MAX_ROWS, max_bytes=MAX_TABLE_BYTES)
+            table = read_pairs(io.StringIO(data), max_bytes=MAX_TABLE_BYTES)
+            dataset = table_dataset(table, "the table", max_rows=MAX_ROWS)
         else:
             dataset = self.tables.dataset(Source(data))
         for name in models:

@@ -160,15 +160,16 @@ class Tables:
         from io import BytesIO
 
         from condviz.data.tables import read_pairs, read_table
-        from condviz.evaluation.dataset import read_dataset, table_dataset
+        from condviz.evaluation.dataset import table_dataset
 
         chosen = dict(source.columns)
         if all(role == column.casefold() for role, column in chosen.items()):
-            return read_dataset(source.path, name=source.name, max_rows=MAX_ROWS, max_bytes=MAX_TABLE_BYTES)
-        frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
-        taken = [column for column in frame if str(column).casefold() in ROLES and column not in chosen.values()]
-        frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
-        table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
+            table = read_pairs(source.path, max_bytes=MAX_TABLE_BYTES)
+        else:
+            frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
+            taken = [column for column in frame if str(column).casefold() in ROLES and column not in chosen.values()]
+            frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
+            table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
         return table_dataset(table, source.name, max_rows=MAX_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:

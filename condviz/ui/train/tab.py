@@ -441,7 +441,7 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return _finite(view_job(self._submit(recipe, str(owner)), str(owner)).to_dict())
+        return view_job(self._submit(recipe, str(owner)), str(owner)).to_dict()
 
     def api_status(self, job: str = "", owner: str = "") -> dict[str, Any]:
         """Return where a training stands.
@@ -455,10 +455,10 @@ class TrainTab:
             "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
         """
         if job:
-            return _finite(view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict())
+            return view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict()
         left_out = {"losses", "evaluations", "probes", "log"}
         views = [view_job(found, str(owner)).to_dict() for found in self.jobs.list()]
-        return _finite({"jobs": [{key: view[key] for key in view if key not in left_out} for view in views]})
+        return {"jobs": [{key: view[key] for key in view if key not in left_out} for view in views]}
 
     def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
         """Ask a training to save its state and stop; /train_status tells when it has.
@@ -470,7 +470,7 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return _finite(view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict())
+        return view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict()
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
@@ -519,15 +519,6 @@ def _zip_of(name: str) -> Path:
     """Return where a packed model is written: one file a model, of which gradio makes a short-lived copy."""
     user = getattr(os, "getuid", lambda: 0)()
     return Path(tempfile.gettempdir()) / f"condviz-packed-{user}" / f"{name}.zip"
-
-
-def _finite(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Return plain JSON: NaN and infinite numbers become null."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and value - value != 0 else value
 
 
 TAB = Tab("train", "Train", TrainTab)

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from condviz.paths import ASSETS
+from condviz.types import plain
 from condviz.ui.markup import render
 from condviz.ui.state import write_link
 
@@ -133,10 +134,9 @@ class RunView:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
-        plain = {key: value for key, value in vars(self).items() if key not in ("recipe", "records", "mine")}
-        plain["probes"] = [list(probe) for probe in self.probes]
-        losses = [dict(record) for record in self.records if record.get("loss") is not None]
-        return plain | {"losses": losses, "evaluations": [dict(record) for record in self.measured]}
+        content = {key: value for key, value in vars(self).items() if key not in ("recipe", "records", "mine")}
+        losses = [record for record in self.records if record.get("loss") is not None]
+        return plain(content | {"losses": losses, "evaluations": self.measured})
 
 
 def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:

@@ -29,7 +29,7 @@ from condviz.cli import main as cli
 from condviz.data.tables import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import METRICS, evaluate
-from condviz.evaluation.dataset import make_dataset, read_dataset
+from condviz.evaluation.dataset import make_dataset, open_data
 from condviz.evaluation.metrics import Metric
 from condviz.plots.errors import render_report, show_figure
 from condviz.types import Pair
@@ -192,7 +192,7 @@ def test_csv_can_be_read_again_and_holds_no_formulas() -> None:
     assert [row["row"] for row in rows] == ["2", "1"]
     assert rows[0]["sentence1"] == "'=1+1"
     assert (rows[0]["tags"], rows[0]["note"], rows[0]["right_m"]) == ("number", "'@note, with comma", "yes")
-    again = read_dataset(io.BytesIO(text.encode()))
+    again = open_data(io.BytesIO(text.encode()))
     assert again.stored["m"].tolist() == [0.5, 0.25]
     assert again.gold.tolist() == [5, 1]
 
