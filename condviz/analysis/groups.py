@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.finder import library
+from condviz.analysis.compare import library
 from condviz.analysis.search import embed_rows
 from condviz.analysis.topics import distinctive_words
 from condviz.data.texts import check_condition, check_conditions

@@ -19,8 +19,7 @@ from cachetools import LRUCache
 from torch import Tensor
 from torch.nn import functional
 
-from condviz.analysis.link_questions import phrase
-from condviz.data.kg import SPLITS, Graph
+from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.encoder.backbone import Progress

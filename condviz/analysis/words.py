@@ -1,23 +1,122 @@
-"""Which words a model reads under a condition: the weights of a router, or what leaving out each word does."""
+"""Which words a model reads under a condition: the weights of a router, or what leaving out each word does.
+
+And whether they are the words that it uses: they are deleted, and as many random ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from condviz.analysis.attribution import score_without_words
 from condviz.analysis.familiar import unfamiliar
-from condviz.data.texts import check_conditions, check_sentence, plain_cell
+from condviz.analysis.reference import reference_pairs
+from condviz.data.texts import check_condition, check_conditions, check_sentence, plain_cell
 from condviz.encoder.backbone import Progress
+from condviz.encoder.words import leave_out, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.types import DeletionTest, TokenWeights, WordReading
+from condviz.types import Attribution, DeletionTest, TokenWeights, Word, WordReading
 
+MAX_WORDS = 400
+"""Words of both sentences together: each costs a score."""
 MAX_CONDITIONS = 12
 """Strips that can be compared by eye."""
+DRAWS = 20
+MAX_DELETED = 10
+HELD_OUT = 5
+"""Sentences that words chosen by leaving out are tested against."""
+
+
+@dataclass(frozen=True)
+class WordEffects:
+    """What leaving out each word of a pair does under m conditions.
+
+    Attributes:
+        words: Words of the two sentences.
+        scores: (m,) scores of the whole pair.
+        effects: (m, w) float32 for each sentence: score of the whole pair minus the score without the word.
+    """
+
+    words: tuple[tuple[Word, ...], tuple[Word, ...]]
+    scores: np.ndarray
+    effects: tuple[np.ndarray, np.ndarray]
+
+
+def leave_one_word_out(
+    model: ConditionalScorer, sentence1: str, sentence2: str, condition: str | None, *, progress: Progress | None = None
+) -> Attribution:
+    """Score the pair again without each single word.
+
+    Args:
+        model: Any model.
+        sentence1, sentence2: The pair.
+        condition: The condition, or None for the score without a condition.
+        progress: As in `ConditionalScorer.score`.
+
+    Raises:
+        DataError: If a text cannot be used or the two have more than `MAX_WORDS` words.
+
+    Source:
+        Occlusion: Zeiler and Fergus 2014; erasure: Li, Monroe and Jurafsky 2016, arXiv:1612.08220.
+    """
+    sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
+    condition = None if condition is None else check_condition(condition, "condition")
+    found = score_without_words(model, sentence1, sentence2, [condition], progress=progress)
+    return Attribution(
+        model=model.info.name,
+        condition=condition,
+        score=float(found.scores[0]),
+        words1=found.words[0],
+        words2=found.words[1],
+        effects1=found.effects[0][0],
+        effects2=found.effects[1][0],
+    )
+
+
+def score_without_words(
+    model: ConditionalScorer,
+    sentence1: str,
+    sentence2: str,
+    conditions: Sequence[str] | Sequence[None],
+    *,
+    progress: Progress | None = None,
+) -> WordEffects:
+    """Compute what leaving out each word does under each condition; texts that are checked already.
+
+    Args:
+        model: Any model.
+        sentence1, sentence2: The pair.
+        conditions: m conditions, or a single None for the score without a condition.
+        progress: As in `ConditionalScorer.score`.
+
+    Raises:
+        DataError: If the two sentences have more than `MAX_WORDS` words.
+    """
+    words = split_words(sentence1), split_words(sentence2)
+    count = len(words[0]) + len(words[1])
+    if count > MAX_WORDS:
+        raise DataError(
+            f"The two sentences have {count} words, and at most {MAX_WORDS} can be left out one by one. Shorten them."
+        )
+    # A sentence of one word cannot be left without it: an empty text has no meaning to compare.
+    shorter = [
+        [leave_out(text, word) or text for word in found]
+        for text, found in zip((sentence1, sentence2), words, strict=True)
+    ]
+    first = [sentence1, *shorter[0], *[sentence1] * len(words[1])]
+    second = [sentence2, *[sentence2] * len(words[0]), *shorter[1]]
+    if conditions[0] is None:
+        scores = model.score_unconditional(first, second)
+    else:
+        under = [condition for condition in conditions for _ in first]
+        scores = model.score(first * len(conditions), second * len(conditions), under, progress=progress)
+    table = scores.reshape(len(conditions), -1)
+    effects = (table[:, :1] - table[:, 1:]).astype(np.float32)
+    return WordEffects(words, table[:, 0], (effects[:, : len(words[0])], effects[:, len(words[0]) :]))
 
 
 def read_words(
@@ -119,3 +218,97 @@ def to_csv(readings: Sequence[WordReading]) -> str:
     frame = pd.concat([reading.to_frame() for reading in readings])
     frame[["condition", "word"]] = frame[["condition", "word"]].map(plain_cell)
     return frame.to_csv(index=False, float_format="%.6f")
+
+
+def delete_words(
+    model: ConditionalScorer,
+    reading: WordReading,
+    num_words: int = 2,
+    *,
+    layer: int = -1,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> DeletionTest:
+    """Score again without the top words of a sentence, and without random words, under each condition.
+
+    The weights of a router are tested on the pair itself: they were computed from one sentence and the condition, not
+    from the score. Words of a model without a router were chosen because the score of this very pair falls without
+    them, so testing them on it would confirm any choice. They are held against `HELD_OUT` other sentences instead,
+    which had no part in choosing them.
+
+    Marks without a letter or digit are deleted in neither case, and one word always stays. The random words of a draw
+    are the same under every condition. A single sentence with router weights is compared with itself, shortened on one
+    side.
+
+    Args:
+        model: The model of the reading.
+        reading: From `condviz.analysis.words.read_words`.
+        num_words: Words to delete at once, 1 to `MAX_DELETED`.
+        layer: Which of the routed layers ranks the words.
+        draws: Number of random draws.
+        seed: Decides the random words.
+        progress: As in `ConditionalScorer.score`.
+
+    Raises:
+        DataError: If `num_words` is out of range, or no sentence has two words.
+
+    Source:
+        Comprehensiveness: DeYoung et al. 2020, ERASER, arXiv:1911.03429; here against random words of the same text.
+    """
+    if not isinstance(num_words, int) or not 1 <= num_words <= MAX_DELETED:
+        raise DataError(f"The number of words to delete must be from 1 to {MAX_DELETED}, got {num_words!r}.")
+    generator = np.random.default_rng(seed)
+    texts = [text.sentence for text in reading.texts]
+    held_out = () if reading.source == "router" else held_out_sentences(texts)
+    pairs: list[tuple[str, str, str]] = []
+    sides = [side for side, text in enumerate(reading.texts) if len(_candidates(text)) > 1]
+    if not sides:
+        raise DataError("No sentence has two words, so none can be deleted. Write a longer sentence.")
+    for side in sides:
+        others = held_out or (texts[-1 - side],)
+        chosen = _choose(reading.texts[side], num_words, layer=layer, draws=draws, generator=generator)
+        for places in ([[]] * len(reading.conditions), *chosen):
+            for condition, deleted in zip(reading.conditions, places, strict=True):
+                words = [reading.texts[side].words[place] for place in deleted]
+                shorter = without_words(texts[side], words)
+                # The order of a pair matters to a cross-encoder: a sentence keeps its side.
+                pairs += [(shorter, other, condition) if side == 0 else (other, shorter, condition) for other in others]
+    scores = model.score(*map(list, zip(*pairs, strict=True)), progress=progress)
+    table = scores.reshape(len(sides), 2 + draws, len(reading.conditions), -1)
+    change = np.moveaxis(table[:, 1:] - table[:, :1], 0, 2)  # (1 + draws, m, sides, others)
+    change = change.reshape(*change.shape[:2], -1)
+    return DeletionTest(
+        model=reading.model.name, num_words=num_words, top=change[0], random=change[1:], held_out=held_out
+    )
+
+
+def held_out_sentences(texts: list[str]) -> tuple[str, ...]:
+    """Return `HELD_OUT` sentences of the stored reference pairs, spread over all, none of them among `texts`."""
+    known = dict.fromkeys(pair.sentence2 for pair in reference_pairs() if pair.sentence2 not in texts)
+    return tuple(list(known)[:: max(1, len(known) // HELD_OUT)][:HELD_OUT])
+
+
+def without_words(text: str, words: list[Word]) -> str:
+    """Return a text without some of its words."""
+    for word in sorted(words, key=lambda word: -word.start):  # from the end, so that offsets in front stay right
+        text = leave_out(text, word)
+    return text
+
+
+def _choose(
+    text: TokenWeights, num_words: int, *, layer: int, draws: int, generator: np.random.Generator
+) -> list[list[list[int]]]:
+    """Choose the words to delete under each of m conditions: the top ones first, then each random draw."""
+    candidates = _candidates(text)
+    count = min(num_words, len(candidates) - 1)
+    sizes = np.abs(text.weights[layer][:, candidates])
+    top = [[candidates[i] for i in np.argsort(-row, kind="stable")[:count]] for row in sizes]
+    random = [generator.choice(candidates, size=count, replace=False).tolist() for _ in range(draws)]
+    return [top, *([draw] * len(top) for draw in random)]
+
+
+def _candidates(text: TokenWeights) -> list[int]:
+    """Return the places of words that may be deleted: with a letter or digit, and not behind the cut of a long text."""
+    read = np.abs(text.weights).sum(axis=(0, 1)) > 0 if text.truncated else np.ones(len(text.words), dtype=bool)
+    return [i for i, word in enumerate(text.words) if read[i] and any(map(str.isalnum, word.text))]

@@ -100,8 +100,8 @@ def _survey(item: Survey) -> str:
 
 def _build(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, build
+    from condviz.data.corpus import format_rows
     from condviz.data.files import check_target, write_text
-    from condviz.data.rows import format_rows
 
     if options.out != "-":
         check_target(options.out)

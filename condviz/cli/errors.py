@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _summary(findings: ErrorStudy) -> str:
-    from condviz.analysis.errors.columns import TARGETS
+    from condviz.analysis.errors.filters import TARGETS
     from condviz.analysis.errors.slices import SIGNIFICANT
 
     study = findings.study

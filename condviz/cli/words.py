@@ -45,8 +45,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Read the words and print them."""
-    from condviz.analysis.deletion import delete_words
-    from condviz.analysis.words import check_texts, read_words, to_csv, to_record
+    from condviz.analysis.words import check_texts, delete_words, read_words, to_csv, to_record
 
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
     if options.figures:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
-from condviz.data.corpus import VARIABLE, Corpus, Password, data_folder
-from condviz.data.rows import RatedPair, Shortcuts, format_rows
+from condviz.data.corpus import VARIABLE, Corpus, Password, RatedPair, Shortcuts, data_folder, format_rows
 from condviz.data.tables import PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
 

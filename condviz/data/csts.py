@@ -24,8 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Material, Password
-from condviz.data.rows import RatedPair
+from condviz.data.corpus import Corpus, Material, Password, RatedPair
 from condviz.data.tables import read_pairs, read_release
 from condviz.errors import DataError, require
 from condviz.types import Pair

@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from condviz.data.corpus import Material
+from condviz.data.corpus import Material, RatedPair
 from condviz.data.families import Aspect, Family, Scene, rate
-from condviz.data.rows import RatedPair
 
 GAP = 2
 """Least difference between the two ratings of a pair; a smaller one would rest on a rule of thumb."""

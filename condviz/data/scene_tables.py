@@ -25,8 +25,7 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
-from condviz.data.corpus import Corpus, Material, fraction, read_jsonl
-from condviz.data.rows import WORD, RatedPair, Shortcuts, word_overlap
+from condviz.data.corpus import WORD, Corpus, Material, RatedPair, Shortcuts, fraction, read_jsonl, word_overlap
 from condviz.errors import DataError
 from condviz.paths import ASSETS
 

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data import splits
-from condviz.data.corpus import RELEASE, Corpus, Material, Password, parse_json, read_jsonl, read_text
+from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, parse_json, read_jsonl, read_text
 from condviz.data.families import Aspect, Family, Scene
 from condviz.data.pairs import without_repeats
-from condviz.data.rows import RatedPair
 from condviz.errors import DataError
 from condviz.paths import ASSETS
 

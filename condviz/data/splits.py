@@ -25,10 +25,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from condviz.data.corpus import fraction
+from condviz.data.corpus import RatedPair, fraction
 from condviz.data.families import LOCAL, Aspect, Family
 from condviz.data.pairs import build_blocks, build_pairs
-from condviz.data.rows import RatedPair
 from condviz.errors import DataError
 
 PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")

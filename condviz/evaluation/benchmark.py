@@ -20,8 +20,8 @@ from typing import get_args
 import numpy as np
 
 from condviz.data import corpora
+from condviz.data.corpus import RatedPair, keep_pairs
 from condviz.data.examples import Example, Level
-from condviz.data.rows import RatedPair, keep_pairs
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from condviz.data import corpora, scenes, splits
-from condviz.data.rows import keep_pairs
+from condviz.data.corpus import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows

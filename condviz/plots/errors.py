@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from condviz.analysis.errors.columns import TARGETS
+from condviz.analysis.errors.filters import TARGETS
 from condviz.analysis.errors.findings import ErrorStudy, Remark
 from condviz.analysis.errors.measures import HEADS, Group, Report, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search

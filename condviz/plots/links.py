@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from condviz.analysis.link_questions import clause, with_article
+from condviz.data.kg import clause, with_article
 from condviz.plots.html import render
 from condviz.types import LinkAnswers, LinkProfile
 

@@ -109,7 +109,7 @@ def deletion(tests: Sequence[DeletionTest], titles: Sequence[str]) -> Markup:
     """Render one line for each model: what the heaviest words do to the score against random ones.
 
     Args:
-        tests: From `condviz.analysis.deletion.delete_words`.
+        tests: From `condviz.analysis.words.delete_words`.
         titles: Names of their models.
     """
     most = max((max(test.top_move, float(test.random_moves.max())) for test in tests), default=0.0) or 1.0

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from condviz.plots.html import render
 from condviz.types import Hit, Hits
 
+if TYPE_CHECKING:
+    from condviz.analysis.groups import Groups, SortingConditions, Twins
+
 STYLES = ("search.css",)
 QUOTED = 90
 """Characters of a text that a headline quotes."""
 
 
-def to_html(result: Hits) -> Markup:
-    """Render the hits of one search."""
-    return headline([result]) + columns([result])
+def to_html(result: Hits | Groups | Twins | SortingConditions) -> Markup:
+    """Render the hits of one search; or groups, pairs, or conditions, which have templates of their names."""
+    if isinstance(result, Hits):
+        return headline([result]) + columns([result])
+    return render(f"search/{type(result).__name__.lower()}.html", result=result)
 
 
 def headline(results: Sequence[Hits]) -> Markup:
@@ -49,13 +55,10 @@ def columns(results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], str] | N
         open_hit: Returns the query string that opens a hit elsewhere on the page.
     """
     lists = [
-        {"result": result, "rows": [_row(rank, hit, result) for rank, hit in _ranked(result)]} for result in results
+        {"result": result, "rows": [_row(rank, hit, result) for rank, hit in enumerate(result.hits, start=1)]}
+        for result in results
     ]
     return render("search/columns.html", lists=lists, open_hit=open_hit)
-
-
-def _ranked(result: Hits) -> list[tuple[int, Hit]]:
-    return list(enumerate(result.hits, start=1))
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:

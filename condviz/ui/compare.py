@@ -248,7 +248,7 @@ class CompareTab:
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
         """Rank the library of conditions for the pair."""
-        from condviz.analysis.finder import rank_conditions
+        from condviz.analysis.compare import rank_conditions
 
         comparison = _needed(shown)
         model = comparison.models[0]
@@ -341,7 +341,7 @@ class CompareTab:
             condition: A condition, or "" for the score without one.
             model: Name as /models lists it.
         """
-        from condviz.analysis.attribution import leave_one_word_out
+        from condviz.analysis.words import leave_one_word_out
 
         return self.pool.run(leave_one_word_out, str(model), sentence1, sentence2, condition or None).result().to_dict()
 

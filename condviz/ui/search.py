@@ -293,8 +293,6 @@ class SearchTab:
         message: str,
     ) -> Iterator[dict]:  # fmt: skip
         """Run a function of the corpus and the first conditions, and show its picture."""
-        from condviz.plots import groups
-
         found = _needed(shown)
         asked = [result.condition for result in found.results if result.condition]
         if len(asked) < needed:
@@ -303,7 +301,7 @@ class SearchTab:
         work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed])
         for done, total in work.steps():
             yield {told: busy(message, done, total)}
-        yield {target: groups.to_html(work.result())}
+        yield {target: picture.to_html(work.result())}
 
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""

@@ -308,7 +308,7 @@ class WordsTab:
 
     def show_deletion(self, reading: WordReading, count: int) -> Iterator[dict]:
         """Test whether the score depends on the heaviest words."""
-        from condviz.analysis.deletion import delete_words
+        from condviz.analysis.words import delete_words
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
         test = yield from self._wait("deletion", work, "Deleting words and scoring again")
@@ -365,8 +365,7 @@ class WordsTab:
         Returns:
             {"conditions", "models"}. Weights, ranks and shares have the shape (layers, conditions, words).
         """
-        from condviz.analysis.deletion import delete_words
-        from condviz.analysis.words import check_texts, read_words, to_record
+        from condviz.analysis.words import check_texts, delete_words, read_words, to_record
 
         texts, conditions = check_texts(_sentences(sentence1, sentence2), conditions)
         names = list(dict.fromkeys(map(str, models))) if isinstance(models, list) else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis.attribution import MAX_WORDS, leave_one_word_out
+from condviz.analysis.words import MAX_WORDS, leave_one_word_out
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from tests.tiny import SENTENCES

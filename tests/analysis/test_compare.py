@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from condviz.analysis import reference as module
-from condviz.analysis.attribution import leave_one_word_out
-from condviz.analysis.compare import compare
-from condviz.analysis.finder import rank_conditions
+from condviz.analysis.compare import compare, rank_conditions
+from condviz.analysis.words import leave_one_word_out
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.types import Comparison, Pair

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from condviz.analysis.deletion import DRAWS, HELD_OUT, delete_words, held_out_sentences, without_words
-from condviz.analysis.words import read_words
+from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sentences, read_words, without_words
 from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer

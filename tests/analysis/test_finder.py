@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condviz.analysis.finder import FITTING, library, rank_conditions
+from condviz.analysis.compare import FITTING, library, rank_conditions
 from condviz.methods import ConditionalScorer
 from tests.tiny import CONDITIONS, SENTENCES
 

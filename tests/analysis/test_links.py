@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import condviz
-from condviz.analysis.link_questions import phrase, with_article
 from condviz.analysis.links import BONUS, LinkPredictor, get_predictor
+from condviz.data.kg import phrase, with_article
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from condviz.data import corpora, splits
+from condviz.data.corpus import RatedPair
 from condviz.data.pairs import GAP
-from condviz.data.rows import RatedPair
 from condviz.data.scenes import load_aspects, load_families
 from condviz.errors import DataError
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from condviz.data import cebab, corpora, csts, e2e, mams
+from condviz.data.corpus import COLUMNS as ROW_COLUMNS
+from condviz.data.corpus import format_rows, measure_shortcuts
 from condviz.data.families import gold
-from condviz.data.rows import COLUMNS as ROW_COLUMNS
-from condviz.data.rows import format_rows, measure_shortcuts
 from condviz.data.tables import read_pairs
 from condviz.errors import DataError
 

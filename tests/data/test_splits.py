@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condviz.data import splits
-from condviz.data.rows import RatedPair, measure_shortcuts
+from condviz.data.corpus import RatedPair, measure_shortcuts
 from condviz.data.scenes import load_aspects, load_families
 from condviz.errors import DataError
 

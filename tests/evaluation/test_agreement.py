@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
-from condviz.evaluation.agreement import Rows, measure
-from condviz.evaluation.bootstrap import Sample, resample, resample_means
+from condviz.evaluation.agreement import Rows, Sample, measure, resample, resample_means
 
 
 def sample(count: int, seed: int, *, ties: bool = False) -> Sample:
@@ -51,7 +50,7 @@ def test_resampling_gives_what_a_loop_over_scipy_gives(ties: bool) -> None:
 def test_resamples_do_not_depend_on_the_size_of_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = sample(25, 1)
     (whole,) = resample(rows, resamples=30, seed=0)
-    monkeypatch.setattr("condviz.evaluation.bootstrap.CHUNK", 3 * len(rows.gold))
+    monkeypatch.setattr("condviz.evaluation.agreement.CHUNK", 3 * len(rows.gold))
     (pieces,) = resample(rows, resamples=30, seed=0)
     for name, values in whole.items():
         np.testing.assert_allclose(pieces[name], values, atol=1e-6)

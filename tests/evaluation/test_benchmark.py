@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from condviz.data import corpora
-from condviz.data.rows import RatedPair
+from condviz.data.corpus import RatedPair
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.benchmark import Chosen, choose, describe, digest, measure
 from condviz.evaluation.metrics import spearman

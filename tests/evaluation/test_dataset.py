@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.analysis.errors.columns import COLUMN_HELP
+from condviz.analysis.errors.filters import COLUMN_HELP
 from condviz.errors import DataError
 from condviz.evaluation.dataset import (
     RESERVED,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
-from condviz.analysis.deletion import delete_words
-from condviz.analysis.words import read_words
+from condviz.analysis.words import delete_words, read_words
 from condviz.methods.configs import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.csr_prefix import CSRPrefix

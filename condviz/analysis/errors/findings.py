@@ -9,8 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.errors.columns import FEATURE_HELP, FLAGS, TARGETS
-from condviz.analysis.errors.filters import select
+from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.stats import binomtest, t
 
 from condviz.analysis.errors.study import Judged, Study
-from condviz.evaluation.agreement import RESAMPLES, Agreement, interval
+from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
-from condviz.evaluation.bootstrap import resample_means
 from condviz.evaluation.csts import METRICS
 from condviz.evaluation.metrics import Metric
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.errors.columns import RULES
+from condviz.analysis.errors.filters import RULES
 from condviz.analysis.errors.study import Judged, Study
 from condviz.data import corpora
 from condviz.errors import ConfigError, DataError, require

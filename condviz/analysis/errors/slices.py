@@ -20,8 +20,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import false_discovery_control, hypergeom, t
 
-from condviz.analysis.errors.columns import TARGETS
-from condviz.analysis.errors.filters import quote
+from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.study import Study
 from condviz.errors import ConfigError, DataError
 

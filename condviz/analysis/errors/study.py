@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from condviz.analysis.errors.columns import describe_rows
+from condviz.analysis.errors.filters import describe_rows
 from condviz.errors import DataError
-from condviz.evaluation.agreement import order_right
-from condviz.evaluation.bootstrap import draw
+from condviz.evaluation.agreement import draw, order_right
 from condviz.evaluation.dataset import Dataset
 
 BINS = 10

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 import numpy as np
 
-from condviz.analysis.errors.columns import COLUMN_HELP, RULES
+from condviz.analysis.errors.filters import COLUMN_HELP, RULES
 from condviz.ui import export
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.errors.tables import MAX_ROWS

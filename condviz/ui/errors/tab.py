@@ -11,7 +11,7 @@ import gradio as gr
 import numpy as np
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.analysis.errors.columns import TARGETS
+from condviz.analysis.errors.filters import TARGETS
 from condviz.errors import CondvizError, DataError
 from condviz.ui.errors.desk import MAX_RESAMPLES, START, Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.errors.sections import Sections

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from condviz.analysis.errors.columns import TARGETS
-from condviz.analysis.errors.filters import quote
+from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import Group, show_p
 from condviz.analysis.errors.rewrites import Effect, Neighbour
