@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import memory, page, speed
+from benchmarks import load, memory, page, speed
 from benchmarks.common import options, report
 
 
@@ -10,7 +10,7 @@ def main() -> None:
     """Run everything; print one table, and put it into docs/results.md where asked."""
     chosen = options(__doc__).parse_args()
     # Fresh processes first: nothing of this one's memory or threads is in their way yet.
-    results = [*memory.run(), *page.run(), *speed.run()]
+    results = [*memory.run(), *page.run(), *speed.run(), *load.run()]
     report(results, path=chosen.json, marks="benchmark" if chosen.docs else "", command="make benchmark")
 
 

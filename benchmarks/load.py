@@ -1,0 +1,355 @@
+"""What visitors wait for when many come at once: a server, N clients, and the time that encoding alone would take.
+
+python -m benchmarks.load [--clients N] [--requests N | --every SECONDS --seconds SECONDS] [--models NAME,...] [--bulk]
+
+A closed loop: each client asks again as soon as it has its answer. With --every an open loop: each asks once in so many
+seconds, whether it has its answer or not, and waits are counted from the moment at which it should have asked.
+Seconds count only on a machine that does nothing else; the ratios of processor time hold on a busy one, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from benchmarks.common import Result, options, report
+from benchmarks.page import free_port, start_page, stop
+from condviz.data.scenes import load_aspects, load_families
+from condviz.models.registry import describe, list_models
+
+NUM_CONDITIONS = 5
+FIRST = 50
+"""Requests after which memory counts as warm."""
+BULK_POINTS = 5_000
+GIVE_UP_S = 600.0
+ALLOWED_P95_S, ALLOWED_RATIO, ALLOWED_SPREAD, ALLOWED_BULK, ALLOWED_MB = 2.0, 1.5, 2.0, 2.0, 300
+Job = tuple[str, str, list[str]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the server is driven.
+
+    Attributes:
+        clients: Visitors at once.
+        requests: Of all together, in a closed loop.
+        every: Seconds between two requests of one visitor, in an open loop; 0 for a closed one.
+        seconds: Length of an open loop.
+        models: Names of models; empty for the default of the page, asked as the page asks.
+        bulk: Two of the largest maps are drawn over and over meanwhile.
+    """
+
+    clients: int = 30
+    requests: int = 150
+    every: float = 0.0
+    seconds: float = 60.0
+    models: tuple[str, ...] = ()
+    bulk: bool = False
+
+
+@dataclass
+class Load:
+    """What came out.
+
+    Attributes:
+        waits: Seconds of each request.
+        errors: Messages of those that failed.
+        jobs: What was asked.
+        wall, cpu: Seconds of the whole, and of the server's processor time.
+        memory: Resident memory of the server in 10^6 bytes: at the start, after `FIRST` requests, at the end.
+        bulk: Bulk jobs that ended.
+    """
+
+    waits: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    wall: float = 0.0
+    cpu: float = 0.0
+    memory: list[float] = field(default_factory=list)
+    bulk: int = 0
+
+    def quantile(self, share: float) -> float:
+        """Return the wait that a share of the requests stayed below."""
+        return float(np.quantile(self.waits, share)) if self.waits else float("nan")
+
+
+def make_jobs(seed: int = 0) -> Iterator[Job]:
+    """Yield comparisons without end; no sentence comes twice."""
+    draw = random.Random(seed)
+    scenes = [scene.text for family in load_families() for scene in family.scenes]
+    phrasings = sorted({text for aspect in load_aspects().values() for text in aspect.phrasings})
+    for number in itertools.count(seed * 1_000_000):
+        first, second = draw.sample(scenes, 2)
+        yield f"{first} ({number})", f"{second} ({number})", draw.sample(phrasings, NUM_CONDITIONS)
+
+
+class Server:
+    """A server in its own process, and how to call it."""
+
+    def __init__(self) -> None:
+        """Start it, and load every model."""
+        port = free_port()
+        self.process = start_page(port)
+        self.api = f"http://127.0.0.1:{port}/gradio_api"
+        config = httpx.get(f"http://127.0.0.1:{port}/config", timeout=GIVE_UP_S).json()
+        button = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "cv-run")
+        self.page_event = next(d["id"] for d in config["dependencies"] if [button, "click"] in d["targets"])
+        self.events = {d["api_name"]: d["id"] for d in config["dependencies"]}
+        asyncio.run(self._warm())
+
+    async def _warm(self) -> None:
+        async with httpx.AsyncClient(timeout=GIVE_UP_S) as client:
+            jobs = make_jobs(seed=900)
+            await self.compare(client, "warm", next(jobs), tuple(list_models()))
+            await self.compare(client, "warm", next(jobs), ())
+
+    async def compare(self, client: httpx.AsyncClient, visitor: str, job: Job, models: Sequence[str]) -> None:
+        """Compare by the endpoint, or, without models, by the button of the page."""
+        sentence1, sentence2, conditions = job
+        if models:
+            await self.call(client, visitor, self.events["compare"], [sentence1, sentence2, conditions, list(models)])
+        else:
+            data = [sentence1, sentence2, "\n".join(conditions), self.default, None]
+            await self.call(client, visitor, self.page_event, data)
+
+    @property
+    def default(self) -> str:
+        """Model that the page starts with."""
+        from condviz.ui.pool import ModelPool
+
+        return ModelPool().default
+
+    async def map(self, client: httpx.AsyncClient, visitor: str, turn: int) -> None:
+        """Draw the largest map that a visitor may ask for."""
+        jobs = make_jobs(seed=1000 + turn)
+        texts = [job[0] for job in itertools.islice(jobs, BULK_POINTS)]
+        await self.call(client, visitor, self.events["embedding_map"], [texts, ["the place"], self.default])
+
+    async def call(self, client: httpx.AsyncClient, visitor: str, event: int, data: list) -> None:
+        """Run an event and wait for its end.
+
+        Raises:
+            RuntimeError: If the server answers with an error.
+        """
+        body = {"data": data, "fn_index": event, "session_hash": visitor}
+        joined = await client.post(f"{self.api}/queue/join", json=body)
+        if joined.status_code != httpx.codes.OK:
+            raise RuntimeError(f"{joined.status_code}: {joined.text[:200]}")
+        async for message in self._messages(client, visitor):
+            if message["msg"] == "process_completed":
+                output = message["output"]
+                if not message["success"] or output.get("error"):
+                    raise RuntimeError(str(output.get("error"))[:200])
+                return
+        raise RuntimeError("The stream ended without an answer.")
+
+    async def _messages(self, client: httpx.AsyncClient, visitor: str) -> AsyncIterator[dict]:
+        async with client.stream("GET", f"{self.api}/queue/data", params={"session_hash": visitor}) as stream:
+            async for line in stream.aiter_lines():
+                if line.startswith("data:"):
+                    yield json.loads(line[5:])
+
+    def memory(self) -> float:
+        """Return its resident memory in 10^6 bytes."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    def cpu(self) -> float:
+        """Return the processor time it has taken, in seconds."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def drive(server: Server, plan: Plan, jobs: Iterator[Job]) -> Load:
+    """Send what the plan says and wait for all of it."""
+    load = Load(memory=[server.memory()])
+    limits = httpx.Limits(max_connections=None)
+    start, cpu = time.perf_counter(), server.cpu()
+    # An open loop must not pile up without end: past this moment nothing more is asked.
+    end = start + (plan.seconds if plan.every else GIVE_UP_S)
+    async with httpx.AsyncClient(timeout=GIVE_UP_S, limits=limits) as client:
+        bulk = [asyncio.create_task(_bulk(server, client, load, number)) for number in range(2 if plan.bulk else 0)]
+        visitors = (_visitor(server, client, plan, jobs, load, number, start, end) for number in range(plan.clients))
+        await asyncio.gather(*visitors)
+        load.wall, load.cpu = time.perf_counter() - start, server.cpu() - cpu
+        for task in bulk:
+            task.cancel()
+        await asyncio.gather(*bulk, return_exceptions=True)
+    load.memory.append(server.memory())
+    return load
+
+
+async def _visitor(
+    server: Server, client: httpx.AsyncClient, plan: Plan, jobs: Iterator[Job], load: Load, number: int,
+    start: float, end: float,
+) -> None:  # fmt: skip
+    due = start + plan.every * number / plan.clients if plan.every else start
+    asked: list[asyncio.Task] = []
+    while max(due, time.perf_counter()) < end and (plan.every or len(load.jobs) < plan.requests):
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+        job = next(jobs)
+        load.jobs.append(job)
+        due = due if plan.every else time.perf_counter()
+        visitor = f"visitor{number}-{len(asked)}" if plan.every else f"visitor{number}"
+        asked.append(asyncio.create_task(_ask(server, client, plan, job, load, visitor, due)))
+        if not plan.every:
+            await asked.pop()
+        due += plan.every
+    await asyncio.gather(*asked)
+
+
+async def _ask(
+    server: Server, client: httpx.AsyncClient, plan: Plan, job: Job, load: Load, visitor: str, due: float
+) -> None:
+    try:
+        await server.compare(client, visitor, job, plan.models)
+        load.waits.append(time.perf_counter() - due)
+    except (RuntimeError, httpx.HTTPError) as error:
+        load.errors.append(f"{type(error).__name__}: {error}")
+    if len(load.waits) == FIRST:
+        load.memory.append(server.memory())
+
+
+async def _bulk(server: Server, client: httpx.AsyncClient, load: Load, number: int) -> None:
+    for turn in itertools.count():
+        try:
+            await server.map(client, f"bulk{number}", 2 * turn + number)
+            load.bulk += 1
+        except (RuntimeError, httpx.HTTPError) as error:
+            load.errors.append(f"bulk: {error}")
+            return
+
+
+ALONE = """
+import json, resource, sys, time
+import condviz
+names, jobs = json.load(sys.stdin)
+rows = [(one, two, condition) for one, two, asked in jobs for condition in asked]
+def cpu():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+wall = spent = 0
+for name in names:
+    model = condviz.load(name)
+    model.score(["A man surfs."], ["A woman skis."], ["the sport"])
+    start, before = time.perf_counter(), cpu()
+    model.score(*(list(column) for column in zip(*rows)))
+    model.score_unconditional([job[0] for job in jobs], [job[1] for job in jobs])
+    wall, spent = wall + time.perf_counter() - start, spent + cpu() - before
+print(wall, spent)
+"""
+
+
+def alone(models: Sequence[str], jobs: Sequence[Job]) -> tuple[float, float]:
+    """Score the same texts in one sorted batch for each model, in a fresh process: wall and processor seconds."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE],
+        input=json.dumps([list(models), jobs]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wall, cpu = map(float, done.stdout.split())
+    return wall, cpu
+
+
+def measure(plan: Plan) -> list[Result]:
+    """Drive a fresh server; some minutes."""
+    jobs, server = make_jobs(), Server()
+    try:
+        quiet = asyncio.run(drive(server, plan if not plan.bulk else Plan(**{**vars(plan), "bulk": False}), jobs))
+        loaded = asyncio.run(drive(server, plan, jobs)) if plan.bulk else None
+    finally:
+        stop(server.process)
+    found = [_line(plan, quiet, "")]
+    if plan.models:
+        wall, cpu = alone(plan.models, quiet.jobs)
+        ratio = quiet.wall / wall
+        found.append(
+            Result(
+                f"The same, against scoring the same texts in one sorted batch for each of {len(plan.models)} models",
+                f"≤ {ALLOWED_RATIO} times the seconds, p95 ≤ {ALLOWED_SPREAD:g} times p50",
+                f"{ratio:.2f} times ({quiet.wall:.1f} against {wall:.1f} s), {quiet.cpu / cpu:.2f} times the processor "
+                f"time ({quiet.cpu:.1f} against {cpu:.1f} s), p95 {quiet.quantile(0.95) / quiet.quantile(0.5):.2f} "
+                "times p50",
+                ratio <= ALLOWED_RATIO and quiet.quantile(0.95) <= ALLOWED_SPREAD * quiet.quantile(0.5),
+                ratio,
+                {"wall_s": wall, "cpu_s": cpu, "cpu_ratio": quiet.cpu / cpu},
+            )
+        )
+    if len(quiet.waits) > FIRST:
+        grown = quiet.memory[-1] - quiet.memory[1]
+        found.append(
+            Result(
+                f"Memory of the server after {len(quiet.waits):,} comparisons, against that after {FIRST}",
+                f"≤ {ALLOWED_MB} MB more",
+                f"{grown:+.0f} MB ({quiet.memory[1]:.0f} to {quiet.memory[-1]:.0f})",
+                grown <= ALLOWED_MB,
+                grown,
+                {"memory_mb": quiet.memory},
+            )
+        )
+    if loaded is not None:
+        slower = loaded.quantile(0.95) / quiet.quantile(0.95)
+        line = _line(plan, loaded, f"with two maps of {BULK_POINTS:,} points meanwhile ({loaded.bulk} done): ")
+        what, told = "p95 with the maps against p95 without", f"{slower:.2f} times"
+        found += [line, Result(what, f"≤ {ALLOWED_BULK:g} times", told, slower <= ALLOWED_BULK, slower, {})]
+    return found
+
+
+def _line(plan: Plan, load: Load, note: str) -> Result:
+    models = f"{len(plan.models)} models" if plan.models else "the page, default model"
+    pace = f"one request in {plan.every:g} s each" if plan.every else "closed loop"
+    p50, p95, p99 = (load.quantile(share) for share in (0.5, 0.95, 0.99))
+    passed = not load.errors and (not plan.every or p95 <= ALLOWED_P95_S)
+    return Result(
+        f"{plan.clients} visitors, {pace}, {models}, {NUM_CONDITIONS} conditions",
+        f"p95 ≤ {ALLOWED_P95_S:g} s, no errors" if plan.every else "no errors",
+        f"{note}p50 {p50:.2f}, p95 {p95:.2f}, p99 {p99:.2f} s; {len(load.waits) / load.wall:.2f} requests/s; "
+        f"{len(load.errors)} of {len(load.jobs)} failed{': ' + load.errors[0] if load.errors else ''}; "
+        f"memory {load.memory[0]:.0f} to {load.memory[-1]:.0f} MB",
+        passed,
+        p95,
+        {"waits_s": load.waits, "errors": load.errors, "wall_s": load.wall, "cpu_s": load.cpu},
+    )
+
+
+def trained() -> tuple[str, ...]:
+    """Return the trained models of sentences."""
+    return tuple(name for name in list_models() if describe(name).trained)
+
+
+def run() -> list[Result]:
+    """Measure a closed loop with all trained models, and an open loop of the page; five minutes."""
+    return [*measure(Plan(models=trained())), *measure(Plan(every=15.0))]
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--clients", type=int, default=30, help="visitors at once (default: %(default)s)")
+    parser.add_argument("--requests", type=int, default=150, help="of a closed loop in all (default: %(default)s)")
+    parser.add_argument("--every", type=float, default=0.0, help="open loop: seconds between two of one visitor")
+    parser.add_argument("--seconds", type=float, default=60.0, help="length of an open loop (default: %(default)s)")
+    parser.add_argument("--models", default="", help="with commas, or all; by default the page with its default model")
+    parser.add_argument("--bulk", action="store_true", help="measure again while two of the largest maps are drawn")
+    chosen = parser.parse_args()
+    models = trained() if chosen.models == "all" else tuple(name for name in chosen.models.split(",") if name)
+    plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk)
+    report(measure(plan), path=chosen.json, marks="load" if chosen.docs else "", command="python -m benchmarks.load")
+
+
+if __name__ == "__main__":
+    main()
