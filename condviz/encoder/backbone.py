@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from condviz.encoder import gather
 from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.gather import VISITOR, Request, encode_here
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.pooling import Pooling, pool
-from condviz.encoder.tokens import Encoded, Tokens, batches_by_length, collate
+from condviz.encoder.tokens import Encoded, Tokens, collate
 from condviz.errors import ConfigError, DataError, TruncationWarning
 
 if TYPE_CHECKING:  # importing them takes seconds
@@ -335,23 +337,34 @@ class Backbone(nn.Module):
         """
         unique = list(dict.fromkeys(items))
         key = (owner or self.fingerprint, role, self._together(unique))
-        with self.lock, torch.no_grad():
-            known: dict[Item, Tensor | None] = dict.fromkeys(unique)
-            if not self.training:  # dropout makes vectors that must not be kept
-                known.update(zip(unique, self.cache.get_many([(*key, *item) for item in unique]), strict=True))
-            missing = [item for item, value in known.items() if value is None]
-            rows = tokenize(missing) if missing else []
+
+        def recall(texts: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
+            if self.training:  # dropout makes vectors that must not be kept
+                return [None] * len(texts)
+            return self.cache.get_many([(*key, *text) for text in texts], count=count)
+
+        def keep(texts: Sequence[Item], values: Sequence[Tensor]) -> None:
+            if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
+                self.cache.put_many(((*key, *text), value) for text, value in zip(texts, values, strict=True))
+
+        @torch.no_grad()
+        def run(rows: list[Encoded]) -> list[Tensor]:
+            return [value.detach().cpu().clone() for value in embed(rows)]
+
+        known = dict(zip(unique, recall(unique, count=True), strict=True))
+        missing = [item for item, value in known.items() if value is None]
+        if missing:
+            rows, visitor = tokenize(missing), VISITOR.get()
             _warn_truncated(missing, rows, self.max_length)
-            done = 0
             budget = BATCH_TOKENS.get(self.device.type, 1024)
-            for batch in batches_by_length([len(row) for row in rows], budget, batch_size):
-                for i, value in zip(batch, embed([rows[i] for i in batch]), strict=True):
-                    known[missing[i]] = value.detach().cpu().clone()
-                if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
-                    self.cache.put_many(((*key, *missing[i]), known[missing[i]]) for i in batch)
-                done += len(batch)
+            request = Request(
+                key, dict(zip(missing, rows, strict=True)), run, recall, keep, self.lock, budget, batch_size, visitor
+            )
+            gathered = visitor is not None and not self.training
+            for done in gather.GATHERING.encode(request) if gathered else encode_here(request):
                 if progress:
                     progress(done, len(missing))
+            known |= request.values
         return [known[item] for item in items]
 
     def _together(self, items: Sequence[Item]) -> int | None:

@@ -58,13 +58,18 @@ class EmbeddingCache:
         """The limit."""
         return int(self._entries.maxsize)
 
-    def get_many(self, keys: Sequence[Hashable]) -> list[Tensor | None]:
-        """Return the stored tensor of each key, or None where there is none."""
+    def get_many(self, keys: Sequence[Hashable], *, count: bool = True) -> list[Tensor | None]:
+        """Return the stored tensor of each key, or None where there is none.
+
+        Args:
+            keys: The keys.
+            count: False for a second look at the same keys.
+        """
         with self._lock:
             found = [self._entries.get(key, (None, 0))[0] for key in keys]
             hits = sum(value is not None for value in found)
-            self._hits += hits
-            self._misses += len(found) - hits
+            self._hits += hits * count
+            self._misses += (len(found) - hits) * count
             return found
 
     def put_many(self, items: Iterable[tuple[Hashable, Tensor]]) -> None:

@@ -8,16 +8,16 @@ formula, average pooling, no sentence transform. (1 + w) multiplies the joined a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from condviz.encoder.backbone import BATCH_TOKENS, Backbone, Item
+from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Encoded, Tokens, batches_by_length
+from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.base import Options, Passes, number
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CSRConfig
@@ -26,6 +26,25 @@ from condviz.methods.variants import VARIANTS, describe_variant
 
 HEAVY_SEED = 0
 """Seed of the layers that the variant "heavy" adds: they are never trained here."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A sentence below the first routed layer, and what the router has read of a condition.
+
+    Attributes:
+        sentence: The text.
+        state: (L, d), what enters the layer.
+        reading: (R, e), see `Router.read`.
+    """
+
+    sentence: str
+    state: Tensor
+    reading: Tensor
+    truncated: bool = False
+
+    def __len__(self) -> int:
+        return len(self.state)
 
 
 class CSR(RoutedEncoder):
@@ -130,25 +149,27 @@ class CSR(RoutedEncoder):
         """Continue from the cached states below the first routed layer: one attention a sentence, one pass a row."""
         if not items or not self.routed_layers:
             return self._encode_plain([sentence for sentence, _ in items], **options)
-        unique = {item: place for place, item in enumerate(dict.fromkeys(items))}
-        of_sentence: dict[str, list[str]] = {}
-        for sentence, condition in unique:
-            of_sentence.setdefault(sentence, []).append(condition)
-        sentences, states = list(of_sentence), self._states(list(of_sentence), **options)
-        conditions = {condition: i for i, condition in enumerate(dict.fromkeys(condition for _, condition in unique))}
-        readings = torch.stack(self._readings(list(conditions), **options)).to(self.backbone.device)
-        result = torch.zeros(len(unique), self.backbone.hidden_size)
-        budget, size = BATCH_TOKENS.get(self.backbone.device.type, 1024), options.get("batch_size")
-        for batch in batches_by_length([len(state) for state in states], budget, size):
-            rows = [(k, condition) for k, i in enumerate(batch) for condition in of_sentence[sentences[i]]]
-            tokens, hidden = self._pad([sentences[i] for i in batch], [states[i] for i in batch])
-            step = size or max(1, budget // hidden.shape[1])
-            for part in (rows[start : start + step] for start in range(0, len(rows), step)):
-                index = torch.tensor([k for k, _ in part], device=hidden.device)
-                reading = readings[torch.tensor([conditions[condition] for _, condition in part])]
-                vectors, _ = self.route(hidden, tokens, reading, rows=index)
-                result[[unique[sentences[batch[k]], condition] for k, condition in part]] = vectors.float().cpu()
-        return result[[unique[item] for item in items]]
+        sentences, conditions = (list(dict.fromkeys(texts)) for texts in zip(*items, strict=True))
+        states = dict(zip(sentences, self._states(sentences, **options), strict=True))
+        readings = dict(zip(conditions, self._readings(conditions, **options), strict=True))
+        vectors = self.backbone.map_texts(
+            items,
+            role="conditioned",
+            owner=self.fingerprint,
+            tokenize=lambda missing: [Entered(text, states[text], readings[under]) for text, under in missing],
+            embed=self._route_rows,
+            **options,
+        )
+        return self._stack(vectors)
+
+    def _route_rows(self, rows: list[Entered]) -> Tensor:
+        """Run the routed layers; the first attention of a sentence is computed once for all its conditions."""
+        sentences = {row.sentence: row.state for row in rows}
+        places = {sentence: place for place, sentence in enumerate(sentences)}
+        tokens, hidden = self._pad(list(sentences), list(sentences.values()))
+        index = torch.tensor([places[row.sentence] for row in rows], device=hidden.device)
+        reading = torch.stack([row.reading for row in rows]).to(hidden.device)
+        return self.route(hidden, tokens, reading, rows=index)[0]
 
     def _states(self, sentences: list[str], **options: Unpack[Options]) -> list[Tensor]:
         """Return the state (L, d) of each sentence below the first routed layer, from the cache where it is known."""

@@ -1,0 +1,258 @@
+"""One worker that encodes for all visitors of a server: their texts share batches, and nobody waits for a large job.
+
+Texts that wait for the same encoder go through it together, sorted by length; equal ones once. Small requests come
+before large ones, which get every fifth turn and give way after each batch; among equals, who was served longest ago is
+next. Without a visitor (notebook, command line, training) texts are encoded at once in the caller's own thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from cachetools import LRUCache
+
+from condviz.errors import DataError
+
+LARGE = 4
+"""A request of more than so many full batches is large; a turn for small ones takes at most so many."""
+LARGE_TURN = 5
+"""One turn in so many is for large requests while small ones wait."""
+LOOK_SECONDS = 0.2
+"""How often someone who waits is asked whether the answer is still wanted."""
+VISITORS_KNOWN = 1000
+
+Value = Any
+"""A tensor; this file does not read it."""
+
+
+@dataclass
+class Visitor:
+    """Who asks for encodings.
+
+    Attributes:
+        name: Visitors of one name share their turns.
+        check: Raises once the answer is no longer wanted; called by the thread that waits for it.
+        max_tokens: Tokens that may be encoded for one piece of work; what the cache knows is free.
+        tokens: Those encoded so far.
+    """
+
+    name: str
+    check: Callable[[], None] = lambda: None
+    max_tokens: int = 2**62
+    tokens: int = 0
+
+    def charge(self, tokens: int) -> None:
+        """Count tokens.
+
+        Raises:
+            DataError: If there are too many.
+        """
+        self.tokens += tokens
+        if self.tokens > self.max_tokens:
+            raise DataError(
+                f"This asks for at least {self.tokens:,} tokens to be encoded, and at most {self.max_tokens:,} are "
+                "allowed in one request here. Ask for less at once, or run CondViz on your own machine."
+            )
+
+
+VISITOR: ContextVar[Visitor | None] = ContextVar("visitor", default=None)
+"""For whom this thread works; None outside of a server."""
+
+
+@dataclass(eq=False)
+class Request:
+    """Texts to be encoded in the same way.
+
+    Attributes:
+        key: Decides the result, with the text; requests of one key share batches.
+        rows: Text -> its token ids, only asked for their length here.
+        embed: Turns a batch of rows into one value each.
+        recall: Returns the values that some texts have by now, None for others.
+        keep: Told the values of a batch.
+        lock: Held while a batch is encoded.
+        max_tokens: Of one batch, with padding.
+        batch_size: Texts of one batch, whatever their length; None goes by tokens.
+        visitor: Who asks.
+        values: What is done.
+        arrived: Number of the turn at which it came.
+        error: Why it failed.
+    """
+
+    key: Hashable
+    rows: dict[Hashable, Sized]
+    embed: Callable[[list], Sequence[Value]]
+    recall: Callable[[list], Sequence[Value | None]]
+    keep: Callable[[list, Sequence[Value]], None]
+    lock: AbstractContextManager
+    max_tokens: int
+    batch_size: int | None = None
+    visitor: Visitor | None = None
+    values: dict[Hashable, Value] = field(default_factory=dict)
+    arrived: int = 0
+    error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self._news = threading.Event()
+        self.batches = batches_of(self.rows, self.max_tokens, self.batch_size)
+        self.tokens = sum(map(len, self.rows.values()))
+        self.large = self.tokens > LARGE * self.max_tokens
+        if self.visitor is not None:
+            self.visitor.charge(self.tokens)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.error is not None or len(self.values) == len(self.rows)
+
+    def deliver(self, found: dict[Hashable, Value]) -> None:
+        """Take over the values of its texts."""
+        self.values.update((item, value) for item, value in found.items() if item in self.rows)
+        self._news.set()
+
+    def fail(self, error: Exception) -> None:
+        """Give up."""
+        self.error = error
+        self._news.set()
+
+    def wait(self) -> None:
+        """Wait for news, or a short while."""
+        self._news.wait(LOOK_SECONDS)
+        self._news.clear()
+
+
+def encode_here(request: Request) -> Iterator[int]:
+    """Encode in this thread; yield how many texts are done after each batch."""
+    with request.lock:
+        while not request.done:
+            encode([request], limit=1)
+            yield len(request.values)
+
+
+def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
+    """Encode what requests of one key still lack, each different text once.
+
+    Args:
+        requests: At least one.
+        limit: Batches, those of the longest texts; None for all.
+    """
+    first, batches = requests[0], requests[0].batches
+    if len(requests) > 1:
+        rows = {item: row for request in requests for item, row in request.rows.items()}
+        batches = batches_of(rows, first.max_tokens, first.batch_size)
+    for batch in itertools.islice(batches, limit):
+        # While they waited, others may have had the same texts encoded.
+        found = dict(zip(batch, first.recall(list(batch)), strict=True))
+        missing = [item for item, value in found.items() if value is None]
+        if missing:
+            values = first.embed([batch[item] for item in missing])
+            first.keep(missing, values)
+            found |= zip(missing, values, strict=True)
+        for request in requests:
+            request.deliver(found)
+
+
+def batches_of(
+    rows: Mapping[Hashable, Sized], max_tokens: int, batch_size: int | None
+) -> Iterator[dict[Hashable, Sized]]:
+    """Yield texts of similar length; see `batches_by_length`."""
+    from condviz.encoder.tokens import batches_by_length  # imports torch
+
+    items = list(rows)
+    for batch in batches_by_length([len(rows[item]) for item in items], max_tokens, batch_size):
+        yield {items[i]: rows[items[i]] for i in batch}
+
+
+class Gathering:
+    """The worker, and those who wait for it. Its thread starts with the first request."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: list[Request] = []
+        self._served: LRUCache[str, int] = LRUCache(VISITORS_KNOWN)
+        self._turn = 0
+        self._thread: threading.Thread | None = None
+
+    def encode(self, request: Request) -> Iterator[int]:
+        """Have a request encoded; yield now and then how many of its texts are done.
+
+        Raises:
+            Exception: What the encoder raised, or `visitor.check`; the rest of the request is then dropped.
+        """
+        with self._changed:
+            request.arrived = self._turn
+            self._waiting.append(request)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="condviz-encoder", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        try:
+            while not request.done:
+                request.wait()
+                request.visitor.check()
+                yield len(request.values)
+        finally:
+            with self._changed:
+                if request in self._waiting:
+                    self._waiting.remove(request)
+        if request.error is not None:
+            raise request.error
+
+    def choose(self) -> list[Request]:
+        """Return the requests of the next turn, all of one key; they stay in the queue."""
+        self._turn += 1
+        large = [request for request in self._waiting if request.large]
+        small = [request for request in self._waiting if not request.large]
+        if large and (not small or self._turn % LARGE_TURN == 0):
+            chosen = [min(large, key=self._rank)]
+        else:
+            lead, *mates = sorted(small, key=self._rank)
+            chosen, room = [lead], LARGE * lead.max_tokens - lead.tokens
+            for mate in mates:
+                if mate.key == lead.key and mate.batch_size == lead.batch_size and mate.tokens <= room:
+                    chosen.append(mate)
+                    room -= mate.tokens
+        for request in chosen:
+            self._served[request.visitor.name] = self._turn
+        return chosen
+
+    def _rank(self, request: Request) -> int:
+        return max(request.arrived, self._served.get(request.visitor.name, 0))
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting)
+                chosen = self.choose()
+            self._run(chosen)
+            with self._changed:
+                self._waiting = [request for request in self._waiting if not request.done]
+
+    def _run(self, requests: Sequence[Request]) -> None:
+        try:
+            with requests[0].lock:
+                encode(requests, limit=1 if requests[0].large else None)
+        except Exception as error:
+            if len(requests) == 1:
+                requests[0].fail(error)
+            else:  # whoever it is, the others get their answer
+                for request in requests:
+                    self._run([request])
+
+
+GATHERING = Gathering()
+
+
+def _after_fork() -> None:
+    global GATHERING
+    GATHERING = Gathering()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
