@@ -16,7 +16,8 @@ from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
-from condviz.ui.server import middleware, password
+from condviz.ui.requests import forget_uploads
+from condviz.ui.server import middleware, password, routes
 from condviz.ui.theme import build_theme, page_head
 from condviz.ui.train import tab as train
 
@@ -59,7 +60,6 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         settings: How; the default serves everything.
     """
     settings = settings or Settings()
-    gr.set_static_paths([ASSETS / name for name in ("css", "js", "fonts", "images")])
     pool = settings.pool()
     with gr.Blocks(
         title="CondViz", analytics_enabled=False, fill_width=True, delete_cache=(600, UPLOADS_KEPT_SECONDS)
@@ -67,6 +67,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         page = build_frame(blocks, settings.tabs, pool)
         if settings.preload:
             blocks.load(lambda: _preload(page), None, None, queue=False, api_visibility="private")
+        blocks.unload(forget_uploads)
     blocks.queue(api_open=False, default_concurrency_limit=8)
     blocks.condviz_pool = pool
     if settings.preload:
@@ -86,7 +87,7 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {
         "server_name": host,
-        "app_kwargs": {"middleware": middleware(host)},
+        "app_kwargs": {"middleware": middleware(host), "routes": routes()},
         **password(),
         "server_port": port or int(os.environ.get("GRADIO_SERVER_PORT", "7860")),
         "theme": build_theme(),

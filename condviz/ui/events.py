@@ -7,12 +7,13 @@ import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from inspect import isgeneratorfunction
-from typing import Any
+from typing import Any, get_type_hints
 
 import gradio as gr
 from gradio.events import Dependency
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from condviz.errors import CondvizError
+from condviz.errors import CondvizError, DataError
 from condviz.ui.markup import notice
 from condviz.ui.pool import Stopped
 
@@ -20,6 +21,13 @@ logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 HEAVY: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "model"}
 """Options of events that run a model: as many at once as the machine has cores to use."""
+
+
+_KINDS = {
+    "string": "text", "list": "a list", "int": "a whole number", "float": "a number", "finite": "a finite number",
+    "bool": "true or false",
+}  # fmt: skip
+"""Begin of what pydantic calls an error -> what was wanted."""
 
 
 def connect(
@@ -123,11 +131,17 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
         name: Of the endpoint, without the slash.
         heavy: It runs a model.
     """
+    types = {
+        parameter: TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+        for parameter, hint in get_type_hints(function).items()
+        if parameter != "return"
+    }
 
     @functools.wraps(function)
-    def endpoint(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def endpoint(*args: Any) -> Any:  # noqa: ANN401
         try:
-            return function(*args, **kwargs)
+            given = zip(types.items(), args, strict=False)
+            return function(*(_typed(parameter, kind, value) for (parameter, kind), value in given))
         except CondvizError as error:
             raise gr.Error(str(error), print_exception=False) from error
         except Exception as error:
@@ -135,6 +149,17 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
             raise gr.Error(message, print_exception=False) from error
 
     gr.api(endpoint, api_name=name, **(HEAVY if heavy else {}))
+
+
+def _typed(parameter: str, kind: TypeAdapter, value: Any) -> Any:  # noqa: ANN401
+    """Return the value of a parameter as its type; raises DataError if it is none."""
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = "".join(f"[{part}]" for part in first["loc"] if isinstance(part, int))
+        wanted = next((name for kind, name in _KINDS.items() if first["type"].startswith(kind)), first["msg"])
+        raise DataError(f"{parameter}{place} must be {wanted}, got {first['input']!r:.60}.") from None
 
 
 def _log(error: Exception) -> str:

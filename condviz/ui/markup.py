@@ -19,7 +19,8 @@ from condviz.ui.glossary import TERMS
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn")
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
-
+STATIC = "condviz"
+"""First part of the addresses of assets, see `condviz.ui.server.routes`."""
 
 _OPENERS = {ord(character): f"&#{ord(character)};" for character in "${}`\\"}
 
@@ -97,8 +98,7 @@ def inert(markup: str) -> str:
 
 def static_url(path: str) -> str:
     """Return the address of an asset relative to the page, so that it holds behind any proxy prefix."""
-    file = ASSETS / path
-    return f"gradio_api/file={file.as_posix()}?v={int(file.stat().st_mtime)}"
+    return f"{STATIC}/{path}?v={int((ASSETS / path).stat().st_mtime)}"
 
 
 def page_scripts() -> str:

@@ -184,7 +184,7 @@ def storage() -> str:
         "Sentences and conditions are scored on the machine that runs this page; they are kept in memory while they "
     )
     texts += "are in use and written nowhere. They are part of the page’s address, so whoever gets the link sees them. "
-    uploads = "Uploaded files are deleted within an hour after the visit. "
+    uploads = "Uploaded files are deleted with the visit, at the latest after an hour. "
     kept = "A table for training is kept for a day; a training keeps its tables and its model until it is deleted."
     return texts + uploads + ("" if os.environ.get("SPACE_ID") else kept)
 

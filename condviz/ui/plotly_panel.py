@@ -27,7 +27,7 @@ from typing import Any, Literal, Protocol
 import gradio as gr
 
 from condviz.errors import MissingExtraError
-from condviz.ui.markup import inert, page_scripts, render
+from condviz.ui.markup import STATIC, inert, page_scripts, render
 
 Tool = Literal["pan", "lasso", "select"]
 Tone = Literal["info", "busy", "error"]
@@ -84,10 +84,9 @@ def plotly_panel(
         MissingExtraError: If plotly is not installed.
     """
     source = plotly_source()
-    gr.set_static_paths([source.parent])
     # In the template, not in the props: an update that comes before the tab is opened replaces all props.
     settings = {
-        "plotly": f"gradio_api/file={source.as_posix()}?v={source.stat().st_size}",
+        "plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}",
         "link": link,
         "link_zoom": link_zoom,
         "tool": tool,

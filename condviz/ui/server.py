@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import FileResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from condviz.paths import ASSETS
+from condviz.ui.markup import STATIC
+from condviz.ui.plotly_panel import plotly_source
+from condviz.ui.requests import Requests, answer
+
 LOOPBACK = ("127.0.0.1", "localhost")
+FOLDERS = ("css", "js", "fonts", "images")
+"""Of the assets, for browsers."""
 MAX_BODY_BYTES = 8_000_000
 """An upload of 5 MB with its frame fits; nothing else that the page sends comes near."""
 HEADERS = {
@@ -38,7 +47,15 @@ def middleware(host: str) -> list[Middleware]:
     listed = [name.strip() for name in os.environ.get("CONDVIZ_HOSTS", "").split(",") if name.strip()]
     # gradio asks its own address whether it has started.
     hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
-    return [Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False), Middleware(Limits)]
+    trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
+    return [trusted, Middleware(Limits), Middleware(Requests)]
+
+
+def routes() -> list[BaseRoute]:
+    """Return what serves styles, scripts, fonts and pictures, under addresses that do not tell where they lie."""
+    folders = [Mount(f"/{STATIC}/{name}", StaticFiles(directory=ASSETS / name)) for name in FOLDERS]
+    source = plotly_source()
+    return [*folders, Route(f"/{STATIC}/{source.name}", lambda request: FileResponse(source))]
 
 
 def password() -> dict[str, Any]:
@@ -67,7 +84,8 @@ class Limits:
             return
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            await _refuse(send)
+            limit = MAX_BODY_BYTES // 1_000_000
+            await answer(send, 413, f"The request is larger than {limit} MB. Send less, or use the command line.")
             return
         read = 0
 
@@ -88,11 +106,3 @@ class Limits:
             await send(message)
 
         await self.app(scope, counted, answered)
-
-
-async def _refuse(send: Send) -> None:
-    limit = MAX_BODY_BYTES // 1_000_000
-    body = json.dumps({"error": f"The request is larger than {limit} MB. Send less, or use the command line."}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

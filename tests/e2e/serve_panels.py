@@ -9,7 +9,6 @@ import gradio as gr
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.paths import ASSETS
 from condviz.ui.app import launch_options
 from condviz.ui.markup import html
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -43,7 +42,6 @@ def figure(number: int, *, seed: int = 0, kind: type = go.Scattergl, title: str 
 
 def main() -> None:
     """Serve until killed."""
-    gr.set_static_paths([ASSETS / "css", ASSETS / "js", ASSETS / "fonts"])
     with gr.Blocks() as demo:
         with gr.Row():
             left = plotly_panel(figure(200), elem_id="left", label="Left ${1+1} {{2}}", link="pair", link_zoom=True)

@@ -1,0 +1,229 @@
+"""Requests to gradio's API, read before gradio reads them: a clear answer to what it could not use; uploads."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from cachetools import TTLCache
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from condviz.errors import DataError
+
+UPLOAD_BYTES = 100_000_000
+"""What one address may upload within `UPLOAD_SECONDS`: twenty of the largest tables."""
+UPLOAD_SECONDS = 3600
+_CALL = re.compile(r".*/gradio_api/(call/v2|call|run|api|queue)/([^/]*)/?")
+
+
+class Uploads:
+    """Which sessions use which uploaded files; a file goes with the last session that used it."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._users: dict[str, set[str]] = {}
+        self._lock = threading.Lock()
+
+    def use(self, session: str, paths: Iterable[str]) -> None:
+        """Note that a session uses files that were uploaded."""
+        with self._lock:
+            for path in paths:
+                self._users.setdefault(path, set()).add(session)
+
+    def close(self, session: str) -> None:
+        """Delete what only this session used."""
+        with self._lock:
+            for users in self._users.values():
+                users.discard(session)
+            for path in [path for path, users in self._users.items() if not users]:
+                del self._users[path]
+                Path(path).unlink(missing_ok=True)
+
+
+UPLOADS = Uploads()
+
+
+def forget_uploads(request: gr.Request) -> None:
+    """Delete the uploads of a session that was closed; for `blocks.unload`."""
+    UPLOADS.close(str(request.session_hash))
+
+
+class Requests:
+    """Check calls of endpoints, count uploads, and answer what fails before an endpoint is reached."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Keep the application behind it."""
+        self.app = app
+        self._uploaded: TTLCache = TTLCache(10_000, UPLOAD_SECONDS)
+        self._calls: Calls | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "POST" or "/gradio_api/" not in scope["path"]:
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if scope["path"].rstrip("/").endswith("/upload"):
+            if wait := self._count(scope, int(headers.get(b"content-length", b"0"))):
+                await answer(send, 429, wait)
+                return
+        elif b"json" in headers.get(b"content-type", b""):
+            body = await _read(receive)
+            if body is None:
+                return
+            try:
+                self._check(scope, body)
+            except DataError as error:
+                await answer(send, 400, str(error))
+                return
+            receive = _again(body, receive)
+        await self.app(scope, receive, send)
+
+    def _check(self, scope: Scope, body: bytes) -> None:
+        blocks = getattr(scope.get("app"), "blocks", None)
+        content = read_json(body)
+        if blocks is None:
+            return
+        if self._calls is None:
+            self._calls = Calls(blocks)
+        if not (call := _CALL.fullmatch(scope["path"])):
+            return
+        kind, name = call.groups()
+        if kind == "queue" or (kind in ("run", "api") and content.get("fn_index") is not None):
+            self._calls.check_event(content)
+            known = blocks.upload_file_set
+            UPLOADS.use(str(content.get("session_hash")), [path for path in _paths(content["data"]) if path in known])
+        else:
+            self._calls.check_named(name, content, by_name=kind == "call/v2")
+
+    def _count(self, scope: Scope, size: int) -> str:
+        """Count an upload; returns why it is refused, or ""."""
+        address = (scope.get("client") or ("",))[0]
+        used = self._uploaded.get(address, 0) + size
+        if used > UPLOAD_BYTES:
+            limit = UPLOAD_BYTES // 1_000_000
+            return f"More than {limit} MB came from your address. Wait an hour, or use the command line."
+        self._uploaded[address] = used
+        return ""
+
+
+class Calls:
+    """The endpoints and events of a page: which names there are, and how many values each takes."""
+
+    def __init__(self, blocks: gr.Blocks) -> None:
+        """Keep the page."""
+        self.blocks = blocks
+
+    @cached_property
+    def endpoints(self) -> dict[str, list[tuple[str, bool]]]:
+        """Name of each public endpoint -> its parameters: (name, whether it has a default)."""
+        found = self.blocks.get_api_info()["named_endpoints"]
+        return {
+            name.removeprefix("/"): [
+                (one["parameter_name"], one["parameter_has_default"]) for one in info["parameters"]
+            ]
+            for name, info in found.items()
+        }
+
+    def check_named(self, name: str, content: Mapping[str, Any], *, by_name: bool) -> None:
+        """Check a call of an endpoint by its name.
+
+        Args:
+            name: Of the endpoint.
+            content: The body: {"data": [values]}, or with `by_name` {parameter: value}.
+            by_name: Which of the two.
+
+        Raises:
+            DataError: If there is no such endpoint, or a value is missing or unknown.
+        """
+        if name not in self.endpoints:
+            known = ", ".join(sorted(self.endpoints))
+            raise DataError(f"There is no endpoint {name[:60]!r}. Endpoints: {known}.")
+        parameters = self.endpoints[name]
+        names = [parameter for parameter, _ in parameters]
+        takes = f"/{name} takes {', '.join(names) or 'nothing'}"
+        if not by_name:
+            given = _data(content)
+            if missing := names[len(given) :]:
+                raise DataError(f"{takes}; data has {len(given)} of {len(names)} values: {missing[0]} is missing.")
+            return
+        if unknown := [key for key in content if key not in names]:
+            raise DataError(f"{takes}; {str(unknown[0])[:60]!r} is not one of them.")
+        if missing := [parameter for parameter, optional in parameters if not optional and parameter not in content]:
+            raise DataError(f"{takes}; {missing[0]} is missing.")
+
+    def check_event(self, content: Mapping[str, Any]) -> None:
+        """Check an event of the page; raises DataError if there is none of its number or a value is missing."""
+        index = content.get("fn_index")
+        function = self.blocks.fns.get(index) if isinstance(index, int) else None
+        if function is None:
+            raise DataError("fn_index is none of this page. Reload it: the server has another version.")
+        if len(_data(content)) < len(function.inputs):
+            raise DataError(f"data has {len(content['data'])} of {len(function.inputs)} values. Reload the page.")
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """Read a body; raises DataError if it is no JSON object, or holds NaN or an infinite number."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no JSON; leave the value out, or send null")
+
+    try:
+        content = json.loads(body or b"{}", parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"The body cannot be read: {str(error)[:200]}.") from error
+    if not isinstance(content, dict):
+        raise DataError('The body must be an object such as {"data": [...]}.')
+    return content
+
+
+async def answer(send: Send, status: int, message: str) -> None:
+    """Send a message as {"error": message}."""
+    body = json.dumps({"error": message}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _data(content: Mapping[str, Any]) -> list:
+    data = content.get("data")
+    if not isinstance(data, list):
+        raise DataError(f"data must be a list of values, got {data!r:.60}.")
+    return data
+
+
+def _paths(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("path"), str):
+            yield value["path"]
+    elif isinstance(value, list):
+        for item in value:
+            yield from _paths(item)
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """Read a whole body; None if its sender has gone."""
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Return what hands out a body that has been read, and then goes on."""
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay

@@ -1,0 +1,147 @@
+"""Requests to the API: what cannot be used gets a clear answer, and uploads go with the visit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import gradio as gr
+import pytest
+from gradio.routes import App
+from pydantic import ConfigDict, TypeAdapter
+from starlette.testclient import TestClient
+
+from condviz.errors import DataError
+from condviz.ui import requests
+from condviz.ui.events import _typed, publish
+from condviz.ui.requests import UPLOADS, Uploads, forget_uploads
+from condviz.ui.server import middleware, routes
+
+
+def double(word: str, times: int = 2) -> str:
+    """Repeat a word."""
+    return word * times
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    with gr.Blocks() as blocks:
+        publish(double, "double", heavy=False)
+        file, name = gr.File(), gr.Textbox()
+        file.change(lambda path: path, file, name)
+        blocks.unload(forget_uploads)
+    blocks.queue(api_open=False)
+    app = App.create_app(blocks, app_kwargs={"middleware": middleware("127.0.0.1"), "routes": routes()})
+    client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+    client.blocks, blocks.max_file_size = blocks, None
+    return client
+
+
+def post(page: TestClient, path: str, content: object) -> tuple[int, str]:
+    body = content if isinstance(content, str) else json.dumps(content)
+    answer = page.post(f"/gradio_api/{path}", content=body, headers={"content-type": "application/json"})
+    return answer.status_code, answer.json().get("error", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "named"),
+    [
+        ("call/nothing", {"data": []}, "double"),
+        ("call/double", {"data": ["a"]}, "times is missing"),
+        ("call/double", {"data": "a"}, "data must be a list"),
+        ("call/double", {}, "data"),
+        ("call/double", '{"data": [NaN, 1]}', "NaN"),
+        ("call/double", '{"data": ["a", -Infinity]}', "Infinity"),
+        ("call/double", "[" * 100_000, "recursion"),
+        ("call/double", '"\\ud800"', "object"),
+        ("call/double", "\x00", "body"),
+        ("call/v2/double", {"wrod": "a"}, "wrod"),
+        ("call/v2/double", {"times": 3}, "word is missing"),
+        ("call/v2/nothing", {}, "nothing"),
+        ("run/nothing", {"data": []}, "nothing"),
+        ("run/predict", {"data": [], "fn_index": 99}, "fn_index"),
+        ("queue/join", {"data": [], "fn_index": 0, "session_hash": "s"}, "0 of 2"),
+        ("queue/join", {"data": [], "fn_index": [], "session_hash": "s"}, "fn_index"),
+        ("reset", '{"event_id": NaN}', "NaN"),
+    ],
+)
+def test_what_gradio_could_not_read_is_answered_clearly(
+    page: TestClient, path: str, content: object, named: str
+) -> None:
+    status, message = post(page, path, content)
+    assert status == 400
+    assert named in message
+
+
+@pytest.mark.parametrize("content", [{"word": "a"}, {"word": "a", "times": 3}])
+def test_calls_in_order_go_through(page: TestClient, content: dict) -> None:
+    assert post(page, "call/v2/double", content)[0] == 200
+    assert post(page, "call/double", {"data": ["a", 2]})[0] == 200
+
+
+def test_no_address_of_an_asset_tells_where_it_lies(page: TestClient) -> None:
+    from condviz.ui.markup import page_scripts, static_url
+    from condviz.ui.theme import page_head
+
+    assert "/" + str(Path.cwd().parts[1]) not in page_scripts() + page_head()
+    for path in ("css/page.css", "js/page.js", "images/preview.png"):
+        assert page.get(f"/{static_url(path)}").status_code == 200
+    assert page.get("/condviz/plotly.min.js").status_code == 200
+    for path in ("css/../recipes/quick.toml", "css/%2e%2e/recipes/quick.toml", "recipes/quick.toml", "css//etc/passwd"):
+        assert page.get(f"/condviz/{path}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (str, {}, "p must be text"),
+        (list[str], "a", "p must be a list"),
+        (list[str], ["a", None], r"p\[1\] must be text"),
+        (int, "x", "p must be a whole number"),
+        (int, 1.5, "p must be a whole number"),
+        (float, "x", "p must be a number"),
+        (float, float("nan"), "p must be a finite number"),
+        (bool, [], "p must be true or false"),
+        (list[str] | None, 3, "p must be a list"),
+    ],
+)
+def test_a_wrong_type_is_told_with_its_place(kind: type, value: object, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        _typed("p", TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False)), value)
+
+
+def upload(page: TestClient, content: bytes, name: str = "t.csv") -> str:
+    return page.post("/gradio_api/upload", files=[("files", (name, content))]).json()[0]
+
+
+def test_an_upload_goes_with_the_last_session_that_used_it(page: TestClient, tmp_path: Path) -> None:
+    path = upload(page, b"a,b\n1,2\n")
+    private = tmp_path / "private"
+    private.write_text("not an upload")
+    files = [{"path": one, "meta": {"_type": "gradio.FileData"}} for one in (path, str(private))]
+    index = next(i for i, function in page.blocks.fns.items() if len(function.inputs) == 1)
+    for session in ("first", "second"):
+        for file in files:
+            post(page, "queue/join", {"data": [file], "fn_index": index, "session_hash": session})
+    closing = next(f for f in page.blocks.fns.values() if any(target[1] == "unload" for target in f.targets))
+    for session, there in (("first", True), ("second", False)):
+        closing.fn(gr.Request(session_hash=session))
+        assert Path(path).exists() is there
+    assert private.exists(), "only what was uploaded is deleted"
+
+
+def test_sessions_are_forgotten_with_their_files(tmp_path: Path) -> None:
+    uploads = Uploads()
+    uploads.use("s", [str(tmp_path / "gone.csv")])
+    uploads.close("s")
+    uploads.close("s")
+    assert uploads._users == {}
+    assert UPLOADS is not uploads
+
+
+def test_an_address_may_upload_so_much_an_hour(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "UPLOAD_BYTES", 5_000)
+    sent = [("files", ("t.csv", b"x" * 2_000))]
+    codes = [page.post("/gradio_api/upload", files=sent).status_code for _ in range(4)]
+    assert codes == [200, 200, 429, 429]
