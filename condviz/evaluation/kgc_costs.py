@@ -7,12 +7,13 @@ follow from the triples alone; times are measured per call on a few rows and mul
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from condviz.data.kg import Graph
+from condviz.data.rows import RatedPair
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import ENTRY_OVERHEAD_BYTES
 from condviz.errors import ConfigError
@@ -55,17 +56,36 @@ def cache_costs(graph: Graph, size: int, *, rank: int | None = None) -> dict[str
         or its two factors, in place of the relation's vector.
     """
     triples = graph.triples
-    rows, entities = len(triples), len(set(triples[:, [0, 2]].ravel().tolist()))
-    relations = len(set(triples[:, 1].tolist()))
+    entities, relations = len(set(triples[:, [0, 2]].ravel().tolist())), len(set(triples[:, 1].tolist()))
     pairs = len({(head, relation) for head, relation, _ in triples.tolist()})
-    tails = len(set(triples[:, 2].tolist()))
+    return count_costs(len(triples), pairs + len(set(triples[:, 2].tolist())), entities, relations, size, rank=rank)
+
+
+def row_costs(rows: Sequence[RatedPair], size: int, *, rank: int | None = None) -> dict[str, CacheCost]:
+    """Count the same for rated rows (table 3): two sentences with their condition, or three texts, for each row."""
+    sentences = {text for row in rows for text in (row.sentence1, row.sentence2)}
+    joint = {(text, row.condition) for row in rows for text in (row.sentence1, row.sentence2)}
+    return count_costs(len(rows), len(joint), len(sentences), len({row.condition for row in rows}), size, rank=rank)
+
+
+def count_costs(
+    rows: int, joint: int, texts: int, conditions: int, size: int, *, rank: int | None = None
+) -> dict[str, CacheCost]:
+    """Count requests, misses and memory where it is known how many texts differ.
+
+    Args:
+        rows: Triples, or rated rows.
+        joint: Different sequences of a bi-encoder.
+        texts, conditions: Different texts of a tri-encoder.
+        size, rank: As in `cache_costs`.
+    """
     vector = FLOAT_BYTES * size + ENTRY_OVERHEAD_BYTES
     elements, tensors = (size * size, 1) if rank is None else (2 * size * rank, 2)
     matrix = FLOAT_BYTES * elements + tensors * ENTRY_OVERHEAD_BYTES
     return {
-        "bi-encoder": CacheCost(2 * rows, pairs + tails, (pairs + tails) * vector),
-        "tri-encoder": CacheCost(3 * rows, entities + relations, (entities + relations) * vector),
-        "hyper-cl": CacheCost(3 * rows, entities + relations, entities * vector + relations * matrix),
+        "bi-encoder": CacheCost(2 * rows, joint, joint * vector),
+        "tri-encoder": CacheCost(3 * rows, texts + conditions, (texts + conditions) * vector),
+        "hyper-cl": CacheCost(3 * rows, texts + conditions, texts * vector + conditions * matrix),
     }
 
 

@@ -13,7 +13,7 @@ from condviz.errors import ConfigError
 Weighting = Literal["one-plus", "only"]
 """h = (1 + w) h', or the ablation Only Weight, h = w h' (CSR, Table 3)."""
 RouterName = Literal["query_key", "multihead", "hidden", "heavy", "random"]
-Composition = Literal["hadamard", "concat"]
+Composition = Literal["hadamard", "concat", "hadamard-wide"]
 Inputs = Literal["all", "sentences", "condition"]
 Prompt = Literal["cond", "sent"]
 Order = Literal["sentence-first", "condition-first"]
@@ -91,7 +91,9 @@ class TriEncoderConfig(BiEncoderConfig):
     """Settings of the tri-encoder.
 
     Attributes:
-        composition: "hadamard" multiplies the two vectors, "concat" puts both through a linear layer and activation.
+        composition: "hadamard" multiplies the two vectors, "concat" puts both through a linear layer and activation;
+            "hadamard-wide" multiplies after two more layers on the condition, which give it as many parameters as
+            Hyper-CL with K = d / 12 (Hyper-CL, Table 6).
     """
 
     composition: Composition = "hadamard"

@@ -16,6 +16,9 @@ from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import TriEncoderConfig
 from condviz.methods.heads import ConditionLayer, SentenceTransform, activation, dropout_rate, shrink
 
+WIDTH_DIVISOR = 12
+"""The wide head has K d numbers in the middle, with the K = d / 12 of Hyper-CL's papers: 64 for 768."""
+
 
 class TriEncoder(SeparableEncoder):
     """Encodes sentence and condition apart and combines the vectors with a fixed rule."""
@@ -26,7 +29,10 @@ class TriEncoder(SeparableEncoder):
         super().__init__(backbone, method_config)
         size = backbone.hidden_size
         self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
-        self.condition = ConditionLayer(backbone)
+        self.condition: nn.Sequential = ConditionLayer(backbone)
+        if method_config.composition == "hadamard-wide":
+            wide, rate = size * max(1, size // WIDTH_DIVISOR), dropout_rate(backbone)
+            self.condition.extend([nn.Dropout(rate), nn.Linear(size, wide), nn.Dropout(rate), nn.Linear(wide, size)])
         self.concat = None
         if method_config.composition == "concat":
             self.concat = nn.Sequential(

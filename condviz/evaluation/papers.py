@@ -1,0 +1,267 @@
+"""Tables and figures of the papers: what they print, what stands for each row here, and what has been measured.
+
+The tables are data, one file a paper in assets/papers; a row is added there, without code. Results are kept for each
+run and seed in assets/papers/results.json, so that tables share runs and a stopped command goes on. Needs no torch:
+`condviz.training.papers` carries out the runs.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from condviz.data.files import write_text
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.scoreboard import NONE, markdown_table
+from condviz.paths import ASSETS
+
+PAPERS = ASSETS / "papers"
+RESULTS = PAPERS / "results.json"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
+MARKS = ("<!-- papers:start -->", "<!-- papers:end -->")
+CLOSED = ConfigDict(extra="forbid")
+Figures = dict[str, dict[str, float | None]]
+"""What one run and seed gave: measurement -> figure -> value."""
+
+
+@dataclass(frozen=True, config=CLOSED)
+class Run:
+    """What stands for a row: a recipe to train by, a model, a method on an encoder, or an architecture to count.
+
+    Attributes:
+        recipe: Name in assets/recipes; trained once for every seed.
+        changes: As `--set` of `condviz train`.
+        model: What `condviz.load` takes; with `backbone` a method, which is put on it untrained.
+        backbone: Hub id of an encoder.
+        settings: Of the method; needs `backbone`.
+        count: "bi-encoder", "tri-encoder" or "hyper-cl": what it costs is counted, and nothing is loaded.
+        size, rank: Length of its vectors, and K; no rank is the whole matrix.
+        data: What the count is of: a graph, or part of a corpus.
+        unique: Where that is not at hand: its rows, different sequences of a bi-encoder, sentences and conditions.
+    """
+
+    recipe: str = ""
+    changes: tuple[str, ...] = ()
+    model: str = ""
+    backbone: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    count: str = ""
+    size: int = 0
+    rank: int | None = None
+    data: str = ""
+    unique: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.recipe, self.model, self.count))) != 1:
+            raise ConfigError(f"A row needs one of recipe, model and count, got {self}.")
+
+    @property
+    def key(self) -> str:
+        """Name under which results are kept."""
+        if self.count:
+            return f"{self.count} of {self.size} numbers{f', K = {self.rank}' if self.rank else ''} on {self.data}"
+        settings = (f"{name}={json.dumps(value)}" for name, value in sorted(self.settings.items()))
+        return " ".join((self.recipe or self.model, *self.changes, *([self.backbone] if self.backbone else []), *settings))
+
+    def seeds(self, number: int) -> list[int]:
+        """Return the seeds to run: those of a training from 42, one for what is not trained."""
+        return list(range(42, 42 + number)) if self.recipe else [0]
+
+
+@dataclass(frozen=True, config=CLOSED)
+class Row:
+    """A row: its name, what the paper prints in it, and what stands for it there and here."""
+
+    name: str
+    published: tuple[str, ...] = ()
+    paper: Run | None = None
+    here: Run | None = None
+
+
+@dataclass(frozen=True, config=CLOSED)
+class Table:
+    """A table or figure of a paper.
+
+    Attributes:
+        id, title, shows: Its name in commands, its number in the paper, and what it says.
+        rows: Its rows.
+        columns: Headings of what the paper prints.
+        paper_figures, here_figures: What is measured in either setting, as "measurement.figure".
+        needs, time: What the paper's setting takes.
+        where: What is measured here, and how.
+        absent: Why rows cannot be run here.
+        compared: Two rows whose difference is tested.
+    """
+
+    id: str
+    title: str
+    shows: str
+    rows: tuple[Row, ...] = ()
+    columns: tuple[str, ...] = ()
+    paper_figures: tuple[str, ...] = ()
+    here_figures: tuple[str, ...] = ()
+    needs: str = ""
+    time: str = ""
+    where: str = ""
+    absent: str = ""
+    compared: tuple[str, ...] = ()
+
+    def runs(self, setting: str) -> list[tuple[Row, Run]]:
+        """Return the rows that can be run in a setting, "paper" or "here"."""
+        return [(row, run) for row in self.rows if (run := getattr(row, setting)) is not None]
+
+    def measurements(self, setting: str) -> list[str]:
+        """Return what has to be measured, each name once."""
+        return list(dict.fromkeys(name.rpartition(".")[0] for name in getattr(self, f"{setting}_figures")))
+
+
+@dataclass(frozen=True, config=CLOSED)
+class Claim:
+    """What a paper says, whether it holds here ("yes", "no", "not tested"), and how we know."""
+
+    says: str
+    holds: str
+    because: str
+
+
+@dataclass(frozen=True, config=CLOSED)
+class Paper:
+    """One paper."""
+
+    id: str
+    title: str
+    citation: str
+    tables: tuple[Table, ...]
+    claims: tuple[Claim, ...] = ()
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Read what is known of the papers."""
+    reader = TypeAdapter(Paper)
+    return tuple(
+        reader.validate_python({"id": path.stem, **tomllib.loads(path.read_text(encoding="utf-8"))})
+        for path in sorted(PAPERS.glob("*.toml"))
+    )
+
+
+def find_tables(name: str) -> list[tuple[Paper, Table]]:
+    """Return the tables of a name such as "hyper-cl:table-5"; all of a paper without ":", all of all for "".
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    paper, _, table = name.partition(":")
+    found = [(one, two) for one in papers() for two in one.tables if paper in ("", one.id) and table in ("", two.id)]
+    if not found:
+        known = ", ".join(f"{one.id}:{two.id}" for one in papers() for two in one.tables)
+        raise ConfigError(f"There is no table {name!r}. There are: {known}.")
+    return found
+
+
+def read_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Read the results: run -> seed -> {"minutes", "figures"}; an absent file gives none.
+
+    Raises:
+        DataError: If the file cannot be read.
+    """
+    path = path or RESULTS
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}. Remove it, and run: python -m condviz papers run") from error
+
+
+def add_result(key: str, seed: int, minutes: float, found: Figures, path: Path | None = None) -> None:
+    """Keep what a run gave, beside what was measured of it before."""
+    results = read_results(path)
+    known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
+    known["minutes"] = round(known["minutes"] + minutes, 2)
+    known["figures"] |= found
+    write_text(path or RESULTS, json.dumps(results, indent=1) + "\n")
+
+
+def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarray:
+    """Return a figure of a run over its seeds, (n,); empty where it has not been measured."""
+    measurement, _, name = figure.rpartition(".")
+    found = results.get(run.key, {}).values() if run else ()
+    measured = (one["figures"].get(measurement, {}).get(name) for one in found)
+    return np.array([value for value in measured if value is not None])
+
+
+def state(results: Mapping[str, Any], table: Table, setting: str) -> str:
+    """Say how many rows of a table have been measured."""
+    runs, names = table.runs(setting), getattr(table, f"{setting}_figures")
+    done = sum(all(len(values(results, run, name)) for name in names) for _, run in runs)
+    return f"{done} of {len(runs)}" if runs else NONE
+
+
+def format_table(results: Mapping[str, Any], table: Table) -> str:
+    """Format a table as Markdown: what the paper prints, then what was measured in its setting, and here."""
+    settings = [name for name in ("paper", "here") if state(results, table, name)[0] not in f"0{NONE}"]
+    shown = [(name, figure) for name in settings for figure in getattr(table, f"{name}_figures")]
+    heads = [f"{name}, paper" for name in table.columns] + [_heading(*item) for item in shown]
+    rows = []
+    for row in table.rows:
+        printed = (*row.published, *[NONE] * (len(table.columns) - len(row.published)))
+        rows.append((row.name, *printed, *(_cell(values(results, getattr(row, one), two)) for one, two in shown)))
+    lines = [markdown_table(("", *heads), rows)]
+    lines += [f"{_heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item))]
+    return "\n\n".join(lines)
+
+
+def format_page(results: Mapping[str, Any]) -> str:
+    """Format all claims and tables as Markdown."""
+    blocks = ["## What the papers say, and what we see"]
+    for paper in papers():
+        rows = [(claim.says, f"**{claim.holds}**", claim.because) for claim in paper.claims]
+        blocks += [f"**{paper.title}** ({paper.citation})", markdown_table(("the paper says", "here", "why"), rows)]
+    for paper in papers():
+        blocks.append(f"## {paper.title}")
+        for table in paper.tables:
+            blocks += [f"### {table.title}", *_describe(paper, table), format_table(results, table)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _describe(paper: Paper, table: Table) -> Iterator[str]:
+    yield table.shows
+    facts = {"In the paper": table.needs, "Time": table.time, "Here": table.where, "Not run": table.absent}
+    yield "\n".join(f"- *{name}*: {text}" for name, text in facts.items() if text)
+    if table.runs("here") or table.runs("paper"):
+        yield f"`python -m condviz papers run {paper.id}:{table.id} --seeds 3`"
+
+
+def _heading(setting: str, figure: str) -> str:
+    return f"{figure.replace('.', ': ').replace('_', ' ')}, {'our run' if setting == 'paper' else 'here'}"
+
+
+def _cell(found: np.ndarray) -> str:
+    """Format mean and standard deviation over seeds with the digits that the value asks for."""
+    if not len(found):
+        return NONE
+    digits = 1 if abs(found).max() >= 10 else 3 if abs(found).max() < 1 else 2
+    mean = f"{found.mean():,.{digits}f}"
+    return f"{mean} ± {found.std(ddof=1):.{digits}f} ({len(found)})" if len(found) > 1 else mean
+
+
+def _test(results: Mapping[str, Any], table: Table, setting: str, figure: str) -> str:
+    """Compare two rows over their seeds by Welch's t-test; "" where there are fewer than two seeds each."""
+    from scipy.stats import ttest_ind
+
+    pairs = [values(results, getattr(row, setting), figure) for name in table.compared for row in table.rows if row.name == name]
+    if len(pairs) != 2 or min(map(len, pairs)) < 2:
+        return ""
+    p = ttest_ind(*pairs, equal_var=False).pvalue
+    sizes = " and ".join(f"{len(found)}" for found in pairs)
+    return f"{table.compared[0]} against {table.compared[1]}: p = {p:.2g} (Welch’s t-test, {sizes} seeds)."

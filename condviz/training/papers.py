@@ -1,0 +1,195 @@
+"""Carry out the rows of the papers' tables: train or load, measure, and keep what came out."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from condviz.data import corpora
+from condviz.encoder.cache import EmbeddingCache
+from condviz.errors import ConfigError
+from condviz.evaluation.kgc_scores import FIGURES, read_scores
+from condviz.evaluation.papers import Figures, Run, Table, add_result, read_results
+from condviz.evaluation.scoreboard import PARTS, read_board
+from condviz.methods.base import ConditionalScorer
+from condviz.models.checkpoints import read_manifest
+from condviz.models.registry import load
+from condviz.paths import ASSETS
+from condviz.training.recipes import load_recipe
+from condviz.training.trainer import carry_out
+from condviz.training.tuning import FROZEN_CACHE_BYTES
+
+VALIDATION, GRAPH = "validation", "wn18rr"
+"""What a training reports itself; the graph whose figures `condviz benchmark kgc` stores."""
+CORRELATIONS = ("spearman", "pearson", "pair_accuracy")
+MB = 2**20
+DRAWS, SAMPLE = 5, 400
+"""Draws of three conditions for impurity; rows for isotropy."""
+HELD_OUT = ("body_part", "mood", "posture", "relationship", "size", "temperature", "furniture")
+"""Aspects that no training asks, told by enough sentences for impurity."""
+
+
+def run_table(
+    table: Table, *, setting: str, seeds: int, row: str = "", device: str = "auto", report: Callable[[str], None]
+) -> None:
+    """Carry out the rows of a table that have not been measured yet.
+
+    Args:
+        table: The table.
+        setting: "here", or "paper" for the paper's own data and encoder.
+        seeds: How many seeds of each training.
+        row: Only rows with this text in their name.
+        device: As in `condviz.train`.
+        report: Told what came out of each run.
+
+    Raises:
+        ConfigError: If the table has no row to run in this setting.
+        CondvizError: If data or encoder are missing.
+    """
+    runs = [(one, run) for one, run in table.runs(setting) if row in one.name]
+    if not runs:
+        raise ConfigError(f"{table.title} has no row to run here. {table.absent}")
+    for one, run in runs:
+        for seed in run.seeds(seeds):
+            known = read_results().get(run.key, {}).get(str(seed), {"figures": {}})["figures"]
+            if missing := [name for name in table.measurements(setting) if name not in known]:
+                started = time.perf_counter()
+                found = carry_out_run(run, seed, missing, device)
+                add_result(run.key, seed, (time.perf_counter() - started) / 60, found)
+                report(f"{one.name}, seed {seed}: {found}")
+
+
+def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures:
+    """Train, load or count what stands for a row, and measure it; measurement -> figures."""
+    if run.count:
+        return {"cost": _count(run)}
+    if run.model and not run.backbone and (stored := _stored(run.model, names)):
+        return stored
+    if run.model:
+        options = {"backbone": run.backbone, **run.settings} if run.backbone else {}
+        model = load(run.model, device=device, precision="float32", **options)
+        return {name: measure(model, name) for name in names}
+    recipe = load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", [*run.changes, f"seed={seed}"])
+    with tempfile.TemporaryDirectory() as folder:
+        made = carry_out(recipe, Path(folder) / recipe.name, device=device, vectors=_vectors(recipe.backbone))
+        figures = next(iter(read_manifest(made)["metrics"].values()), {})
+        model = load(str(made), device=device, precision="float32")
+        return {name: dict(figures) if name == VALIDATION else measure(model, name) for name in names}
+
+
+def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
+    """Measure a model: a part of the benchmark, a part of a corpus ("csts:dev"), a graph, or one of `MEASURES`."""
+    if name in MEASURES:
+        return MEASURES[name](model)
+    if name in PARTS:
+        from condviz.evaluation.benchmark import choose
+        from condviz.evaluation.benchmark import measure as score
+
+        found = score(model, choose(name), resamples=0)
+        return {key: getattr(found, key).value for key in CORRELATIONS}
+    if ":" in name:
+        return _agreement(model, name)
+    return _links(model, name)
+
+
+@cache
+def _vectors(_backbone: str) -> EmbeddingCache:
+    """Return the store of a frozen encoder's vectors, which all runs of one process share."""
+    return EmbeddingCache(FROZEN_CACHE_BYTES)
+
+
+def _stored(model: str, names: list[str]) -> Figures:
+    """Return what the benchmarks have stored of a shipped model; nothing where a measurement is missing."""
+    board, links = read_board(), {item.model: item for item in read_scores()}
+    found: Figures = {}
+    for name in names:
+        if scores := board.find(model, name):
+            found[name] = {key: getattr(scores, key).value for key in CORRELATIONS}
+        elif name == GRAPH and model in links:
+            found[name] = dict(zip(FIGURES, links[model].figures(reranked=True), strict=True))
+    return found if len(found) == len(names) else {}
+
+
+def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
+    """Measure part of a corpus, and its seen and unseen conditions apart; seen are those of the rows trained on."""
+    from condviz.evaluation.csts import evaluate
+
+    corpus = data.partition(":")[0]
+    seen = {row.condition for row in corpora.build(corpus, "train")}
+    report = evaluate(model, data, training_conditions=seen, resamples=0).reports[0]
+    found = {f"{part}_spearman": figures.spearman.value for part, figures in report.parts()}
+    overall = report.overall
+    return found | {"pearson": overall.pearson.value, "pair_accuracy": overall.ties_wrong.value}
+
+
+def _links(model: ConditionalScorer, name: str) -> dict[str, float | None]:
+    """Rank the test part of a graph with SimKGC's bonus, as the papers' scripts do: MRR and hits in %."""
+    from condviz.data.kg_formats import load_graph
+    from condviz.evaluation.kgc import evaluate_links
+
+    mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
+    return {key: 100 * mean[key] for key in FIGURES}
+
+
+def _count(run: Run) -> dict[str, float | None]:
+    """Count requests, hits and memory of an architecture on a graph, or on all parts of a corpus or table."""
+    from condviz.data.kg_formats import load_graph
+    from condviz.evaluation.kgc_costs import cache_costs, count_costs, row_costs
+
+    if run.unique:
+        found = count_costs(*run.unique, run.size, rank=run.rank)[run.count]
+    elif ":" in run.data:
+        corpus, _, part = run.data.partition(":")
+        found = row_costs(corpora.build(corpus, part), run.size, rank=run.rank)[run.count]
+    else:
+        found = cache_costs(load_graph(run.data), run.size, rank=run.rank)[run.count]
+    return {"hits": 100 * found.hit_rate, "cache_MB": found.bytes / MB}
+
+
+def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
+    """Measure the impurity of three conditions with 20 sentences each, before and after; mean of some draws."""
+    from condviz.analysis.maps import build_map
+    from condviz.analysis.points import scene_points
+
+    rng = np.random.default_rng(0)
+    draws = [rng.choice(HELD_OUT, 3, replace=False).tolist() for _ in range(DRAWS)]
+    maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in enumerate(draws)]
+    return {
+        side: float(np.mean([getattr(one, side).measures.impurity["mean"] for one in maps]))
+        for side in ("before", "after")
+    }
+
+
+def _isotropy(model: ConditionalScorer) -> dict[str, float | None]:
+    """Measure how evenly vectors of conditional sentences point: mean and deviation of cosines to the mean, and IPC."""
+    from condviz.analysis.geometry import isotropy
+    from condviz.data.rows import keep_pairs
+
+    rows = keep_pairs(corpora.build("scenes", "test"), SAMPLE // 2)
+    found = isotropy(np.asarray(model.encode([row.sentence1 for row in rows], [row.condition for row in rows])))
+    return {"mean": found.mean_cosine, "std": found.std_cosine, "IPC": found.ipc}
+
+
+def _norms(model: ConditionalScorer) -> dict[str, float | None]:
+    """Measure the variance of the Frobenius norms of what conditions become: W_c, or the vectors of a Hadamard head."""
+    from condviz.analysis.geometry import frobenius_variance
+
+    conditions = sorted({row.condition for row in corpora.build("scenes", "dev")})[:100]
+    if model.condition_matrices:
+        made = np.stack([np.asarray(model.condition_matrix(condition)) for condition in conditions])
+    else:
+        made = np.asarray(model.encode_conditions(conditions))
+    return {"variance": frobenius_variance(made)}
+
+
+MEASURES: dict[str, Callable[[ConditionalScorer], dict[str, float | None]]] = {
+    "impurity": _impurity,
+    "isotropy": _isotropy,
+    "norms": _norms,
+    "size": lambda model: {"added_M": model.info.added_parameters / 1e6},
+}
