@@ -17,10 +17,8 @@ import numpy as np
 
 from benchmarks.common import fill, options
 from condviz.analysis.maps import EmbeddingMap, build_map
-from condviz.analysis.points import PER_GROUP, MapPoints, scene_points
-from condviz.data.scenes import load_families
-from condviz.data.splits import UNSEEN_ASPECTS, group_of
-from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.analysis.points import MapPoints, held_out_triples, scene_points
+from condviz.errors import CondvizError, ConfigError
 from condviz.models.registry import list_models, load
 
 DRAWS = 20
@@ -38,24 +36,6 @@ COLUMNS = (
 def draw_points(draws: int) -> list[MapPoints]:
     """Give the draws: other conditions and other sentences each time."""
     return [scene_points(names, seed=seed) for seed, names in enumerate(held_out_triples(draws))]
-
-
-def held_out_triples(draws: int, *, seed: int = 0) -> list[tuple[str, str, str]]:
-    """Draw triples of aspects that no training has seen and that enough test families tell.
-
-    Raises:
-        DataError: If there are fewer than three such aspects.
-    """
-    families = [family for family in load_families() if group_of(family) == "test"]
-    enough = [
-        name
-        for name in sorted(UNSEEN_ASPECTS)
-        if sum(name in family.scenes[0].aspects for family in families) >= 1.3 * PER_GROUP
-    ]
-    if len(enough) < 3:
-        raise DataError(f"Only {len(enough)} held-out aspects are told by enough test families.")
-    generator = np.random.default_rng(seed)
-    return [tuple(generator.choice(enough, 3, replace=False).tolist()) for _ in range(draws)]
 
 
 def measure(name: str, drawn: Sequence[MapPoints]) -> list[EmbeddingMap]:

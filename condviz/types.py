@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sentences, a condition and, where it is known, the human rating from 1 (different) to 5 (same)."""
+    """Two sentences, a condition and, where it is known, its rating from 1 (different) to 5 (same)."""
 
     sentence1: str
     sentence2: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condviz.data.scenes import Family, load_aspects, load_families
-from condviz.data.splits import group_of
+from condviz.data.splits import UNSEEN_ASPECTS, group_of
 from condviz.data.tables import TextTable
 from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import DataError
@@ -170,6 +170,24 @@ def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> C
     text = find("text", "sentence", "sentence1")
     guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
     return ColumnGuess(guessed, condition, find("value", "label", "category", "class", "kind"))
+
+
+def held_out_triples(draws: int, *, seed: int = 0) -> list[tuple[str, str, str]]:
+    """Draw triples of aspects that no training has seen and that enough test families tell.
+
+    Raises:
+        DataError: If there are fewer than three such aspects.
+    """
+    families = [family for family in load_families() if group_of(family) == "test"]
+    enough = [
+        name
+        for name in sorted(UNSEEN_ASPECTS)
+        if sum(name in family.scenes[0].aspects for family in families) >= 1.3 * PER_GROUP
+    ]
+    if len(enough) < 3:
+        raise DataError(f"Only {len(enough)} held-out aspects are told by enough test families.")
+    generator = np.random.default_rng(seed)
+    return [tuple(generator.choice(enough, 3, replace=False).tolist()) for _ in range(draws)]
 
 
 def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER_GROUP, seed: int = 0) -> MapPoints:

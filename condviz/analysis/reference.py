@@ -1,7 +1,7 @@
 """The yardstick behind percentiles: pairs that no model was trained on, and what each model gives for them.
 
-    python -m condviz.analysis.reference           score the stored pairs anew, whenever a shipped model changes
-    python -m condviz.analysis.reference --draw    draw the pairs anew from the scenes before that
+python -m condviz.analysis.reference           score the stored pairs anew, whenever a shipped model changes
+python -m condviz.analysis.reference --draw    draw the pairs anew from the scenes before that
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from condviz.cli import (
     links,
     map,
     models,
+    papers,
     score,
     search,
     train,
@@ -31,7 +32,7 @@ from condviz.cli import (
 from condviz.cli.terminal import tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors, lessons)
+COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors, papers, lessons)
 """`add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
@@ -74,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
         title="commands",
         required=True,
         metavar="serve | deploy | models | score | evaluate | errors | router | map | search | store | links | data | "
-        "train | jobs | benchmark | lessons",
+        "train | jobs | benchmark | papers | lessons",
     )
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")

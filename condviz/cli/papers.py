@@ -22,13 +22,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     actions = parser.add_subparsers(metavar="show | run")
     for name, text in (("show", "print a table"), ("run", "carry out what is missing of a table, then print it")):
         action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
-        action.add_argument("table", metavar="PAPER:TABLE", help="for instance hyper-cl:table-5; a paper alone is all of its")
+        action.add_argument(
+            "table", metavar="PAPER:TABLE", help="for instance hyper-cl:table-5; a paper alone is all of its"
+        )
         action.add_argument("--write", action="store_true", help="write all tables into docs/papers.md, too")
         action.set_defaults(action=name)
     # Only `run` measures.
-    action.add_argument("--seeds", type=int, default=1, metavar="N", help="trainings of each row, from seed 42 (default: 1)")
+    action.add_argument(
+        "--seeds", type=int, default=1, metavar="N", help="trainings of each row, from seed 42 (default: 1)"
+    )
     action.add_argument("--row", default="", metavar="TEXT", help="only rows with this text in their name")
-    action.add_argument("--paper", action="store_true", help="the paper's own data and encoder, not MiniLM on open data")
+    action.add_argument(
+        "--paper", action="store_true", help="the paper's own data and encoder, not MiniLM on open data"
+    )
     action.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
 
 
@@ -68,10 +74,11 @@ def _listing() -> str:
     from condviz.evaluation import papers
 
     results = papers.read_results()
-    rows = [
-        (f"{paper.id}:{table.id}", table.title, papers.state(results, table, "paper"), papers.state(results, table, "here"),
-         table.needs or papers.NONE, table.time or papers.NONE)
-        for paper in papers.papers() for table in paper.tables
-    ]  # fmt: skip
+    rows = []
+    for paper in papers.papers():
+        for table in paper.tables:
+            done = (papers.format_state(results, table, setting) for setting in ("paper", "here"))
+            takes = (text or papers.NONE for text in (table.needs, table.time))
+            rows.append((f"{paper.id}:{table.id}", table.title, *done, *takes))
     tell("`paper`: rows measured with the paper's data and encoder. `here`: on open data with MiniLM.")
     return format_table(("table", "what", "paper", "here", "needs", "time"), rows, right=())

@@ -21,13 +21,17 @@ from pydantic.dataclasses import dataclass
 
 from condviz.data.files import write_text
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.scoreboard import NONE, markdown_table
+from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
+from condviz.evaluation.kgc_scores import read_scores
+from condviz.evaluation.scoreboard import FIGURES, NONE, PARTS, markdown_table, read_board
 from condviz.paths import ASSETS
 
 PAPERS = ASSETS / "papers"
 RESULTS = PAPERS / "results.json"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
 MARKS = ("<!-- papers:start -->", "<!-- papers:end -->")
+DIGITS = {"hits": 2, "cache_MB": 2, "IPC": 4, "variance": 4} | dict.fromkeys(("before", "after", "mean", "std"), 3)
+"""Behind the point, where it is not one."""
 CLOSED = ConfigDict(extra="forbid")
 Figures = dict[str, dict[str, float | None]]
 """What one run and seed gave: measurement -> figure -> value."""
@@ -70,7 +74,9 @@ class Run:
         if self.count:
             return f"{self.count} of {self.size} numbers{f', K = {self.rank}' if self.rank else ''} on {self.data}"
         settings = (f"{name}={json.dumps(value)}" for name, value in sorted(self.settings.items()))
-        return " ".join((self.recipe or self.model, *self.changes, *([self.backbone] if self.backbone else []), *settings))
+        return " ".join(
+            (self.recipe or self.model, *self.changes, *([self.backbone] if self.backbone else []), *settings)
+        )
 
     def seeds(self, number: int) -> list[int]:
         """Return the seeds to run: those of a training from 42, one for what is not trained."""
@@ -169,11 +175,29 @@ def find_tables(name: str) -> list[tuple[Paper, Table]]:
 
 
 def read_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Read the results: run -> seed -> {"minutes", "figures"}; an absent file gives none.
+    """Read the results: run -> seed -> {"minutes", "figures"}; with what the benchmarks have stored of shipped models.
 
     Raises:
-        DataError: If the file cannot be read.
+        DataError: If a file cannot be read.
     """
+    results = _read(path)
+    for table in (table for paper in papers() for table in paper.tables):
+        for _, run in table.runs("here"):
+            if run.model and not run.backbone and (stored := _stored(run.model)):
+                results.setdefault(run.key, {}).setdefault("0", {"figures": {}})["figures"] |= stored
+    return results
+
+
+def add_result(key: str, seed: int, minutes: float, found: Figures, path: Path | None = None) -> None:
+    """Keep what a run gave, beside what was measured of it before."""
+    results = _read(path)
+    known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
+    known["minutes"] = round(known["minutes"] + minutes, 2)
+    known["figures"] |= found
+    write_text(path or RESULTS, json.dumps(results, indent=1) + "\n")
+
+
+def _read(path: Path | None) -> dict[str, dict[str, Any]]:
     path = path or RESULTS
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -183,13 +207,14 @@ def read_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
         raise DataError(f"{path} cannot be read: {error}. Remove it, and run: python -m condviz papers run") from error
 
 
-def add_result(key: str, seed: int, minutes: float, found: Figures, path: Path | None = None) -> None:
-    """Keep what a run gave, beside what was measured of it before."""
-    results = read_results(path)
-    known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
-    known["minutes"] = round(known["minutes"] + minutes, 2)
-    known["figures"] |= found
-    write_text(path or RESULTS, json.dumps(results, indent=1) + "\n")
+def _stored(model: str) -> Figures:
+    """Return what the benchmarks have stored of a model: parts, and the links of WN18RR with SimKGC's bonus."""
+    board, links = read_board(), {item.model: item for item in read_scores()}
+    parts = {name: scores for name in PARTS if (scores := board.find(model, name))}
+    found: Figures = {name: {key: getattr(scores, key).value for key in FIGURES} for name, scores in parts.items()}
+    if model in links:
+        found["wn18rr"] = dict(zip(LINK_FIGURES, links[model].figures(reranked=True), strict=True))
+    return found
 
 
 def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarray:
@@ -200,25 +225,32 @@ def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarr
     return np.array([value for value in measured if value is not None])
 
 
-def state(results: Mapping[str, Any], table: Table, setting: str) -> str:
-    """Say how many rows of a table have been measured."""
-    runs, names = table.runs(setting), getattr(table, f"{setting}_figures")
-    done = sum(all(len(values(results, run, name)) for name in names) for _, run in runs)
-    return f"{done} of {len(runs)}" if runs else NONE
+def count_done(results: Mapping[str, Any], table: Table, setting: str) -> int:
+    """Count the rows of a table that have been measured in a setting."""
+    names = getattr(table, f"{setting}_figures")
+    return sum(all(len(values(results, run, name)) for name in names) for _, run in table.runs(setting))
+
+
+def format_state(results: Mapping[str, Any], table: Table, setting: str) -> str:
+    """Say how many rows of a table have been measured in a setting; a dash where none can be."""
+    total = len(table.runs(setting)) if getattr(table, f"{setting}_figures") else 0
+    return f"{count_done(results, table, setting)} of {total}" if total else NONE
 
 
 def format_table(results: Mapping[str, Any], table: Table) -> str:
     """Format a table as Markdown: what the paper prints, then what was measured in its setting, and here."""
-    settings = [name for name in ("paper", "here") if state(results, table, name)[0] not in f"0{NONE}"]
+    settings = [name for name in ("paper", "here") if count_done(results, table, name)]
     shown = [(name, figure) for name in settings for figure in getattr(table, f"{name}_figures")]
     heads = [f"{name}, paper" for name in table.columns] + [_heading(*item) for item in shown]
+    if not heads:
+        return ""
     rows = []
     for row in table.rows:
         printed = (*row.published, *[NONE] * (len(table.columns) - len(row.published)))
-        rows.append((row.name, *printed, *(_cell(values(results, getattr(row, one), two)) for one, two in shown)))
-    lines = [markdown_table(("", *heads), rows)]
-    lines += [f"{_heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item))]
-    return "\n\n".join(lines)
+        measured = (_cell(values(results, getattr(row, one), two), two) for one, two in shown)
+        rows.append((row.name, *printed, *measured))
+    tests = (f"{_heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item)))
+    return "\n\n".join([markdown_table(("", *heads), rows), *tests])
 
 
 def format_page(results: Mapping[str, Any]) -> str:
@@ -246,11 +278,11 @@ def _heading(setting: str, figure: str) -> str:
     return f"{figure.replace('.', ': ').replace('_', ' ')}, {'our run' if setting == 'paper' else 'here'}"
 
 
-def _cell(found: np.ndarray) -> str:
-    """Format mean and standard deviation over seeds with the digits that the value asks for."""
+def _cell(found: np.ndarray, figure: str) -> str:
+    """Format mean and standard deviation over seeds."""
     if not len(found):
         return NONE
-    digits = 1 if abs(found).max() >= 10 else 3 if abs(found).max() < 1 else 2
+    digits = DIGITS.get(figure.rpartition(".")[2], 1)
     mean = f"{found.mean():,.{digits}f}"
     return f"{mean} ± {found.std(ddof=1):.{digits}f} ({len(found)})" if len(found) > 1 else mean
 
@@ -259,7 +291,12 @@ def _test(results: Mapping[str, Any], table: Table, setting: str, figure: str) -
     """Compare two rows over their seeds by Welch's t-test; "" where there are fewer than two seeds each."""
     from scipy.stats import ttest_ind
 
-    pairs = [values(results, getattr(row, setting), figure) for name in table.compared for row in table.rows if row.name == name]
+    pairs = [
+        values(results, getattr(row, setting), figure)
+        for name in table.compared
+        for row in table.rows
+        if row.name == name
+    ]
     if len(pairs) != 2 or min(map(len, pairs)) < 2:
         return ""
     p = ttest_ind(*pairs, equal_var=False).pvalue

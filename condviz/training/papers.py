@@ -13,9 +13,9 @@ import numpy as np
 from condviz.data import corpora
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError
-from condviz.evaluation.kgc_scores import FIGURES, read_scores
+from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
 from condviz.evaluation.papers import Figures, Run, Table, add_result, read_results
-from condviz.evaluation.scoreboard import PARTS, read_board
+from condviz.evaluation.scoreboard import FIGURES, PARTS
 from condviz.methods.base import ConditionalScorer
 from condviz.models.checkpoints import read_manifest
 from condviz.models.registry import load
@@ -24,14 +24,11 @@ from condviz.training.recipes import load_recipe
 from condviz.training.trainer import carry_out
 from condviz.training.tuning import FROZEN_CACHE_BYTES
 
-VALIDATION, GRAPH = "validation", "wn18rr"
-"""What a training reports itself; the graph whose figures `condviz benchmark kgc` stores."""
-CORRELATIONS = ("spearman", "pearson", "pair_accuracy")
+VALIDATION = "validation"
+"""What a training reports itself."""
 MB = 2**20
 DRAWS, SAMPLE = 5, 400
 """Draws of three conditions for impurity; rows for isotropy."""
-HELD_OUT = ("body_part", "mood", "posture", "relationship", "size", "temperature", "furniture")
-"""Aspects that no training asks, told by enough sentences for impurity."""
 
 
 def run_table(
@@ -68,8 +65,6 @@ def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures
     """Train, load or count what stands for a row, and measure it; measurement -> figures."""
     if run.count:
         return {"cost": _count(run)}
-    if run.model and not run.backbone and (stored := _stored(run.model, names)):
-        return stored
     if run.model:
         options = {"backbone": run.backbone, **run.settings} if run.backbone else {}
         model = load(run.model, device=device, precision="float32", **options)
@@ -91,7 +86,7 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
         from condviz.evaluation.benchmark import measure as score
 
         found = score(model, choose(name), resamples=0)
-        return {key: getattr(found, key).value for key in CORRELATIONS}
+        return {key: getattr(found, key).value for key in FIGURES}
     if ":" in name:
         return _agreement(model, name)
     return _links(model, name)
@@ -101,18 +96,6 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
 def _vectors(_backbone: str) -> EmbeddingCache:
     """Return the store of a frozen encoder's vectors, which all runs of one process share."""
     return EmbeddingCache(FROZEN_CACHE_BYTES)
-
-
-def _stored(model: str, names: list[str]) -> Figures:
-    """Return what the benchmarks have stored of a shipped model; nothing where a measurement is missing."""
-    board, links = read_board(), {item.model: item for item in read_scores()}
-    found: Figures = {}
-    for name in names:
-        if scores := board.find(model, name):
-            found[name] = {key: getattr(scores, key).value for key in CORRELATIONS}
-        elif name == GRAPH and model in links:
-            found[name] = dict(zip(FIGURES, links[model].figures(reranked=True), strict=True))
-    return found if len(found) == len(names) else {}
 
 
 def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
@@ -133,7 +116,7 @@ def _links(model: ConditionalScorer, name: str) -> dict[str, float | None]:
     from condviz.evaluation.kgc import evaluate_links
 
     mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
-    return {key: 100 * mean[key] for key in FIGURES}
+    return {key: 100 * mean[key] for key in LINK_FIGURES}
 
 
 def _count(run: Run) -> dict[str, float | None]:
@@ -154,11 +137,10 @@ def _count(run: Run) -> dict[str, float | None]:
 def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure the impurity of three conditions with 20 sentences each, before and after; mean of some draws."""
     from condviz.analysis.maps import build_map
-    from condviz.analysis.points import scene_points
+    from condviz.analysis.points import held_out_triples, scene_points
 
-    rng = np.random.default_rng(0)
-    draws = [rng.choice(HELD_OUT, 3, replace=False).tolist() for _ in range(DRAWS)]
-    maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in enumerate(draws)]
+    draws = enumerate(held_out_triples(DRAWS))
+    maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in draws]
     return {
         side: float(np.mean([getattr(one, side).measures.impurity["mean"] for one in maps]))
         for side in ("before", "after")

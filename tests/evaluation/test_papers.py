@@ -1,0 +1,111 @@
+"""The papers' tables: what is quoted stands in them, rows can be run, results are kept, pages are made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation import papers as module
+from condviz.evaluation.kgc_costs import count_costs
+from condviz.evaluation.papers import Paper, Row, Run, Table, add_result, find_tables, format_page, format_table, papers
+from condviz.paths import ASSETS
+from condviz.training.recipes import load_recipe
+from tests.test_project import ROOT
+
+TABLES = [pytest.param(one, two, id=f"{one.id}:{two.id}") for one in papers() for two in one.tables]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
+    return tmp_path / "results.json"
+
+
+@pytest.mark.parametrize(("paper", "table"), TABLES)
+def test_every_table_can_be_run_as_it_is_declared(paper: Paper, table: Table) -> None:
+    assert find_tables(f"{paper.id}:{table.id}") == [(paper, table)]
+    assert all(len(row.published) <= len(table.columns) for row in table.rows)
+    assert len({row.name for row in table.rows}) == len(table.rows)
+    assert set(table.compared) <= {row.name for row in table.rows}
+    for row in table.rows:
+        for run in filter(None, (row.paper, row.here)):
+            if run.recipe:
+                load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", run.changes)
+
+
+def test_the_papers_settings_name_the_papers_encoders() -> None:
+    """Recipes that are called a paper's setting once trained MiniLM."""
+    for paper in papers():
+        for table in paper.tables:
+            for row in table.rows:
+                if row.paper and row.paper.recipe:
+                    backbone = load_recipe(ASSETS / "recipes" / f"{row.paper.recipe}.toml").backbone
+                    assert "MiniLM" not in backbone, f"{paper.id}:{table.id}, {row.name}"
+                    if "DiffCSE" in row.name or "SimCSE" in row.name:
+                        name, size = row.name.replace(",", "").split()[0].lower().split("-")
+                        assert name in backbone, row.name
+                        assert size in backbone, row.name
+
+
+def test_the_recipes_have_the_hyper_parameters_of_table_7() -> None:
+    ((_, table),) = find_tables("hyper-cl:table-7")
+    for row in table.rows:
+        recipe = load_recipe(ASSETS / "recipes" / f"{row.paper.recipe}.toml")
+        assert (recipe.lr, recipe.weight_decay, recipe.loss.temperature) == tuple(map(float, row.published)), row.name
+
+
+def test_counts_give_the_memory_that_table_3_prints() -> None:
+    ((_, table),) = find_tables("hyper-cl:table-3")
+    for row in table.rows:
+        run, (_, hits, cache) = row.paper, row.published
+        found = count_costs(*run.unique, run.size, rank=run.rank)[run.count]
+        unit = 2**30 if cache.endswith("GB") else 2**20
+        assert f"{100 * found.hit_rate:.2f}%" == hits, row.name
+        assert found.bytes / unit == pytest.approx(float(cache[:-2]), abs=0.0051), row.name
+
+
+def test_a_row_is_one_thing() -> None:
+    with pytest.raises(ConfigError, match="one of recipe, model and count"):
+        Run(recipe="csr", model="csr")
+    with pytest.raises(ConfigError, match="no table 'csr:table-9'"):
+        find_tables("csr:table-9")
+    assert len(find_tables("csr")) > 5
+
+
+def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
+    first, second = Run(recipe="a", changes=("epochs=2",)), Run(recipe="b")
+    assert (first.seeds(3), Run(model="csr").seeds(3)) == ([42, 43, 44], [0])
+    for seed, value in ((42, 20.0), (43, 22.0), (44, 24.0)):
+        add_result(first.key, seed, 1.0, {"test": {"spearman": value}})
+        add_result(second.key, seed, 1.0, {"test": {"spearman": value - 10}})
+    add_result(first.key, 42, 0.5, {"norms": {"variance": 0.1}})
+    stored = json.loads(kept.read_text(encoding="utf-8"))["a epochs=2"]["42"]
+    assert stored == {"minutes": 1.5, "figures": {"test": {"spearman": 20.0}, "norms": {"variance": 0.1}}}
+    rows = (Row("A", ("1.0",), here=first), Row("B", here=second), Row("C"))
+    table = Table("t", "T", "", rows, ("S",), here_figures=("test.spearman",), compared=("A", "B"))
+    results = module.read_results()
+    assert module.format_state(results, table, "here") == "2 of 2"
+    text = format_table(results, table)
+    assert "| A | 1.0 | 22.0 ± 2.0 (3) |" in text
+    assert "| C | – | – |" in text
+    assert "A against B: p = 0.0036 (Welch’s t-test, 3 and 3 seeds)." in text
+
+
+def test_a_damaged_file_of_results_is_named(kept: Path) -> None:
+    kept.write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match=r"results\.json cannot be read"):
+        module.read_results()
+
+
+def test_the_page_has_every_table_and_a_verdict_on_every_claim() -> None:
+    written = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    page = format_page(module.read_results())
+    for paper in papers():
+        assert paper.claims
+        assert {claim.holds for claim in paper.claims} <= {"yes", "no", "in part", "not tested"}
+        for text in (*(table.title for table in paper.tables), *(claim.says for claim in paper.claims)):
+            assert text in page
+            assert text in written, "Run: python -m condviz papers --write"

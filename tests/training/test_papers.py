@@ -1,0 +1,55 @@
+"""Rows of the papers' tables are carried out once, by the public functions, and go on where they stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from condviz.errors import ConfigError
+from condviz.evaluation import papers as tables
+from condviz.evaluation.papers import Row, Run, Table
+from condviz.training import papers as module
+from condviz.training.papers import run_table
+from tests.training.toy import toy_recipe
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tables, "RESULTS", tmp_path / "results.json")
+    return tmp_path / "results.json"
+
+
+def test_counts_and_norms_of_a_shipped_model(kept: Path) -> None:
+    count = Run(count="hyper-cl", size=4, data="x", unique=(10, 9, 8, 2))
+    rows = (Row("count", paper=count), Row("norms", here=Run(model="tri-hadamard")))
+    table = Table("t", "T", "", rows, paper_figures=("cost.hits",), here_figures=("norms.variance",))
+    told: list[str] = []
+    for setting in ("paper", "here", "here"):
+        run_table(table, setting=setting, seeds=1, report=told.append)
+    results = tables.read_results()
+    assert results[count.key]["0"]["figures"]["cost"]["hits"] == pytest.approx(100 * 20 / 30)
+    assert results["tri-hadamard"]["0"]["figures"]["norms"]["variance"] >= 0
+    assert len(told) == 2, "what is known was measured again"
+
+
+@pytest.mark.training
+def test_a_recipe_is_trained_once_for_each_seed(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        module, "load_recipe", lambda _, changes: toy_recipe(tmp_path, epochs=1, seed=int(changes[-1][5:]))
+    )
+    run = Run(recipe="toy")
+    table = Table(
+        "t", "T", "", (Row("one", here=run), Row("two", here=run)), here_figures=("validation.spearman", "size.added_M")
+    )
+    run_table(table, setting="here", seeds=2, report=print)
+    found = tables.read_results()[run.key]
+    assert list(found) == ["42", "43"]
+    first, second = (one["figures"]["validation"]["spearman"] for one in found.values())
+    assert first != second
+    assert {one["figures"]["size"]["added_M"] for one in found.values()} == {0.025584}
+
+
+def test_a_table_without_rows_says_why() -> None:
+    with pytest.raises(ConfigError, match=r"has no row to run here\. No GPU"):
+        run_table(Table("t", "T", "", absent="No GPU."), setting="here", seeds=1, report=print)
