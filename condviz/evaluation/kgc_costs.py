@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from condviz.data.corpus import RatedPair
 from condviz.data.kg import Graph
-from condviz.data.rows import RatedPair
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import ENTRY_OVERHEAD_BYTES
 from condviz.errors import ConfigError

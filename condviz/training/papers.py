@@ -150,7 +150,7 @@ def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
 def _isotropy(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure how evenly vectors of conditional sentences point: mean and deviation of cosines to the mean, and IPC."""
     from condviz.analysis.geometry import isotropy
-    from condviz.data.rows import keep_pairs
+    from condviz.data.corpus import keep_pairs
 
     rows = keep_pairs(corpora.build("scenes", "test"), SAMPLE // 2)
     found = isotropy(np.asarray(model.encode([row.sentence1 for row in rows], [row.condition for row in rows])))
