@@ -11,10 +11,14 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from condviz.analysis.errors.findings import with_training_of
+from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.files import write_text
+from condviz.errors import DataError
 from condviz.evaluation.dataset import Dataset, corpus_dataset
 from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
@@ -45,6 +49,20 @@ def read_stored(dataset: Dataset) -> dict[str, Stored]:
     if content["rows"] != dataset.digest:
         return {}
     return {name: Stored(entry["weights"], _unpack(entry["scores"])) for name, entry in content["models"].items()}
+
+
+@lru_cache(maxsize=1)
+def stored_study(model: str) -> Study:
+    """Return a study of a shipped model on the test part of the scenes, made of its stored scores.
+
+    Raises:
+        DataError: If there are none of this model.
+    """
+    dataset = with_training_of(corpus_dataset(CORPUS, PART), model)
+    found = read_stored(dataset)
+    if model not in found:
+        raise DataError(f"No scores of {model[:40]!r} are stored. There are: {', '.join(found)}.")
+    return make_study(dataset, judge(dataset, model, found[model].scores))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

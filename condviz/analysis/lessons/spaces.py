@@ -1,0 +1,101 @@
+"""Impurity of conditions beside what it is blind to: whether sentences with the same answer are neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from condviz.analysis.geometry import unit_rows
+from condviz.analysis.impurity import group_cluster_table, impurity, kmeans_impurity
+from condviz.analysis.neighbors import value_agreement
+from condviz.analysis.points import MapPoints
+from condviz.methods import ConditionalEncoder
+
+SEEDS = range(3)
+
+
+@dataclass(frozen=True)
+class Space:
+    """One way to place the same sentences.
+
+    Attributes:
+        impurity: Of K-means clusters against conditions, nats, mean over `SEEDS`.
+        agreement: Share of the nearest three neighbours, under the same condition, that have the same answer.
+        table: Conditions by clusters, counts of the first seed.
+    """
+
+    impurity: float
+    agreement: float
+    table: list[list[int]]
+
+
+def measure(vectors: np.ndarray, points: MapPoints) -> Space:
+    """Measure one space; by direction, as the score is a cosine.
+
+    Args:
+        vectors: (n, d), one per point.
+        points: Sentences, each under a condition, with its answer.
+    """
+    unit = unit_rows(vectors)
+    found = kmeans_impurity(unit, points.conditions, seeds=SEEDS, num_starts=5, num_shuffles=50)
+    agreement = np.mean([row.agreement for row in value_agreement(unit, points.conditions, points.values)])
+    return Space(found.mean, float(agreement), found.table.counts.tolist())
+
+
+def measure_spaces(
+    model: ConditionalEncoder, points: MapPoints, *, seed: int = 0, label: float = 1.0
+) -> dict[str, dict[str, Any]]:
+    """Measure sentences alone, under the model, under random matrices, and with their condition stuck on.
+
+    Args:
+        model: Any with vectors.
+        points: Sentences, each under a condition, with its answer.
+        seed: Of the random matrices, one per condition.
+        label: Length of the piece with which a vector of length 1 is made longer: one number per condition, `label` for
+            its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
+
+    Returns:
+        "alone", "model", "random", "label" -> fields of `Space`; "chance" -> both measures with shuffled answers and
+        conditions.
+    """
+    alone = unit_rows(model.encode_sentences(list(points.texts)))
+    own = np.array([points.groups.index(condition) for condition in points.conditions])
+    generator = np.random.default_rng(seed)
+    size = alone.shape[1]
+    matrices = generator.standard_normal((len(points.groups), size, size)) / size**0.5
+    spaces = {
+        "alone": alone,
+        "model": model.encode(list(points.texts), list(points.conditions)),
+        "random": np.einsum("nd,nde->ne", alone, matrices[own]),
+        "label": np.hstack([alone, label * np.eye(len(points.groups))[own]]),
+    }
+    found = {name: asdict(measure(vectors, points)) for name, vectors in spaces.items()}
+    shuffled = kmeans_impurity(alone, points.conditions, seeds=SEEDS, num_starts=5).chance
+    agreement = np.mean([row.chance for row in value_agreement(alone, points.conditions, points.values)])
+    return found | {"chance": {"impurity": shuffled, "agreement": float(agreement), "table": []}}
+
+
+def by_hand(groups: str, clusters: str) -> dict[str, Any]:
+    """Return the impurity of members sorted by hand, with its parts.
+
+    Args:
+        groups: One letter per member.
+        clusters: One letter per member, as many.
+
+    Returns:
+        "counts" (groups by clusters), "shares" p_ij, "terms" -p_ij log p_ij, "rows" (their sum per group), "impurity"
+        and "most", the logarithm of the number of clusters "A" to "C".
+    """
+    table = group_cluster_table(list(groups), list(clusters))
+    columns = sorted(set(table.clusters) | set("ABC"))
+    counts = np.zeros((len(table.groups), len(columns)), dtype=np.int64)
+    counts[:, [columns.index(cluster) for cluster in table.clusters]] = table.counts
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    terms = -shares * np.log(np.where(shares > 0, shares, 1))
+    return {
+        "groups": list(table.groups), "clusters": columns, "counts": counts.tolist(), "shares": shares.tolist(),
+        "terms": terms.tolist(), "rows": terms.sum(axis=1).tolist(),
+        "impurity": impurity(list(groups), list(clusters)).nats, "most": float(np.log(len(columns))),
+    }  # fmt: skip

@@ -1,0 +1,135 @@
+"""CASE step by step: what is left of an encoding when the condition is taken off, and how to project it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from condviz.errors import ConfigError, require
+from condviz.methods import ConditionalScorer
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Encodings of sentences with one condition, of length d.
+
+    Attributes:
+        condition: (d,) e(c), the condition alone.
+        joint: (n, d) e(c | s), the condition in the light of each sentence.
+    """
+
+    condition: np.ndarray
+    joint: np.ndarray
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """What CASE goes on with, e(c | s) - e(c): (n, d)."""
+        return self.joint - self.condition
+
+
+def read_offsets(model: ConditionalScorer, sentences: Sequence[str], condition: str) -> Offsets:
+    """Encode sentences with a condition, before the projection.
+
+    Raises:
+        ConfigError: If the model is not CASE.
+    """
+    if not hasattr(model, "encode_offsets") or not model.method_config.subtract:
+        raise ConfigError(f"{model.info.name} subtracts nothing. Choose case or case-zero-shot.")
+    alone = model.encode_sentences([condition])[0].astype(np.float64)
+    return Offsets(alone, model.encode_offsets(list(sentences), [condition] * len(sentences)) + alone)
+
+
+def plane(origin: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Return three points in the plane through them: the first at 0, lengths and angles as in the full space.
+
+    Args:
+        origin, one, two: (d,) each.
+
+    Returns:
+        (2, 2) places of the second and third; the second lies on the first axis.
+    """
+    a, b = one - origin, two - origin
+    length = np.linalg.norm(a)
+    along = float(a @ b / length) if length else 0.0
+    return np.array([[length, 0.0], [along, np.sqrt(max(0.0, float(b @ b) - along**2))]])
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Made-up offsets whose directions are known: rows are items.
+
+    Attributes:
+        points: (n, d): the first two numbers hold what was asked, the third what was not, the others are noise.
+        labels: (n,) answer of each item, 0 to 3.
+    """
+
+    points: np.ndarray
+    labels: np.ndarray
+
+
+TOY_SIZE, TOY_ITEMS = 12, 160
+PROJECTIONS = ("none", "pca", "ica", "linear")
+
+
+def make_toy(unasked: float, *, seed: int = 0) -> Toy:
+    """Draw items with four answers.
+
+    Args:
+        unasked: How far items differ in what was not asked; answers lie 1 from the middle.
+        seed: Of the draw.
+    """
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, 4, TOY_ITEMS)
+    points = 0.25 * generator.standard_normal((TOY_ITEMS, TOY_SIZE))
+    points[:, :2] += np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])[labels]
+    points[:, 2] = unasked * generator.standard_normal(TOY_ITEMS)
+    return Toy(points, labels)
+
+
+def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
+    """Project all items by what the first half teaches.
+
+    Args:
+        toy: The items.
+        name: Of `PROJECTIONS`; "linear" is a matrix without bias trained, as in CASE, so that the cosine of two
+            items comes near 1 where they have the same answer and 0 where not.
+        dimension: Of the result.
+    """
+    if name not in PROJECTIONS:
+        raise ConfigError(f"There is no projection {name!r}. There are: {', '.join(PROJECTIONS)}.")
+    half = TOY_ITEMS // 2
+    if name == "none":
+        return toy.points
+    if name == "pca":
+        fitted = require("sklearn.decomposition", "app").PCA(dimension)
+    if name == "ica":
+        fitted = require("sklearn.decomposition", "app").FastICA(dimension, random_state=0, max_iter=2000, tol=0.01)
+    if name != "linear":
+        return fitted.fit(toy.points[:half]).transform(toy.points)
+    import torch
+
+    torch.manual_seed(0)
+    matrix = torch.nn.Parameter(torch.randn(dimension, TOY_SIZE) / TOY_SIZE**0.5)
+    points = torch.from_numpy(toy.points[:half]).float()
+    same = torch.from_numpy(toy.labels[:half, None] == toy.labels[None, :half]).float()
+    optimizer = torch.optim.Adam([matrix], lr=0.05)
+    for _ in range(100):
+        unit = torch.nn.functional.normalize(points @ matrix.T, dim=1)
+        optimizer.zero_grad()
+        (unit @ unit.T - same).square().mean().backward()
+        optimizer.step()
+    return toy.points @ matrix.detach().numpy().T
+
+
+def rank_same(points: np.ndarray, labels: np.ndarray) -> float:
+    """Return how often the cosine of two items with the same answer is above that of two with different ones, [0, 1].
+
+    Measured on the second half, which no projection has seen; chance is 0.5.
+    """
+    half = len(points) // 2
+    unit = points[half:] / np.linalg.norm(points[half:], axis=1, keepdims=True)
+    pairs = np.triu_indices(len(unit), 1)
+    cosines, same = (unit @ unit.T)[pairs], (labels[half:, None] == labels[None, half:])[pairs]
+    return float(require("sklearn.metrics", "app").roc_auc_score(same, cosines))

@@ -1,0 +1,225 @@
+"""An error analysis in steps, on stored scores: slice, reading, rival explanation, rewriting, second half, report."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from condviz.ui.learn.figures.base import Figure, Sentence
+from condviz.ui.state import write_link
+
+SLICES = {
+    "all pairs": "",
+    "a negation in one sentence only": "negation",
+    "different numbers": "numerals_differ",
+    "hardly any shared words": "overlap <= 0.125",
+    "many shared words": "overlap >= 0.4",
+    "lengths 3 words or more apart": "length_gap >= 3",
+    "long sentences, 22 words or more": "length >= 22",
+}
+SliceName = Literal[
+    "all pairs", "a negation in one sentence only", "different numbers", "hardly any shared words",
+    "many shared words", "lengths 3 words or more apart", "long sentences, 22 words or more",
+]  # fmt: skip
+WITHIN = {"all pairs": "", "many shared words": "overlap >= 0.4", "some shared words": "overlap > 0.125 and overlap < 0.4",
+          "hardly any shared words": "overlap <= 0.125"}  # fmt: skip
+Within = Literal["all pairs", "many shared words", "some shared words", "hardly any shared words"]
+_COUNTED = 'gold >= 4 and numerals and aspect == "number_of_people"'
+TESTS = {
+    "raise the number, asked for the number of people": (_COUNTED, "number", "should fall"),
+    "raise the number, asked for something else": (
+        'gold >= 4 and numerals and aspect != "number_of_people"', "number", "should stay"
+    ),
+    "swap the two sentences": ("negation", "swap_sentences", "should stay"),
+    "negate the second sentence": ("gold >= 4 and not negation", "negate", "should mostly stay"),
+}  # fmt: skip
+TestName = Literal[
+    "raise the number, asked for the number of people", "raise the number, asked for something else",
+    "swap the two sentences", "negate the second sentence",
+]  # fmt: skip
+REWRITTEN, SHOWN, RESAMPLES, READ = 20, 4, 300, 12
+MOVED = 0.1
+
+
+class _Errors(Figure):
+    """A figure on the stored scores of the model that leads the page."""
+
+    def study(self, models: list[Any]) -> Any:  # noqa: ANN401 - a Study; its module is heavy
+        """Return its scores on the test part of the scenes."""
+        from condviz.analysis.errors.stored import stored_study
+
+        return stored_study(models[0].info.name)
+
+
+def _select(study: Any, *filters: str) -> np.ndarray:  # noqa: ANN401
+    from condviz.analysis.errors.filters import select
+
+    return np.logical_and.reduce([select(one, study.columns) for one in filters])
+
+
+def _wrong(study: Any, mask: np.ndarray) -> dict[str, Any]:  # noqa: ANN401
+    """Return how many pairs there are, the share in the wrong order in percent, and its 95 % interval."""
+    from condviz.analysis.errors.measures import measure
+
+    figures = measure(study, mask, resamples=RESAMPLES).figures[0]
+    right = figures.ties_wrong
+    if right.value is None:
+        return {"pairs": figures.items, "wrong": None, "low": None, "high": None}
+    low, high = (None if one is None else 100 - one for one in (right.high, right.low))
+    return {"pairs": figures.items, "wrong": 100 - right.value, "low": low, "high": high}
+
+
+class ErrorShare(_Errors):
+    """The whole number, to be bet on first."""
+
+    name: ClassVar[str] = "error-share"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Count the pairs in the wrong order."""
+        study = self.study(models)
+        found = _wrong(study, np.ones(len(study.dataset.pairs), dtype=bool))
+        return {"model": models[0].info.title, "all": found}
+
+
+class ErrorSlices(_Errors):
+    """A slice against the rest, if wanted among pairs that share as many words."""
+
+    name: ClassVar[str] = "error-slices"
+    slice: SliceName = Field("a negation in one sentence only", title="Slice")
+    within: Within = "all pairs"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Measure inside and outside."""
+        study = self.study(models)
+        pool = _select(study, WITHIN[self.within])
+        inside = _select(study, SLICES[self.slice])
+        rows = {"all": pool, "slice": pool & inside, "rest": pool & ~inside}
+        return {name: _wrong(study, mask) for name, mask in rows.items() if mask.any()}
+
+    def link(self) -> str:
+        """Open the Errors tab with this filter."""
+        return write_link("errors", [("ed", "scenes:test"), ("ef", SLICES[self.slice])])
+
+
+class ErrorWithin(ErrorSlices):
+    """The same among pairs that share as many words."""
+
+    name: ClassVar[str] = "error-within"
+    within: Within = Field("all pairs", title="Only among pairs with")
+
+
+class ErrorRows(_Errors):
+    """Pairs in the wrong order, one at a time, the clearest first."""
+
+    name: ClassVar[str] = "error-rows"
+    slice: SliceName = Field("a negation in one sentence only", title="Slice")
+    place: Annotated[int, Field(ge=1, le=READ)] = Field(1, title="Pair")
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Look the pair up."""
+        study = self.study(models)
+        items = study.dataset.items
+        wrong = (_select(study, SLICES[self.slice]) & (study.first.right == 0))[items].any(axis=1)
+        order = items[wrong][np.argsort(study.first.margin[items[wrong][:, 0]])][: READ]
+        rows = order[min(self.place, len(order)) - 1]
+        pairs = [study.dataset.pairs[row] for row in rows]
+        return {
+            "sentences": [pairs[0].sentence1, pairs[0].sentence2], "count": int(wrong.sum()),
+            "conditions": [
+                [pair.condition, pair.label, float(study.first.fitted[row])]
+                for pair, row in zip(pairs, rows, strict=True)
+            ],
+        }  # fmt: skip
+
+    def link(self) -> str:
+        """Open the Errors tab with this filter."""
+        return write_link("errors", [("ed", "scenes:test"), ("ef", " and ".join(filter(None, (SLICES[self.slice], "not right"))))])
+
+
+class ErrorRewrite(_Errors):
+    """Pairs changed by a rule and scored again."""
+
+    name: ClassVar[str] = "error-rewrite"
+    test: TestName = Field("raise the number, asked for the number of people", title="Test")
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Rewrite, score, compare."""
+        from condviz.analysis.errors.rewrites import measure_effect, rewrite
+
+        study = self.study(models)
+        chosen, rule, expected = TESTS[self.test]
+        changed = rewrite(study, _select(study, chosen), rule, max_rows=REWRITTEN)
+        columns = zip(*((pair.sentence1, pair.sentence2, pair.condition) for pair in changed.pairs), strict=True)
+        effect = measure_effect(changed, study.first, models[0].score(*map(list, columns)))
+        shown = [
+            [pair.condition, pair.sentence1, study.dataset.pairs[row].sentence2, pair.sentence2, *map(float, scores)]
+            for row, pair, *scores in zip(changed.rows, changed.pairs, effect.before, effect.after, strict=True)
+        ]
+        moved = np.abs(effect.after - effect.before) > MOVED
+        return {
+            "expected": expected, "rows": shown[:SHOWN], "count": len(shown), "moved": int(moved.sum()),
+            "before": float(effect.before.mean()), "after": float(effect.after.mean()),
+            "points": [row[-2:] for row in shown],
+        }  # fmt: skip
+
+
+class ErrorHalves(_Errors):
+    """The worst slices of one half, looked up in the other."""
+
+    name: ClassVar[str] = "error-halves"
+    draw: Annotated[int, Field(ge=0, le=9)] = Field(0, title="Another way to halve the pairs")
+    revealed: bool = Field(False, title="Show the other half")
+
+    @property
+    def key(self) -> str:
+        """What is shown does not change what is computed."""
+        return f"{self.name} {self.draw}"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Search one half, measure in the other."""
+        from condviz.analysis.errors.slices import find_slices
+
+        study = self.study(models)
+        numbers, cluster = np.unique(study.dataset.clusters, return_inverse=True)
+        half = (np.random.default_rng(self.draw).permutation(len(numbers)) < len(numbers) // 2)[cluster]
+        found, wrong = find_slices(study, "order", mask=half, limit=6), 1 - study.first.right
+        rows = []
+        for one in found.slices:
+            other = _select(study, one.filter) & ~half
+            share = float(np.nanmean(wrong[other])) if np.isfinite(wrong[other]).any() else None
+            rows.append([one.filter, one.n, 100 * one.inside, int(other.sum()), share and 100 * share])
+        every = [100 * float(np.nanmean(wrong[side])) for side in (half, ~half)]
+        return {"rows": rows, "tried": found.tried, "every": every}
+
+
+class ErrorReport(_Errors):
+    """What was found, as a text to hand in."""
+
+    name: ClassVar[str] = "error-report"
+    button: ClassVar[str] = "Write the report"
+    slice: SliceName = Field("a negation in one sentence only", title="Slice")
+    test: TestName = Field("negate the second sentence", title="Test")
+    hypothesis: Sentence = Field("", title="Your hypothesis, in one sentence")
+    verdict: Sentence = Field("", title="What speaks against it")
+
+    @property
+    def key(self) -> str:
+        """What is typed does not change what is computed."""
+        return f"{self.name} {self.slice} {self.test}"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Join the parts."""
+        slices = {name: ErrorWithin(slice=self.slice, within=name).compute(models) for name in WITHIN}
+        return {
+            "model": models[0].info.title, "slices": slices, "test": ErrorRewrite(test=self.test).compute(models),
+            "rows": len(self.study(models).dataset.pairs),
+        }  # fmt: skip
+
+    def link(self) -> str:
+        """Open the Errors tab with this filter."""
+        return write_link("errors", [("ed", "scenes:test"), ("ef", SLICES[self.slice])])
+
+
+FIGURES = (ErrorShare, ErrorSlices, ErrorWithin, ErrorRows, ErrorRewrite, ErrorHalves, ErrorReport)
