@@ -39,6 +39,13 @@
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     const link = event.target.closest?.(":is(#cv-learn-top, #cv-learn-picture, #cv-learn-foot) a[href^='?']");
     if (event.target.closest?.("[data-print]")) print();
+    // A part of the picture that sets a control.
+    const part = event.target.closest?.("#cv-learn-picture [data-set]");
+    const field = part && document.querySelector(`#cv-learn-top [name="${part.dataset.set}"]`);
+    if (field) {
+      field.value = part.dataset.value;
+      field.dispatchEvent(new Event("input", { bubbles: true }));
+    }
     if (!link) return;
     event.preventDefault();
     if (link.hasAttribute("data-go")) return go(link.getAttribute("href"));

@@ -24,6 +24,7 @@ SHEETS = (
     "models",
     "search",
     "learn",
+    "lessons",
 )
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."

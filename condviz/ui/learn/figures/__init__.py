@@ -6,6 +6,7 @@ from pydantic import ValidationError
 
 from condviz.data.lessons import Step, explain
 from condviz.errors import DataError
+from condviz.ui.learn.figures import errors, impurity, router, subtraction
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.learn.figures.compare import Compare
 
@@ -13,8 +14,12 @@ FIGURES: dict[str, type[Figure]] = {
     figure.name: figure
     for figure in (
         Compare,
+        *router.FIGURES,
+        *subtraction.FIGURES,
+        *impurity.FIGURES,
+        *errors.FIGURES,
     )
-}  # fmt: skip
+}
 
 
 def make_figure(step: Step) -> Figure | None:

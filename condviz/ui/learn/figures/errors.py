@@ -46,6 +46,10 @@ MOVED = 0.1
 class _Errors(Figure):
     """A figure on the stored scores of the model that leads the page."""
 
+    def models(self, default: str) -> list[str]:
+        """See `Figure`."""
+        return [default]
+
     def study(self, models: list[Any]) -> Any:  # noqa: ANN401 - a Study; its module is heavy
         """Return its scores on the test part of the scenes."""
         from condviz.analysis.errors.stored import stored_study

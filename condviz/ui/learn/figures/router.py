@@ -17,11 +17,18 @@ Temperature = Annotated[float, Field(ge=0.25, le=16, multiple_of=0.25)]
 
 
 class _Router(Figure):
-    """A figure of the shipped CSR model."""
+    """A figure of the shipped CSR model, which routes layers 3 to 6."""
+
+    layer: Layer = 4
 
     def models(self, default: str) -> list[str]:
         """See `Figure`."""
         return ["csr"]
+
+    def place(self, model: Any) -> int:  # noqa: ANN401 - loaded; its module is heavy
+        """Return the place of the layer among the routed ones; another model may have fewer."""
+        layers = list(model.routed_layers)
+        return min(max(self.layer - 1 - layers[0], 0), len(layers) - 1)
 
 
 class RouterChoice(_Router):
@@ -30,12 +37,11 @@ class RouterChoice(_Router):
     name: ClassVar[str] = "router-choice"
     sentence: Sentence = Field(title="Sentence")
     condition: Sentence = Field(title="Condition")
-    layer: Layer = 4
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Read the weights of the words."""
         found = models[0].token_weights(self.sentence, [self.condition])
-        weights = found.weights[found.layers.index(self.layer - 1), 0]
+        weights = found.weights[self.place(models[0]), 0]
         return {"words": [[word.text, float(weight)] for word, weight in zip(found.words, weights, strict=True)]}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -61,9 +67,9 @@ class RouterScores(_Router):
         """Follow the sentence to the layer."""
         from condviz.analysis.lessons.routing import trace_router
 
-        trace = trace_router(
-            models[0], self.sentence, self.condition, layer=self.layer, temperature=self.temperature
-        )  # fmt: skip
+        model = models[0]
+        layer = model.routed_layers[self.place(model)] + 1
+        trace = trace_router(model, self.sentence, self.condition, layer=layer, temperature=self.temperature)
         # Those numbers of the state that are largest over all tokens: most are near 0.
         places = np.sort(np.argsort(-np.abs(trace.before).mean(axis=0))[:SHOWN_NUMBERS])
         return {
@@ -189,7 +195,7 @@ class Deletion(_Router):
         from condviz.plots import router
 
         reading = read_words(models[0], [self.sentence1, self.sentence2], [self.condition])
-        layer = reading.texts[0].layers.index(self.layer - 1)
+        layer = self.place(models[0])
         test = delete_words(models[0], reading, self.count, layer=layer)
         words = [
             [text.words[i].text for i in np.argsort(-text.weights[layer, 0])[: self.count]] for text in reading.texts

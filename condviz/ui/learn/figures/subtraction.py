@@ -158,7 +158,7 @@ class PaperProjections(Figure):
         """See `Figure`: these are printed figures."""
         return []
 
-    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+    def compute(self, models: list[Any]) -> dict[str, Any]:
         """Look the row up."""
         titles = ("non-linear, trained", "linear, trained", "PCA", "ICA")
         return {"rows": list(zip(titles, PAPER[self.encoder], strict=True))}
