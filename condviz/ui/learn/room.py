@@ -10,6 +10,7 @@ import re
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,12 +36,29 @@ class Room:
     """One class.
 
     Attributes:
+        teacher: Who opened it, and sees all bets.
         people: Who has joined.
         bets: Question -> person -> choice, the last one counts.
     """
 
+    teacher: str
     people: set[str] = field(default_factory=set)
     bets: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one person sees of a room.
+
+    Attributes:
+        people: How many have joined, without the teacher.
+        teacher: Whether it is the teacher who looks.
+        counts: Question -> choice -> how many; for others than the teacher only of questions that they have bet on.
+    """
+
+    people: int
+    teacher: bool
+    counts: dict[str, Counter[str]]
 
 
 class Rooms:
@@ -57,16 +75,18 @@ class Rooms:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def open(self, address: str) -> str:
+    def open(self, person: str, address: str) -> str:
         """Open a room and return its code.
 
         Args:
+            person: 16 to 64 hexadecimal digits, drawn at random by the browser.
             address: Where the request comes from; known for a minute at most.
 
         Raises:
             DataError: If the server is full, or the address has opened too many.
         """
         with self._lock:
+            _check(person)
             self._rooms.expire()
             if len(self._rooms) == MAX_ROOMS:
                 raise DataError(f"All {MAX_ROOMS} class rooms of this server are in use. Try again in an hour.")
@@ -74,7 +94,7 @@ class Rooms:
                 raise DataError(f"{MAX_OPENED} rooms were opened from here within a minute. Wait a minute.")
             self._count(f"open {address}")
             code = next(code for code in iter(_draw, None) if code not in self._rooms)
-            self._rooms[code] = Room()
+            self._rooms[code] = Room(person)
             return code
 
     def join(self, code: str, person: str, address: str) -> str:
@@ -82,8 +102,7 @@ class Rooms:
 
         Args:
             code: As it was typed, in upper or lower case.
-            person: 16 to 64 hexadecimal digits, drawn at random by the browser.
-            address: As in `open`.
+            person, address: As in `open`.
 
         Returns:
             The code as it is written.
@@ -94,6 +113,8 @@ class Rooms:
         with self._lock:
             _check(person)
             code, room = self._find(code, person, address)
+            if person == room.teacher:
+                return code
             if person not in room.people and len(room.people) == MAX_PEOPLE:
                 raise DataError(f"Room {code} is full: it holds {MAX_PEOPLE}.")
             room.people.add(person)
@@ -122,20 +143,21 @@ class Rooms:
             code, room = self._find(code, person, address)
             if person not in room.people:
                 raise DataError(f"You are not in room {code}. Join it first.")
-            if max(len(question), len(choice)) > 40 or question not in room.bets and len(room.bets) == MAX_QUESTIONS:
+            new = question not in room.bets
+            if max(len(question), len(choice)) > 40 or (new and len(room.bets) == MAX_QUESTIONS):
                 raise DataError(f"This bet cannot be counted: {question[:40]!r}, {choice[:40]!r}. Reload the page.")
             room.bets.setdefault(question, {})[person] = choice
 
-    def counts(self, code: str, person: str, address: str) -> tuple[int, dict[str, dict[str, int]]]:
-        """Return how many are in a room, and by question how many chose what. Errors as `join`."""
+    def look(self, code: str, person: str, address: str) -> View:
+        """Return what one person may see of a room. Errors as `join`."""
         with self._lock:
             _, room = self._find(code, person, address)
-            found: dict[str, dict[str, int]] = {}
-            for question, bets in room.bets.items():
-                for choice in bets.values():
-                    tally = found.setdefault(question, {})
-                    tally[choice] = tally.get(choice, 0) + 1
-            return len(room.people), found
+            shown = {
+                question: Counter(bets.values())
+                for question, bets in room.bets.items()
+                if person == room.teacher or person in bets
+            }
+            return View(len(room.people), person == room.teacher, shown)
 
     def _find(self, code: str, person: str, address: str) -> tuple[str, Room]:
         """Return a room.
@@ -146,7 +168,7 @@ class Rooms:
         shown = str(code)[:20]
         code = "".join(shown.upper().split())
         room = self._rooms.get(code)
-        if room is not None and person in room.people:
+        if room is not None and (person == room.teacher or person in room.people):
             return code, room
         if self._counted(address) >= MAX_WRONG or self._counted("") >= MAX_WRONG_IN_ALL:
             raise DataError("Too many wrong codes were tried. Wait a minute, then type the code again.")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from condviz.errors import DataError
 from condviz.ui.learn import room
-from condviz.ui.learn.room import LETTERS, Rooms
+from condviz.ui.learn.room import LETTERS, Rooms, View
 
+TEACHER = "f" * 16
 SCHOOL, ATTACKER = "10.0.0.1", "10.0.0.2"
 
 
@@ -26,7 +29,7 @@ def person(number: int) -> str:
 
 def test_sixty_people_join_double_click_and_leave() -> None:
     rooms = Rooms()
-    code = rooms.open(SCHOOL)
+    code = rooms.open(TEACHER, SCHOOL)
 
     def visit(number: int) -> None:
         for _ in range(2):
@@ -41,12 +44,25 @@ def test_sixty_people_join_double_click_and_leave() -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(visit, range(60)))
     # 0, 3, ..., 48 stayed with the first.
-    assert rooms.counts(code, person(1), SCHOOL) == (50, {"pair 1": {"first": 17, "second": 33}})
+    seen = View(50, teacher=True, counts={"pair 1": Counter(first=17, second=33)})
+    assert rooms.look(code, TEACHER, SCHOOL) == seen
+    assert rooms.look(code, person(1), SCHOOL) == replace(seen, teacher=False)
+
+
+def test_others_bets_show_only_to_the_teacher_and_to_whoever_has_bet() -> None:
+    rooms = Rooms()
+    code = rooms.open(TEACHER, SCHOOL)
+    for number in range(2):
+        rooms.join(code, person(number), SCHOOL)
+    rooms.bet(code, person(0), "pair 1", "first", SCHOOL)
+    assert [rooms.look(code, one, SCHOOL).counts for one in (TEACHER, person(0), person(1))] == [
+        {"pair 1": {"first": 1}}, {"pair 1": {"first": 1}}, {}
+    ]  # fmt: skip
 
 
 def test_codes_are_four_letters_and_differ() -> None:
     rooms = Rooms()
-    codes = {rooms.open(f"10.0.1.{number}") for number in range(100)}
+    codes = {rooms.open(TEACHER, f"10.0.1.{number}") for number in range(100)}
     assert len(codes) == 100
     assert all(len(code) == 4 and set(code) <= set(LETTERS) for code in codes)
 
@@ -54,18 +70,18 @@ def test_codes_are_four_letters_and_differ() -> None:
 def test_a_room_is_gone_after_two_hours() -> None:
     clock = Clock()
     rooms = Rooms(clock)
-    code = rooms.open(SCHOOL)
+    code = rooms.open(TEACHER, SCHOOL)
     clock.now = room.SECONDS - 1
     rooms.join(code, person(1), SCHOOL)
     clock.now = room.SECONDS + 1
     with pytest.raises(DataError, match="no room"):
-        rooms.counts(code, person(1), SCHOOL)
+        rooms.look(code, person(1), SCHOOL)
 
 
 def test_guessing_is_stopped_and_does_not_stop_the_class() -> None:
     clock = Clock()
     rooms = Rooms(clock)
-    code = rooms.open(SCHOOL)
+    code = rooms.open(TEACHER, SCHOOL)
     rooms.join(code, person(1), SCHOOL)
     for _ in range(room.MAX_WRONG):
         with pytest.raises(DataError, match="no room"):
@@ -81,14 +97,14 @@ def test_guessing_is_stopped_and_does_not_stop_the_class() -> None:
     with pytest.raises(DataError, match="Too many"):
         rooms.join(code, person(3), "10.9.9.9")
     rooms.bet(code, person(1), "pair 1", "second", SCHOOL)  # whoever is inside goes on
-    assert rooms.counts(code, person(1), SCHOOL) == (2, {"pair 1": {"second": 1}})
+    assert rooms.look(code, person(1), SCHOOL).counts == {"pair 1": {"second": 1}}
 
 
 def test_nothing_grows_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "MAX_PEOPLE", 2)
     monkeypatch.setattr(room, "MAX_QUESTIONS", 1)
     rooms = Rooms()
-    code = rooms.open(SCHOOL)
+    code = rooms.open(TEACHER, SCHOOL)
     for number in range(2):
         rooms.join(code, person(number), SCHOOL)
     with pytest.raises(DataError, match="full"):
@@ -103,6 +119,6 @@ def test_nothing_grows_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="not in room"):
         rooms.bet(code, person(9), "pair 1", "first", SCHOOL)
     for _ in range(room.MAX_OPENED - 1):
-        rooms.open(SCHOOL)
+        rooms.open(TEACHER, SCHOOL)
     with pytest.raises(DataError, match="within a minute"):
-        rooms.open(SCHOOL)
+        rooms.open(TEACHER, SCHOOL)

@@ -12,13 +12,7 @@ from condviz.ui.learn.figures.compare import Compare
 
 FIGURES: dict[str, type[Figure]] = {
     figure.name: figure
-    for figure in (
-        Compare,
-        *router.FIGURES,
-        *subtraction.FIGURES,
-        *impurity.FIGURES,
-        *errors.FIGURES,
-    )
+    for figure in (Compare, *router.FIGURES, *subtraction.FIGURES, *impurity.FIGURES, *errors.FIGURES)
 }
 
 

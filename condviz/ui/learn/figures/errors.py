@@ -19,13 +19,14 @@ SLICES = {
     "lengths 3 words or more apart": "length_gap >= 3",
     "long sentences, 22 words or more": "length >= 22",
 }
-SliceName = Literal[
-    "all pairs", "a negation in one sentence only", "different numbers", "hardly any shared words",
-    "many shared words", "lengths 3 words or more apart", "long sentences, 22 words or more",
-]  # fmt: skip
-WITHIN = {"all pairs": "", "many shared words": "overlap >= 0.4", "some shared words": "overlap > 0.125 and overlap < 0.4",
-          "hardly any shared words": "overlap <= 0.125"}  # fmt: skip
-Within = Literal["all pairs", "many shared words", "some shared words", "hardly any shared words"]
+SliceName = Literal[*SLICES]
+WITHIN = {
+    "all pairs": "",
+    "many shared words": "overlap >= 0.4",
+    "some shared words": "overlap > 0.125 and overlap < 0.4",
+    "hardly any shared words": "overlap <= 0.125",
+}
+Within = Literal[*WITHIN]
 _COUNTED = 'gold >= 4 and numerals and aspect == "number_of_people"'
 TESTS = {
     "raise the number, asked for the number of people": (_COUNTED, "number", "should fall"),
@@ -35,10 +36,7 @@ TESTS = {
     "swap the two sentences": ("negation", "swap_sentences", "should stay"),
     "negate the second sentence": ("gold >= 4 and not negation", "negate", "should mostly stay"),
 }  # fmt: skip
-TestName = Literal[
-    "raise the number, asked for the number of people", "raise the number, asked for something else",
-    "swap the two sentences", "negate the second sentence",
-]  # fmt: skip
+TestName = Literal[*TESTS]
 REWRITTEN, SHOWN, RESAMPLES, READ = 20, 4, 300, 12
 MOVED = 0.1
 
@@ -126,7 +124,7 @@ class ErrorRows(_Errors):
         study = self.study(models)
         items = study.dataset.items
         wrong = (_select(study, SLICES[self.slice]) & (study.first.right == 0))[items].any(axis=1)
-        order = items[wrong][np.argsort(study.first.margin[items[wrong][:, 0]])][: READ]
+        order = items[wrong][np.argsort(study.first.margin[items[wrong][:, 0]])][:READ]
         rows = order[min(self.place, len(order)) - 1]
         pairs = [study.dataset.pairs[row] for row in rows]
         return {
@@ -139,7 +137,8 @@ class ErrorRows(_Errors):
 
     def link(self) -> str:
         """Open the Errors tab with this filter."""
-        return write_link("errors", [("ed", "scenes:test"), ("ef", " and ".join(filter(None, (SLICES[self.slice], "not right"))))])
+        chosen = " and ".join(filter(None, (SLICES[self.slice], "not right")))
+        return write_link("errors", [("ed", "scenes:test"), ("ef", chosen)])
 
 
 class ErrorRewrite(_Errors):

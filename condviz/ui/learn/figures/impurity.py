@@ -12,10 +12,10 @@ from condviz.ui.state import write_link
 
 HAND_GROUPS = "111122223333"
 """Conditions of the twelve points."""
-MODELS = ("bi-encoder", "case", "csr", "csr-bi", "csr-prefix", "hyper-cl", "tri-concat", "tri-hadamard", "case-zero-shot")
-Model = Literal[
+MODELS = (
     "bi-encoder", "case", "csr", "csr-bi", "csr-prefix", "hyper-cl", "tri-concat", "tri-hadamard", "case-zero-shot"
-]
+)  # fmt: skip
+Model = Literal[*MODELS]
 
 
 class ImpurityByHand(Figure):
@@ -70,7 +70,9 @@ class ImpurityKMeans(Figure):
 
         groups = np.array([int(letter) - 1 for letter in HAND_GROUPS])
         middles = np.array([[0, 1], [-0.87, -0.5], [0.87, -0.5]])
-        points = self.distance * middles[groups] + np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
+        points = (
+            self.distance * middles[groups] + np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
+        )
         found = kmeans_impurity(points, groups.tolist(), seeds=range(3), num_shuffles=200)
         return {
             "points": points.round(3).tolist(), "labels": found.labels.tolist(), "impurity": found.per_seed[0],

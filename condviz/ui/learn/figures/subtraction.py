@@ -12,7 +12,7 @@ from condviz.ui.state import write_link
 
 BINS = 20
 ENCODERS = {"not trained": "case-zero-shot", "trained here": "case"}
-Encoder = Literal["not trained", "trained here"]
+Encoder = Literal[*ENCODERS]
 PAPER = {
     "NV": (69.08, 69.95, 32.04, 19.13), "SFR": (62.85, 59.22, 19.86, -1.99), "GTE": (64.16, 56.10, 22.82, 7.26),
     "E5": (62.12, 47.03, 11.43, -0.17), "SimCSE large": (56.67, 45.96, 8.22, -4.89),
@@ -152,7 +152,7 @@ class PaperProjections(Figure):
     """Table 2 of the paper, one encoder at a time."""
 
     name: ClassVar[str] = "paper-projections"
-    encoder: Literal["NV", "SFR", "GTE", "E5", "SimCSE large", "SimCSE base"] = Field("NV", title="Encoder")
+    encoder: Literal[*PAPER] = Field("NV", title="Encoder")
 
     def models(self, default: str) -> list[str]:
         """See `Figure`: these are printed figures."""
