@@ -12,6 +12,7 @@ import pytest
 from condviz.data.lessons import Lesson, load_lessons
 from condviz.errors import DataError
 from condviz.methods import METHODS, ConditionalScorer
+from condviz.methods.configs import HyperCLConfig
 from condviz.models import registry
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.tab import TAB, LearnTab
@@ -32,7 +33,8 @@ def tab() -> LearnTab:
     def load(name: str) -> ConditionalScorer:
         info = registry.describe(name)
         method = METHODS[info.method]
-        model = method(backbone, method.config_cls()).eval()
+        config = HyperCLConfig(rank=8) if name == "hyper-cl" else method.config_cls()
+        model = method(backbone, config).eval()
         model.info = replace(info, revision=model.fingerprint[:12])
         return model
 

@@ -190,8 +190,7 @@ class Deletion(_Router):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Delete the heaviest words, and as many random ones."""
-        from condviz.analysis.deletion import delete_words
-        from condviz.analysis.words import read_words
+        from condviz.analysis.words import delete_words, read_words
         from condviz.plots import router
 
         reading = read_words(models[0], [self.sentence1, self.sentence2], [self.condition])
