@@ -14,7 +14,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, RoutedEncoder, SeparableEncoder
 from condviz.models import checkpoints
-from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone, tiny_folder
+from tests.tiny import CONDITIONS, SENTENCES, for_visitors, tiny_backbone, tiny_folder
 
 SETTINGS: dict[str, list[dict]] = {
     "unconditional": [{}],
@@ -115,6 +115,14 @@ def test_cache_changes_nothing(case: tuple[str, dict]) -> None:
     assert with_cache.backbone.cache.stats().hits > 0
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(first, direct, atol=1e-5)
+
+
+def test_visitors_at_once_get_the_scores_of_a_single_request(case: tuple[str, dict]) -> None:
+    together, alone = (build(*case, tiny_backbone()) for _ in range(2))
+    rows = list(zip(*PAIRS, strict=True))
+    together.backbone.cache.clear()  # of what a projection was fitted to
+    found = for_visitors(together.backbone, [lambda row=row: together.score(*([text] for text in row)) for row in rows])
+    np.testing.assert_allclose(np.concatenate(found), alone.score(*PAIRS), rtol=0, atol=1e-6)
 
 
 def test_condition_changes_the_scores(method: ConditionalScorer) -> None:

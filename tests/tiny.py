@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors.torch import save_file
@@ -13,6 +16,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from condviz.encoder.backbone import DECODERS, Backbone
+from condviz.encoder.gather import VISITOR, Visitor
+
+T = TypeVar("T")
 
 SENTENCES = ["a man rides a bike", "two dogs run over the wet grass in the park", "a cat", "the man is happy !"]
 CONDITIONS = ["the sport", "the number of animals", "the mood", "the sport"]
@@ -59,6 +65,21 @@ def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
     """Build a random encoder in float32: 3 layers, 32 numbers, real tokenizer."""
     tokenizer = tiny_tokenizer(kind)
     return Backbone(_tiny_model(kind, tokenizer, seed), tokenizer, name=f"tiny {kind}")
+
+
+def for_visitors(backbone: Backbone, jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """Run each job for a visitor of its own, all of them waiting before the first batch."""
+    looked = [threading.Event() for _ in jobs]
+
+    def run(number: int, job: Callable[[], T]) -> T:
+        VISITOR.set(Visitor(f"visitor {number}", check=looked[number].set))  # asked for the first time while waiting
+        return job()
+
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        with backbone.lock:
+            found: list[Future[T]] = [threads.submit(run, number, job) for number, job in enumerate(jobs)]
+            assert all(event.wait(30) for event in looked)
+        return [future.result(30) for future in found]
 
 
 @contextmanager

@@ -39,6 +39,12 @@ CPU_HALF_MULTIPLE = 8
 SMALL_REQUEST = 64
 """Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
 
+TOKENIZED_AT_ONCE = 1000
+"""Texts; those of others are tokenized in between."""
+
+_tokenizing = RLock()
+"""Held while texts are tokenized: setting truncation changes the tokenizer, which several backbones share."""
+
 DECODERS = ("mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 
@@ -56,7 +62,7 @@ class Backbone(nn.Module):
         prefix: What the encoder was trained to see in front of each text, for instance "query: ".
         pooling: How the encoder was trained to pool, where that is known.
         cache: Store for vectors; a new one by default.
-        lock: Held while texts are encoded; backbones that share a tokenizer have to share it.
+        lock: Held while texts are encoded, or the weights are moved.
     """
 
     def __init__(
@@ -81,7 +87,7 @@ class Backbone(nn.Module):
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
         self.cache = EmbeddingCache() if cache is None else cache
-        # One thread encodes at a time: the second finds the result in the cache.
+        # One thread encodes a batch at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
         self._end_token = _missing_end_token(model, tokenizer)
         added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
@@ -209,14 +215,18 @@ class Backbone(nn.Module):
         if self.tokenizer is None:
             raise ConfigError("This backbone has no tokenizer and reads token ids only. Load it by name or folder.")
         texts = items if separators else [self._prepared(item) for item in items]
-        with self.lock:  # setting truncation changes the tokenizer
-            batch = self.tokenizer(
-                [item[0] for item in texts],
-                [item[1] for item in texts] if len(texts[0]) == 2 else None,
-                truncation="longest_first",
-                max_length=self.max_length - (self._end_token is not None),
-            )
-        return batch.encodings
+        encodings = []
+        for start in range(0, len(texts), TOKENIZED_AT_ONCE):
+            part = texts[start : start + TOKENIZED_AT_ONCE]
+            with _tokenizing:
+                batch = self.tokenizer(
+                    [item[0] for item in part],
+                    [item[1] for item in part] if len(part[0]) == 2 else None,
+                    truncation="longest_first",
+                    max_length=self.max_length - (self._end_token is not None),
+                )
+            encodings += batch.encodings
+        return encodings
 
     def _prepared(self, item: Item) -> Item:
         first, *rest = map(self.without_special_tokens, item)

@@ -129,10 +129,10 @@ class Request:
 
 def encode_here(request: Request) -> Iterator[int]:
     """Encode in this thread; yield how many texts are done after each batch."""
-    with request.lock:
-        while not request.done:
+    while not request.done:
+        with request.lock:
             encode([request], limit=1)
-            yield len(request.values)
+        yield len(request.values)
 
 
 def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, errors, links, models, search, words
+from condviz.ui import compare, errors, limits, links, models, search, words
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.page import Page, Tab, build_frame
@@ -68,7 +68,8 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         if settings.preload:
             blocks.load(lambda: _preload(page), None, None, queue=False, api_visibility="private")
         blocks.unload(forget_uploads)
-    blocks.queue(api_open=False, default_concurrency_limit=8)
+    blocks.queue(api_open=False, default_concurrency_limit=8, max_size=limits.QUEUE)
+    limits.guard_queue(blocks._queue)
     blocks.condviz_pool = pool
     if settings.preload:
         blocks.extra_startup_events.append(_preloader(page))
@@ -97,6 +98,7 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
         "enable_monitoring": False,
         "run_history": False,
         "max_file_size": MAX_UPLOAD,
+        "max_threads": limits.AT_ONCE + 36,
         "footer_links": [],
         "favicon_path": ASSETS / "favicon.png",
         "state_session_capacity": 1000,

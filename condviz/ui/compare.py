@@ -14,7 +14,7 @@ from condviz.data.examples import Example, load_examples
 from condviz.errors import DataError
 from condviz.plots import similarity
 from condviz.types import Comparison
-from condviz.ui import export
+from condviz.ui import export, limits
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, read_asset, render
 from condviz.ui.page import Page, Tab, section
@@ -23,7 +23,6 @@ from condviz.ui.state import Values, first, lines, write_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
-MAX_TABLE_ROWS = 5_000
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
 _PLAIN = InputHTMLAttributes(spellcheck=False)
@@ -102,7 +101,7 @@ class CompareTab:
             self.hand_out = html("", elem_id="cv-export")
 
     def _table(self) -> None:
-        html(render("compare/table_help.html", rows=MAX_TABLE_ROWS), elem_id="cv-table-help")
+        html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
         with gr.Row(elem_classes="cv-actions"):
             self.file = gr.File(label="CSV or TSV file", file_types=[".csv", ".tsv", ".txt"], height=90)
             self.score_table = gr.Button("Score the table", min_width=120, scale=0)
@@ -290,12 +289,12 @@ class CompareTab:
         if not file:
             raise DataError("No file is chosen. Choose a CSV file with the columns sentence1, sentence2 and condition.")
         table = read_pairs(Path(file))
-        if len(table.pairs) > MAX_TABLE_ROWS:
+        if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
-                f"The table has {len(table.pairs):,} rows; at most {MAX_TABLE_ROWS:,} are scored here. For more use: "
-                "python -m condviz score - < table.csv"
+                f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "
+                "use: python -m condviz score - < table.csv"
             )
-        work: Work = self.pool.run(_score_rows, model, table.pairs)
+        work: Work = self.pool.run(_score_rows, model, table.pairs, rows=len(table.pairs))
         for done, total in work.steps():
             yield {
                 self.table_notice: busy(f"Scoring {len(table.pairs):,} rows.", done, total),

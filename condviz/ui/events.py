@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import secrets
@@ -10,17 +11,19 @@ from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 import gradio as gr
+from gradio.context import LocalContext
 from gradio.events import Dependency
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
-from condviz.ui.markup import notice
-from condviz.ui.pool import Stopped
+from condviz.ui import limits
+from condviz.ui.markup import busy, notice
+from condviz.ui.pool import TICK_SECONDS, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-HEAVY: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "model"}
-"""Options of events that run a model: as many at once as the machine has cores to use."""
+HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}
+"""Options of events that run a model."""
 
 
 _KINDS = {
@@ -77,12 +80,17 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
         # An empty step only lets the run be cancelled.
         return step if not step or notice in step else {notice: "", **step}
 
+    def place() -> dict:
+        before = visitors_before()
+        return {notice: busy(f"Before yours: {before} request{'s' * (before > 1)}.")} if before else {}
+
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
         try:
             if isgeneratorfunction(handler):
                 for step in handler(*args, **kwargs):
-                    yield clear(step) or {notice: gr.skip()}
+                    waits = place() if not step or notice in step else {}
+                    yield clear(step) | waits or {notice: gr.skip()}
             else:
                 yield clear(handler(*args, **kwargs) or {})
         except Stopped:
@@ -138,15 +146,26 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
     }
 
     @functools.wraps(function)
-    def endpoint(*args: Any) -> Any:  # noqa: ANN401
-        try:
+    async def endpoint(*args: Any) -> Any:  # noqa: ANN401
+        def call(progress: Callable[[int, int], None]) -> Any:  # noqa: ANN401
             given = zip(types.items(), args, strict=False)
             return function(*(_typed(parameter, kind, value) for (parameter, kind), value in given))
+
+        # In a thread, so that a hundred may wait, and can be stopped when their client has gone.
+        work, wanted = Work(call), _wanted()
+        ended = asyncio.wrap_future(work.future)
+        ended.add_done_callback(lambda done: done.cancelled() or done.exception())  # else asyncio complains of Stopped
+        try:
+            while wanted() and not ended.done():
+                await asyncio.wait([ended], timeout=TICK_SECONDS)
+            return ended.result() if ended.done() else None
         except CondvizError as error:
             raise gr.Error(str(error), print_exception=False) from error
         except Exception as error:
             message = f"Internal error {_log(error)}; see the server’s log."
             raise gr.Error(message, print_exception=False) from error
+        finally:
+            work.stop()
 
     gr.api(endpoint, api_name=name, **(HEAVY if heavy else {}))
 
@@ -160,6 +179,13 @@ def _typed(parameter: str, kind: TypeAdapter, value: Any) -> Any:  # noqa: ANN40
         place = "".join(f"[{part}]" for part in first["loc"] if isinstance(part, int))
         wanted = next((name for kind, name in _KINDS.items() if first["type"].startswith(kind)), first["msg"])
         raise DataError(f"{parameter}{place} must be {wanted}, got {first['input']!r:.60}.") from None
+
+
+def _wanted() -> Callable[[], bool]:
+    """Return what tells whether the client of this event is still there."""
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
+    return lambda: event is None or event.alive
 
 
 def _log(error: Exception) -> str:

@@ -17,20 +17,24 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
+from condviz.encoder.gather import VISITOR, Visitor
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
 from condviz.types import ModelInfo
+from condviz.ui import limits
 
+LARGE_ROWS = 1_000
 logger = logging.getLogger(__name__)
 Outcome = TypeVar("Outcome")
 Phase = Literal["waiting", "loading", "ready", "failed"]
-TICK_SECONDS = 0.25
+TICK_SECONDS = 0.4
 """How long a handler waits in one go. A handler can be cancelled only where it yields, so it yields after each wait."""
 
 
@@ -57,49 +61,97 @@ class LoadState:
 
 
 class Work(Generic[Outcome]):
-    """One piece of work in a thread of its own."""
+    """One piece of work in a thread of its own, for one visitor.
 
-    def __init__(self, function: Callable[[Callable[[int, int], None]], Outcome]) -> None:
+    Work that other work starts ends with it.
+    """
+
+    def __init__(self, function: Callable[[Callable[[int, int], None]], Outcome], *, large: bool = False) -> None:
         """Start the work.
 
         Args:
             function: Takes a callback (done, total), to be called now and then.
+            large: Large work waits until the large work before it has ended.
         """
-        self._function = function
+        outer = VISITOR.get()
+        self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS)
+        self.large = large
+        self.future: Future[Outcome] = Future()
+        self._function, self._outer = function, outer
         self._now = (0, 0)
         self._stop = threading.Event()
-        self._outcome: Outcome | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="condviz-work", daemon=True)
-        self._thread.start()
+        if large or outer is None:
+            with _changed:
+                _running.append(self)
+        threading.Thread(target=self._run, name="condviz-work", daemon=True).start()
 
     def steps(self) -> Iterator[tuple[int, int]]:
         """Yield (done, total) until the work has ended; (0, 0) while nothing is known."""
         try:
-            while self._thread.is_alive():
-                self._thread.join(TICK_SECONDS)
-                if self._thread.is_alive():
-                    yield self._now
+            while wait([self.future], TICK_SECONDS).not_done:
+                yield self._now
         finally:
-            self._stop.set()
+            self.stop()
+
+    def stop(self) -> None:
+        """Say that nobody waits any more: the work ends at its next report of progress, or batch of texts."""
+        self._stop.set()
 
     def result(self) -> Outcome:
         """Wait for the end and return what the work returned, or raise what it raised."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._outcome
+        return self.future.result()
 
-    def _run(self) -> None:
-        try:
-            self._outcome = self._function(self._progress)
-        except BaseException as error:  # whatever it is belongs to the handler
-            self._error = error
-
-    def _progress(self, done: int, total: int) -> None:
+    def check(self) -> None:
+        """Raise Stopped once nobody waits for the work."""
         if self._stop.is_set():
             raise Stopped
+        if self._outer is not None:
+            self._outer.check()
+
+    def _run(self) -> None:
+        VISITOR.set(self.visitor)
+        try:
+            while self.large and _before(self):
+                with _changed:
+                    _changed.wait(TICK_SECONDS)
+                self.check()
+            self.future.set_result(self._function(self._progress))
+        except BaseException as error:  # whatever it is belongs to the handler
+            self.future.set_exception(error)
+        finally:
+            with _changed:
+                if self in _running:
+                    _running.remove(self)
+                _changed.notify_all()
+
+    def _progress(self, done: int, total: int) -> None:
+        self.check()
         self._now = (done, total)
+
+
+_running: list[Work] = []
+"""Work of visitors in the order of its start, and large work."""
+_changed = threading.Condition()
+
+
+def _before(work: Work) -> int:
+    return sum(other.large == work.large for other in _running[: _running.index(work)])
+
+
+def visitors_before() -> int:
+    """Return how many pieces of work have to end before the oldest of the visitor whom this thread serves."""
+    name = visitor_name()
+    with _changed:
+        mine = next((work for work in _running if work.visitor.name == name), None)
+        return 0 if mine is None else _before(mine)
+
+
+def visitor_name() -> str:
+    """Return the session of the page or client that is being answered, "" outside of a request."""
+    from gradio.context import LocalContext
+
+    request = LocalContext.request.get(None)
+    return str(request.session_hash or request.client.host) if request else ""
 
 
 class ModelPool:
@@ -272,7 +324,14 @@ class ModelPool:
             raise UnknownModelError(f"No model is called {str(name)[:80]!r}. Available: {', '.join(self.names)}.")
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def run(self, function: Callable[..., Outcome], models: str | Sequence[str], *args: Any, **kwargs: Any) -> Work:  # noqa: ANN401
+    def run(
+        self,
+        function: Callable[..., Outcome],
+        models: str | Sequence[str],
+        *args: Any,  # noqa: ANN401
+        rows: int = 0,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Work:
         """Start a public function on models of the pool.
 
         Args:
@@ -280,6 +339,7 @@ class ModelPool:
                 callback of the work.
             models: A name, or a list of names, of models that the pool has.
             args: Further arguments.
+            rows: How many it has to work through; work on more than `LARGE_ROWS` is done one after the other.
             kwargs: Further arguments.
 
         Raises:
@@ -297,7 +357,7 @@ class ModelPool:
         def work(progress: Callable[[int, int], None]) -> Outcome:
             return self._call(function, chosen, args, kwargs | ({"progress": progress} if wants else {}))
 
-        return Work(work)
+        return Work(work, large=rows > LARGE_ROWS)
 
     def _call_here(self, function: Callable, models: str | list[str], args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
         # Names come in, not models: a ZeroGPU worker is forked and must not get the models through a pipe.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
 import subprocess
@@ -64,7 +65,7 @@ def test_an_endpoint_answers_with_the_message_of_the_error() -> None:
         events.publish(endpoint, "endpoint")
     (function,) = page.fns.values()
     with pytest.raises(gr.Error, match="x cannot be used"):
-        function.fn("x")
+        asyncio.run(function.fn("x"))
 
 
 def test_building_the_page_loads_no_torch() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from condviz.analysis.points import scene_points
 from condviz.errors import CondvizError
+from condviz.ui import limits
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, MAX_POINTS, Form, Shown
+from condviz.ui.map.form import ASPECTS, Form, Shown
 from condviz.ui.map.tab import _api_points
 from condviz.ui.state import read_link, write_link
 from tests.plots.test_maps import FEW, MANY
@@ -50,7 +51,7 @@ def test_uploads_and_long_texts_are_in_no_link() -> None:
         ({"aspects": ["mood"]}, "two to six"),
         ({"sample": 1.5}, "whole number"),
         ({"source": "texts", "sentences": "One."}, "at least 3"),
-        ({"source": "texts", "sentences": "\n".join(map(str, range(MAX_POINTS)))}, "at most 5,000"),
+        ({"source": "texts", "sentences": "\n".join(map(str, range(limits.MAP_POINTS)))}, "at most 5,000"),
         ({"source": "texts", "conditions": " "}, "no condition"),
     ],
 )

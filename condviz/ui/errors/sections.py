@@ -11,9 +11,8 @@ import gradio as gr
 import numpy as np
 
 from condviz.analysis.errors.filters import COLUMN_HELP, RULES
-from condviz.ui import export
+from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
-from condviz.ui.errors.tables import MAX_ROWS
 from condviz.ui.events import connect
 from condviz.ui.markup import busy, html, render
 from condviz.ui.page import section
@@ -68,7 +67,8 @@ class Sections:
             self.hand_out = html("", elem_id="cv-err-hand-out")
         with section("What a table needs, and how filters are written", elem_id="cv-errors-help"):
             html(
-                render("errors/help.html", rows=MAX_ROWS, examples=EXAMPLES, columns=COLUMN_HELP), elem_id="cv-err-help"
+                render("errors/help.html", rows=limits.ERROR_ROWS, examples=EXAMPLES, columns=COLUMN_HELP),
+                elem_id="cv-err-help",
             )
         self.folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
 

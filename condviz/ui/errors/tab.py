@@ -13,9 +13,10 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.errors.filters import TARGETS
 from condviz.errors import CondvizError, DataError
+from condviz.ui import limits
 from condviz.ui.errors.desk import MAX_RESAMPLES, START, Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.errors.sections import Sections
-from condviz.ui.errors.tables import MAX_ROWS, MAX_TABLE_BYTES, ROLES, Forgotten, Source
+from condviz.ui.errors.tables import MAX_TABLE_BYTES, ROLES, Forgotten, Source
 from condviz.ui.events import connect, explain, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab
@@ -165,7 +166,7 @@ class ErrorsTab:
         self._menus_know(choice, dataset)
         for name in choice.names:
             if self.tables.known(dataset, name) is None:
-                work = self.pool.run(score_rows, name, dataset.pairs)
+                work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 for done, total in work.steps():
                     yield {self.notice: busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)}
                 self.tables.keep(dataset, name, work.result())
@@ -387,12 +388,13 @@ class ErrorsTab:
             raise DataError(f"resamples must be a whole number from 0 to {MAX_RESAMPLES:,}, got {resamples!r:.20}.")
         if "\n" in data:
             table = read_pairs(io.StringIO(data), max_bytes=MAX_TABLE_BYTES)
-            dataset = table_dataset(table, "the table", max_rows=MAX_ROWS)
+            dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
             dataset = self.tables.dataset(Source(data))
         for name in models:
             if self.tables.known(dataset, name) is None:
-                self.tables.keep(dataset, name, self.pool.run(score_rows, name, dataset.pairs).result())
+                work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
+                self.tables.keep(dataset, name, work.result())
         dataset = with_training_of(dataset, "" if models[0] in dataset.stored else models[0])
         judged = (judge(dataset, name, self.tables.known(dataset, name)) for name in models)
         return analyse(make_study(dataset, *judged), filter=filter, resamples=resamples).to_dict()

@@ -16,6 +16,7 @@ from cachetools import LRUCache
 
 from condviz.data.corpora import CORPORA
 from condviz.errors import DataError
+from condviz.ui import limits
 from condviz.ui.pool import ModelPool
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from condviz.analysis.errors.study import Study
     from condviz.evaluation.dataset import Dataset
 
-MAX_ROWS = 20_000
-"""Of an uploaded table: what the page filters in a fifth of a second."""
 MAX_TABLE_BYTES = 5 * 2**20
 ROLES = ("sentence1", "sentence2", "condition", "label")
 MB = 2**20
@@ -170,7 +169,7 @@ class Tables:
             taken = [column for column in frame if str(column).casefold() in ROLES and column not in chosen.values()]
             frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
             table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
-        return table_dataset(table, source.name, max_rows=MAX_ROWS)
+        return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:
         with self._lock:

@@ -12,10 +12,9 @@ from condviz.analysis.maps import EmbeddingMap
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
 from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError
+from condviz.ui import limits
 from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link
 
-MAX_POINTS = 5_000
-"""Of the page and its API, where visitors share the machine; the command line takes more."""
 TYPED, NO_COLUMN = "(typed below)", "(none)"
 ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
            "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
@@ -67,7 +66,7 @@ class Form:
                 raise DataError(f"Choose two to six conditions; {len(self.aspects)} are chosen.")
             return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
         if self.source == "texts":
-            return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=MAX_POINTS)
+            return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=limits.MAP_POINTS)
         if not self.table:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         return points_from_table(
@@ -77,7 +76,7 @@ class Form:
             value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,
             conditions=lines(self.conditions) if self.types_conditions else None,
             sample=whole(self.rows, "maximum of rows") or None,
-            max_points=MAX_POINTS,
+            max_points=limits.MAP_POINTS,
         )
 
     def layout(self) -> dict[str, Any]:

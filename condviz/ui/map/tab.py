@@ -15,10 +15,10 @@ from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
 from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
-from condviz.ui import export
+from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, LINKED, MAX_POINTS, NO_COLUMN, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, LINKED, NO_COLUMN, TYPED, Form, Shown, whole
 from condviz.ui.markup import busy, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -214,7 +214,7 @@ class MapTab:
     def _draw(self, form: Form, shown: Shown | None) -> Iterator[dict]:
         try:
             settings, points = form.layout(), form.points()
-            work = self.pool.run(build_map, form.model, points, **settings, measures=False)
+            work = self.pool.run(build_map, form.model, points, rows=len(points.texts), **settings, measures=False)
             message = f"Drawing {len(points.texts):,} points with {self.pool.info(form.model).title}"
             for done, total in work.steps():
                 yield self._busy(message, done / total if total else 0.0)
@@ -267,7 +267,9 @@ class MapTab:
 
         shown = _needed(shown)
         if shown.result.after.measures is None:
-            work = self.pool.run(build_map, shown.form.model, shown.result.points, method="pca")
+            work = self.pool.run(
+                build_map, shown.form.model, shown.result.points, rows=len(shown.result.points.texts), method="pca"
+            )
             for done, total in work.steps():
                 yield {
                     self.impurity_notice: busy("Measuring.", done, total),
@@ -331,7 +333,7 @@ class MapTab:
         """
         points = _api_points(sentences, conditions, values, crossed)
         settings = {"method": method, "n_neighbors": num_neighbors, "min_dist": min_dist, "seed": seed}
-        return self.pool.run(build_map, str(model), points, **settings).result().to_dict()
+        return self.pool.run(build_map, str(model), points, rows=len(points.texts), **settings).result().to_dict()
 
     def api_impurity(
         self,
@@ -354,7 +356,7 @@ class MapTab:
         """
         points = _api_points(sentences, conditions, values, crossed)
         k = whole(clusters, "number of clusters") or None
-        made = self.pool.run(build_map, str(model), points, method="pca", clusters=k).result()
+        made = self.pool.run(build_map, str(model), points, rows=len(points.texts), method="pca", clusters=k).result()
         sides = {side: getattr(made, side).measures.to_dict() for side in SIDES}
         return {"points": len(points.texts), **sides, "random_matrices": made.random_matrices}
 
@@ -362,7 +364,7 @@ class MapTab:
     def _busy(self, message: str, share: float) -> dict:
         text = f"{message}, {100 * share:.0f} %" if share else f"{message} …"
         panels = {getattr(self, side): panel_update(message=text, tone="busy", share=share) for side in SIDES}
-        return {**panels, self.stop: gr.update(visible=True)}
+        return {**panels, self.notice: gr.skip(), self.stop: gr.update(visible=True)}
 
     def _boxes(self, form: Form) -> dict:
         return {
@@ -460,13 +462,13 @@ def _api_points(
     if crossed:
         if values:
             raise DataError("values belong to one condition each; leave them out, or give one condition per sentence.")
-        return points_from_texts(sentences, conditions, max_points=MAX_POINTS)
+        return points_from_texts(sentences, conditions, max_points=limits.MAP_POINTS)
     columns = {"text": sentences, "condition": conditions, **({"value": values} if values else {})}
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length:,} of {name}" for name, length in lengths.items())
         raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
-    return points_from_table(pd.DataFrame(columns), max_points=MAX_POINTS)
+    return points_from_table(pd.DataFrame(columns), max_points=limits.MAP_POINTS)
 
 
 TAB = Tab("map", "Map", MapTab)

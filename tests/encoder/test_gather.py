@@ -1,0 +1,140 @@
+"""Texts of several visitors in one worker: the numbers of a single request, turns, and leaving."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from condviz.encoder.gather import LARGE, LARGE_TURN, Gathering, Request, Visitor
+from condviz.errors import DataError
+from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
+
+
+def request(
+    visitor: str = "a",
+    texts: Sequence[str] = ("x",),
+    *,
+    key: str = "key",
+    embed: Callable[[list], list] = lambda rows: list(rows),
+) -> Request:
+    """Make a request whose token ids are the texts themselves, with at most ten letters in a batch."""
+    forget = lambda texts: [None] * len(texts)  # noqa: E731
+    return Request(key, {text: text for text in texts}, embed, forget, lambda *_: None, nullcontext(), 10,
+                   visitor=Visitor(visitor))  # fmt: skip
+
+
+def waiting(*requests: Request) -> Gathering:
+    gathering = Gathering()
+    gathering._waiting.extend(requests)
+    return gathering
+
+
+def test_a_visitor_gets_the_numbers_of_a_single_request() -> None:
+    backbone, alone = tiny_backbone(), tiny_backbone()
+    texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
+    found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    for own, vectors in zip(texts, found, strict=True):
+        torch.testing.assert_close(vectors, alone.encode(own, pooling="mean"), rtol=0, atol=1e-6)
+
+
+def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
+    backbone = tiny_backbone()
+    items = [(text,) for text in SENTENCES]
+    with encoded_rows(backbone) as rows:
+        for_visitors(backbone, [lambda: backbone.encode(items, pooling="mean")] * 6)
+    assert sum(rows) == len(SENTENCES)
+
+
+def test_requests_of_one_key_share_a_turn() -> None:
+    requests = [request(name, [f"text {name}"]) for name in "abc"]
+    other = request("d", ["text d"], key="other")
+    assert waiting(*requests, other).choose() == requests
+
+
+def test_a_turn_has_room_for_a_few_batches() -> None:
+    requests = [request(str(number), ["x" * 10]) for number in range(LARGE + 3)]
+    assert waiting(*requests).choose() == requests[:LARGE]
+
+
+def test_visitors_take_turns() -> None:
+    greedy, modest = [request("greedy", [text], key=text) for text in "abc"], request("modest", ["d"], key="d")
+    gathering = waiting(*greedy, modest)
+    names = []
+    for _ in range(4):
+        (chosen,) = gathering.choose()
+        names.append(chosen.visitor.name)
+        gathering._waiting.remove(chosen)
+    assert names == ["greedy", "modest", "greedy", "greedy"]
+
+
+def test_small_requests_come_first_but_large_ones_get_a_share() -> None:
+    large, small = request("large", [f"{number:010}" for number in range(LARGE + 1)]), request("small")
+    gathering = waiting(large, small)
+    turns = [gathering.choose()[0].visitor.name for _ in range(2 * LARGE_TURN)]
+    assert turns == 2 * [*["small"] * (LARGE_TURN - 1), "large"]
+
+
+def test_large_requests_of_two_visitors_alternate_batch_by_batch() -> None:
+    seen: list[str] = []
+
+    def embed(rows: list[str]) -> list[str]:
+        seen.append(rows[0][0])
+        return rows
+
+    both = [request(name, [f"{name}{number:09}" for number in range(6)], embed=embed) for name in "ab"]
+    gathering = waiting(*both)
+    for _ in range(12):
+        gathering._run(gathering.choose())
+    assert all(one.done for one in both)
+    assert seen == ["a", "b"] * 6
+
+
+def test_who_leaves_stops_waiting_and_the_others_get_their_answers() -> None:
+    gathering, entered, gate = Gathering(), threading.Event(), threading.Event()
+
+    def slow(rows: list[str]) -> list[str]:
+        entered.set()
+        gate.wait(10)
+        return rows
+
+    def gone() -> None:
+        raise InterruptedError
+
+    first, leaving, staying = request("a", embed=slow), request("b", key="other"), request("c", key="other")
+    leaving.visitor.check = gone
+    with ThreadPoolExecutor(2) as threads:
+        ends = [threads.submit(list, gathering.encode(one)) for one in (first, staying)]
+        assert entered.wait(10)
+        with pytest.raises(InterruptedError):
+            list(gathering.encode(leaving))
+        assert leaving not in gathering._waiting
+        gate.set()
+        for end in ends:
+            end.result(10)
+    assert first.done
+    assert staying.done
+    assert not leaving.values
+
+
+def test_one_failing_request_does_not_take_the_others_along() -> None:
+    def embed(rows: list[str]) -> list[str]:
+        if "bad" in rows:
+            raise ValueError("bad")
+        return rows
+
+    good, bad = request("a", ["good"], embed=embed), request("b", ["bad"], embed=embed)
+    Gathering()._run([good, bad])
+    assert good.values == {"good": "good"}
+    assert isinstance(bad.error, ValueError)
+
+
+def test_a_visitor_may_not_ask_for_more_tokens_than_allowed() -> None:
+    visitor = Visitor("a", max_tokens=5)
+    visitor.charge(3)
+    with pytest.raises(DataError, match="at most 5"):
+        visitor.charge(3)
