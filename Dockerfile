@@ -1,16 +1,17 @@
 FROM python:3.11-slim
 
-# Left empty, torch comes from the package index that pip uses. Give PyTorch's CPU index to save some gigabytes.
-ARG PIP_EXTRA_INDEX_URL=""
+# Which torch: cpu, or a version of CUDA such as cu130 for a machine with a GPU. uv knows the index of each.
+ARG TORCH=cpu
 
 RUN useradd --create-home --uid 1000 condviz
 WORKDIR /home/condviz/app
 
 # Before the code, so that a change of the code does not install everything again.
 COPY requirements.txt .
-RUN pip install --no-cache-dir --disable-pip-version-check --requirement requirements.txt
+RUN pip install --no-cache-dir --disable-pip-version-check uv==0.13.9 \
+    && uv pip install --no-cache --python "$(command -v python)" --torch-backend "$TORCH" --requirement requirements.txt
 
-RUN mkdir /home/condviz/.cache && chown 1000:1000 . /home/condviz/.cache
+RUN mkdir /home/condviz/.cache runs && chown 1000:1000 . runs /home/condviz/.cache
 USER 1000
 COPY --chown=1000:1000 . .
 ENV GRADIO_SERVER_NAME=0.0.0.0 \
@@ -23,4 +24,6 @@ ENV GRADIO_SERVER_NAME=0.0.0.0 \
 RUN python -m condviz score --model minilm "A man surfs." "A woman skis." --condition "the sport"
 
 EXPOSE 7860
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
+    CMD python -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:7860/robots.txt', timeout=9)"
 CMD ["python", "app.py"]

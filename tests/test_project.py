@@ -87,10 +87,6 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split("."))
 
 
-def test_the_pinned_torch_is_named_where_it_has_to_be_changed() -> None:
-    assert f"torch=={PINS['torch']}" in (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{p.name}" for p in DOCS)])
 def test_links_in_the_documents_lead_somewhere(document: str) -> None:
     content = (ROOT / document).read_text(encoding="utf-8")
