@@ -61,6 +61,7 @@ class Backbone(nn.Module):
         instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
         prefix: What the encoder was trained to see in front of each text, for instance "query: ".
         pooling: How the encoder was trained to pool, where that is known.
+        bidirectional: A decoder that was trained to see in both directions; only with attention of the library.
         cache: Store for vectors; a new one by default.
         lock: Held while texts are encoded, or the weights are moved.
     """
@@ -76,6 +77,7 @@ class Backbone(nn.Module):
         instruction: str | None = None,
         prefix: str = "",
         pooling: Pooling | None = None,
+        bidirectional: bool = False,
         cache: EmbeddingCache | None = None,
         lock: RLock | None = None,
     ) -> None:
@@ -86,6 +88,7 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
+        self.bidirectional = bidirectional
         self.cache = EmbeddingCache() if cache is None else cache
         # One thread encodes a batch at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
@@ -283,9 +286,11 @@ class Backbone(nn.Module):
 
     def _library_states(self, tokens: Tokens, all_layers: bool) -> list[Tensor]:
         arguments = {"token_type_ids": tokens.types} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
-        output = self.model(
-            input_ids=tokens.ids, attention_mask=tokens.mask.long(), output_hidden_states=all_layers, **arguments
-        )
+        mask = tokens.mask.long()
+        if self.bidirectional:  # a mask of four dimensions takes the place of the library's causal one
+            visible = tokens.mask[:, None, None].expand(-1, 1, mask.shape[1], -1)
+            mask = torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill(~visible, float("-inf"))
+        output = self.model(input_ids=tokens.ids, attention_mask=mask, output_hidden_states=all_layers, **arguments)
         return [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
 
     # Texts to vectors

@@ -44,10 +44,12 @@ class Family:
     pooling: Pooling | None = None
     prefix: str = ""
     instruction: str | None = None
+    bidirectional: bool = False
 
 
 FAMILIES = {
-    r"(e5-mistral|sfr-embedding|gte-qwen2)": Family("last", instruction=E5_INSTRUCTION),
+    r"(e5-mistral|sfr-embedding)": Family("last", instruction=E5_INSTRUCTION),
+    r"gte-qwen2": Family("last", instruction=E5_INSTRUCTION, bidirectional=True),
     r"qwen3-embedding": Family("last", instruction="Instruct: {instruction}\nQuery:{text}"),
     r"(multilingual-)?e5-.*instruct": Family("mean", instruction=E5_INSTRUCTION),
     r"(multilingual-)?e5-(small|base|large)": Family("mean", prefix="query: "),  # for symmetric tasks, too
@@ -230,6 +232,7 @@ def find_family(name: str, model_type: str, folder: Path) -> Family:
         pooling=known.pooling or _stored_pooling(folder) or ("last" if decoder else None),
         prefix=known.prefix,
         instruction=known.instruction or (E5_INSTRUCTION if decoder else None),
+        bidirectional=known.bidirectional,
     )
 
 

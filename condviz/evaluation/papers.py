@@ -132,7 +132,7 @@ class Table:
 
 @dataclass(frozen=True, config=CLOSED)
 class Claim:
-    """What a paper says, whether it holds here ("yes", "no", "not tested"), and how we know."""
+    """What a paper says, whether it holds here ("yes", "no", "in part", "not settled", "not tested"), and how we know."""
 
     says: str
     holds: str
@@ -257,8 +257,8 @@ def format_page(results: Mapping[str, Any]) -> str:
     """Format all claims and tables as Markdown."""
     blocks = ["## What the papers say, and what we see"]
     for paper in papers():
-        rows = [(claim.says, f"**{claim.holds}**", claim.because) for claim in paper.claims]
-        blocks += [f"**{paper.title}** ({paper.citation})", markdown_table(("the paper says", "here", "why"), rows)]
+        lines = (f"- {claim.says} **Here: {claim.holds}.** {claim.because}" for claim in paper.claims)
+        blocks += [f"**{paper.title}** ({paper.citation})", "\n".join(lines)]
     for paper in papers():
         blocks.append(f"## {paper.title}")
         for table in paper.tables:
@@ -275,7 +275,8 @@ def _describe(paper: Paper, table: Table) -> Iterator[str]:
 
 
 def _heading(setting: str, figure: str) -> str:
-    return f"{figure.replace('.', ': ').replace('_', ' ')}, {'our run' if setting == 'paper' else 'here'}"
+    words = figure.replace(".", ": ").replace("_", " ").replace("spearman", "Spearman").replace("pearson", "Pearson")
+    return f"{words}, {'our run' if setting == 'paper' else 'here'}"
 
 
 def _cell(found: np.ndarray, figure: str) -> str:

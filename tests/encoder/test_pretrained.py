@@ -169,6 +169,17 @@ def test_families_are_asked_as_they_were_trained(
     assert (backbone.instruction is not None) == instructed
 
 
+def test_gte_qwen2_sees_both_ways_and_other_decoders_only_back(tmp_path: Path) -> None:
+    for name, sees in (("gte-Qwen2-7B-instruct", True), ("someone-qwen2", False)):
+        backbone = load_backbone(str(tiny_folder(tmp_path / name, "qwen2")), **OPTIONS)
+        texts = [("a man rides",), ("a man rides a horse",), ("a",)]
+        with torch.no_grad():
+            short, long = (backbone.states(backbone.collate(backbone.tokenize([text])))[-1] for text in texts[:2])
+            batch = backbone.states(backbone.collate(backbone.tokenize(texts)))[-1]
+        assert bool((short[0, 0] - long[0, 0]).abs().max() > 1e-5) == sees
+        torch.testing.assert_close(batch[1, : long.shape[1]], long[0])
+
+
 @pytest.mark.parametrize(("mode", "expected"), [("cls_token", "cls"), ("lasttoken", "last"), ("max_tokens", None)])
 def test_pooling_is_read_from_the_files_of_sentence_transformers(
     tmp_path: Path, mode: str, expected: str | None
