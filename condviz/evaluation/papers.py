@@ -132,7 +132,7 @@ class Table:
 
 @dataclass(frozen=True, config=CLOSED)
 class Claim:
-    """What a paper says, whether it holds here ("yes", "no", "in part", "not settled", "not tested"), and how we know."""
+    """What a paper says, whether it holds here (yes, no, in part, not settled, not tested), and how we know."""
 
     says: str
     holds: str
