@@ -103,5 +103,6 @@
     show();
   };
 
-  Object.assign(window.condviz, { learn, learnPicture, lessonFigures: figures });
+  const lessonChanged = () => change(document.querySelector(".cv-step-form"), 300);
+  Object.assign(window.condviz, { learn, learnPicture, lessonChanged, lessonFigures: figures });
 })();

@@ -37,7 +37,9 @@ def run(options: argparse.Namespace) -> None:
             figure = make_figure(step)
             if figure is not None:
                 models = [load(name, precision="float32") for name in figure.models(default)]
-                found[figure.key] = figure.compute(models)
+                data = figure.compute(models)
+                if models:  # the others are computed when they are shown
+                    found[figure.key] = data
             rows.append((lesson.id, str(number), step.title, figure.name if figure else ""))
         path = Path(LESSONS) / f"{lesson.number:02}-{lesson.id}.json"
         if options.store:

@@ -17,7 +17,20 @@ from condviz.plots.html import make_environment
 from condviz.ui.glossary import TERMS
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn")
+SCRIPTS = (
+    "page",
+    "compare",
+    "words",
+    "errors",
+    "figure",
+    "plotly_panel",
+    "map",
+    "train",
+    "links",
+    "models",
+    "learn",
+    "learn_figures",
+)
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
 STATIC = "condviz"
 """First part of the addresses of assets, see `condviz.ui.server.routes`."""

@@ -17,7 +17,6 @@ from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.markup import busy, html
 from condviz.ui.page import Page, Tab
-from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, number, read_link
 
 KEPT_RESULTS = 500
@@ -83,11 +82,10 @@ class LearnTab:
         lesson, step, figure = self._asked(values)
         if figure is None:
             return
-        if figure.key not in self.live:
+        if self._live(figure) is None or not (figure.kept or event.quiet):
             if not event.quiet:
                 yield {self.notice: busy("Computing.")}
-            names = figure.models(self.pool.default)
-            work: Work = self.pool.run(_compute, names, figure) if names else Work(lambda _: figure.compute([]))
+            work = self.pool.run(_compute, figure.models(self.pool.default), figure)
             for _ in work.steps():
                 yield {}
             self.live[figure.key] = work.result()
@@ -119,15 +117,19 @@ class LearnTab:
     def _place(self, lesson: Lesson, step: int, figure: Figure | None, *, replace: bool = False) -> str:
         if figure is None:
             return view.place(view.step_link(lesson, step))
-        live = self.live.get(figure.key)
-        data = live or self.stored.get(figure.key)
-        drawn = view.picture(figure, data, state="live" if live else "stored")
+        live = self._live(figure)
+        data = self.stored.get(figure.key) if live is None else live
+        drawn = view.picture(figure, data, state="stored" if live is None else "live")
         link = view.step_link(lesson, step, figure.changes(self._start(lesson, step)))
         return view.place(link, content=drawn, asks=live is None, replace=replace)
 
     def _stored_picture(self, figure: Figure | None) -> str:
-        data = figure and (self.live.get(figure.key) or self.stored.get(figure.key))
-        return view.picture(figure, data, state="sheet") if data is not None and figure else ""
+        data = figure and (self._live(figure) or self.stored.get(figure.key))
+        return view.picture(figure, data, state="sheet") if figure and data is not None else ""
+
+    def _live(self, figure: Figure) -> dict[str, Any] | None:
+        """Return what was computed for a figure before, or computes at once because no model is needed."""
+        return self.live.get(figure.key) if figure.models(self.pool.default) else figure.compute([])
 
 
 def _compute(models: list[Any], figure: Figure) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from condviz.ui.learn.figures.base import Figure
 from condviz.ui.markup import render, term
 from condviz.ui.state import write_link
 
+_INDEX = re.compile(r"\b([A-Z])_([a-z])\b")
 _TERM = re.compile(r'<a href="term:([a-z0-9-]+)">(.*?)</a>')
 QUESTIONS = "Questions"
 
@@ -23,10 +24,11 @@ QUESTIONS = "Questions"
 def to_html(text: str, *, inline: bool = False) -> Markup:
     """Render the Markdown of a lesson; markup in it is shown as it is written.
 
-    `[router](term:router)` opens the entry of the glossary.
+    `[router](term:router)` opens the entry of the glossary; W_c gets an index.
     """
     markdown = _markdown()
     shown = markdown.renderInline(text) if inline else markdown.render(text)
+    shown = _INDEX.sub(r"\1<sub>\2</sub>", shown)
     return Markup(_TERM.sub(lambda found: term(found[1], Markup(found[2])) if found[1] in TERMS else found[2], shown))
 
 

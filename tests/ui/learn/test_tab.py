@@ -54,11 +54,13 @@ def show(tab: LearnTab, query: str) -> dict:
 def test_every_step_shows_a_stored_picture_at_once_and_a_live_one_then(
     tab: LearnTab, lesson: Lesson, step: int
 ) -> None:
+    tab.live.clear()
     link = step_link(lesson, step)
     shown = show(tab, link)
     assert f'data-step="{step}"' in shown[tab.top]
     figure = make_figure(lesson.steps[step - 1])
-    if figure is None:
+    if figure is None or not figure.models(tab.pool.default):
+        assert 'data-ready="true"' in shown[tab.picture]
         return
     assert figure.key in tab.stored, "run: python -m condviz lessons --store"
     assert 'data-asks="true"' in shown[tab.picture]
@@ -70,6 +72,9 @@ def test_every_step_shows_a_stored_picture_at_once_and_a_live_one_then(
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.id)
 def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTab, lesson: Lesson) -> None:
     assert all(step.teacher for step in lesson.steps)
+    assert len(lesson.questions) == 3
+    assert 5 <= len(lesson.steps) + 1 <= 8
+    assert all(step.teacher for step in lesson.steps)
     last = show(tab, step_link(lesson, 99))
     assert last[tab.top].count("<details>") == 2 * len(lesson.questions)
     teacher, sheet = (show(tab, f"t=learn&lesson={lesson.id}&view={view}")[tab.top] for view in ("teacher", "sheet"))
@@ -79,13 +84,13 @@ def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTa
 
 
 def test_what_a_student_changes_is_part_of_the_link(tab: LearnTab) -> None:
-    query = "?t=learn&lesson=respect&step=1&p.sentence1=a+man+rides+a+bike"
+    query = "?t=learn&lesson=respect&step=4&p.sentence1=a+man+rides+a+bike"
     shown = show(tab, query)
     assert "a man rides a bike" in shown[tab.top]
     assert "p.sentence1=a+man+rides+a+bike" in shown[tab.picture]
 
 
-@pytest.mark.parametrize("query", ["t=learn&lesson=none", "t=learn&lesson=respect&p.sentence1=" + 2000 * "x"])
+@pytest.mark.parametrize("query", ["t=learn&lesson=none", "t=learn&lesson=respect&step=4&p.sentence1=" + 2000 * "x"])
 def test_a_wrong_link_says_so(tab: LearnTab, query: str) -> None:
     with pytest.raises(DataError):
         show(tab, query)

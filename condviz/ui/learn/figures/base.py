@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from condviz.data.lessons import explain
 from condviz.errors import DataError
@@ -32,14 +32,26 @@ class Figure(BaseModel):
     name: ClassVar[str]
     button: ClassVar[str] = ""
     """Label of a button; without one the figure follows every change."""
+    kept: ClassVar[bool] = True
+    """What was computed for the same parameters still holds."""
+    show: tuple[str, ...] = ()
+    """Controls to show, in this order; all where the lesson names none."""
+
+    @model_validator(mode="after")
+    def _check_shown(self) -> Figure:
+        known = [key for key, info in type(self).model_fields.items() if info.title]
+        if unknown := set(self.show) - set(known):
+            raise ValueError(f"show names {min(unknown)!r}; controls are: {', '.join(known)}")
+        return self
 
     def models(self, default: str) -> list[str]:
-        """Return the names of the models it needs.
+        """Return the names of the models it needs: its parameter `model`, or all of `names`; else none.
 
         Args:
-            default: The model that leads the page.
+            default: The model that leads the page, for an empty `model`.
         """
-        return [default]
+        model = getattr(self, "model", None)
+        return list(getattr(self, "names", ())) if model is None else [model or default]
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Compute what its template draws, as plain JSON, by public functions; {} where the browser does it all.
@@ -60,7 +72,7 @@ class Figure(BaseModel):
     @property
     def key(self) -> str:
         """What decides the picture."""
-        return f"{self.name} {self.model_dump_json()}"
+        return f"{self.name} {self.model_dump_json(exclude={'show'})}"
 
     def changed(self, values: dict[str, Any]) -> Figure:
         """Return the figure with values of its controls, as a form or a link holds them.
@@ -68,25 +80,27 @@ class Figure(BaseModel):
         Raises:
             DataError: If a value is not allowed.
         """
-        shown = {key for key, info in type(self).model_fields.items() if info.title}
+        kept = {key: value for key, value in values.items() if key in self._shown()}
         try:
-            return type(self)(**(self.model_dump() | {key: value for key, value in values.items() if key in shown}))
+            return type(self)(**(self.model_dump() | kept))
         except ValidationError as error:
             raise DataError(f"This figure cannot show that. {explain(error)}") from error
 
     def controls(self) -> list[dict[str, Any]]:
         """Describe its controls for the template: name, title, kind, value, and what is allowed."""
-        described = type(self).model_json_schema()["properties"]
+        described, fields = type(self).model_json_schema()["properties"], type(self).model_fields
         return [
-            {"name": key, "title": info.title, "value": getattr(self, key), **_control(described[key])}
-            for key, info in type(self).model_fields.items()
-            if info.title
+            {"name": key, "title": fields[key].title, "value": getattr(self, key), **_control(described[key])}
+            for key in self._shown()
         ]
+
+    def _shown(self) -> tuple[str, ...]:
+        return self.show or tuple(key for key, info in type(self).model_fields.items() if info.title)
 
     def changes(self, start: Figure) -> list[tuple[str, str]]:
         """Return which controls differ from another figure of this kind, as texts for a link."""
-        found = [(key, value) for key, value in self.model_dump().items() if value != getattr(start, key)]
-        return [(f"p.{key}", "\n".join(value) if isinstance(value, tuple) else str(value)) for key, value in found]
+        pairs = [(key, getattr(self, key)) for key in self._shown() if getattr(self, key) != getattr(start, key)]
+        return [(f"p.{key}", "\n".join(value) if isinstance(value, tuple) else str(value)) for key, value in pairs]
 
 
 def _control(schema: dict[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,7 @@ class Compare(Figure):
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     conditions: Lines = Field(title="Conditions, one per line")
-    model: str = ""
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`."""
-        return [self.model or default]
+    model: str | None = ""
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Score the pair under each condition."""
@@ -41,4 +37,4 @@ class Compare(Figure):
     def link(self) -> str:
         """Open the Compare tab."""
         pairs = [("s1", self.sentence1), ("s2", self.sentence2), *(("c", text) for text in self.conditions)]
-        return write_link("compare", [*pairs, ("m", self.model)])
+        return write_link("compare", [*pairs, ("m", self.model or "")])

@@ -1,0 +1,83 @@
+"""Figures: what they compute is what the models themselves give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from condviz.data.lessons import Step
+from condviz.errors import DataError
+from condviz.methods.configs import HyperCLConfig
+from condviz.methods.hyper_cl import HyperCL
+from condviz.ui.learn.figures import FIGURES, make_figure
+from condviz.ui.learn.figures.counts import passes
+from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
+
+RANK = 8
+TEXTS = {"condition": "the sport", "sentence1": SENTENCES[0], "sentence2": SENTENCES[1]}
+
+
+@pytest.fixture(scope="module")
+def model() -> HyperCL:
+    torch.manual_seed(0)
+    return HyperCL(tiny_backbone(), HyperCLConfig(rank=RANK)).eval()
+
+
+def test_the_whole_matrix_gives_the_score_of_the_model(model: HyperCL) -> None:
+    found = FIGURES["spectrum"](**TEXTS, groups={"a": SENTENCES[:2], "b": SENTENCES[2:]}).compute([model])
+    plain, whole, used = found["scores"]
+    expected = model.score([SENTENCES[0]], [SENTENCES[1]], ["the sport"])[0]
+    assert whole == used == pytest.approx(float(expected), abs=1e-3)
+    assert plain == pytest.approx(float(model.score_unconditional([SENTENCES[0]], [SENTENCES[1]])[0]), abs=1e-3)
+    assert len(found["values"]) == RANK
+    assert len(found["before"]) == len(found["after"]) == len(SENTENCES)
+
+
+def test_one_singular_value_leaves_two_cosines_and_none_leaves_nothing(model: HyperCL) -> None:
+    one = FIGURES["spectrum"](**TEXTS, keep=1).compute([model])
+    assert abs(one["scores"][2]) == pytest.approx(1, abs=1e-3)
+    switched = FIGURES["spectrum"](**TEXTS, off=" ".join(map(str, range(2, RANK + 1)))).compute([model])
+    assert switched["scores"] == one["scores"]
+    assert FIGURES["spectrum"](**TEXTS, keep=1, off="1").compute([model])["scores"][2] == 0
+
+
+def test_the_factors_are_those_of_the_matrix(model: HyperCL) -> None:
+    found = FIGURES["factors"](condition="the sport").compute([model])
+    whole = model.condition_matrix("the sport")
+    assert (found["size"], found["rank"]) == (len(whole), np.linalg.matrix_rank(whole))
+    assert FIGURES["matrix"](condition1="the sport", condition2="the sport").compute([model])["alike"] == 1
+
+
+def test_a_hypernetwork_has_as_many_weights_as_the_layers_of_the_method(model: HyperCL) -> None:
+    _, low = FIGURES["size"](width=768, rank=64).compute([])["learned"]
+    assert low == 75_595_776
+    assert FIGURES["size"](width=384, rank=48).compute([])["learned"] == [56_770_560, 14_192_640]
+
+
+def test_the_counts_of_the_formula_are_those_of_the_encoder(model: HyperCL) -> None:
+    with encoded_rows(model.backbone) as rows:
+        ((_, kind, counted, _),) = FIGURES["measure"](n=5, m=2, names=("a", "b", "c")).compute([model])["rows"]
+    assert kind == "tri"
+    assert counted == sum(rows) == passes(5, 2)["Tri-encoder"] == 7
+
+
+def test_a_lesson_that_asks_for_what_no_figure_has_names_the_place() -> None:
+    for figure, says in (
+        ({"name": "nothing"}, "no figure is called"),
+        ({"name": "counts", "k": 3}, "Its parameters: "),
+        ({"name": "counts", "n": 1}, "greater than or equal to 2"),
+        ({"name": "counts", "show": ["o"]}, "show names 'o'"),
+    ):
+        with pytest.raises(DataError, match=says) as caught:
+            make_figure(Step("Title", "", figure, place="09-mine.md, line 3"))
+        assert "09-mine.md, line 3" in str(caught.value)
+
+
+def test_a_student_changes_only_what_is_shown() -> None:
+    figure = FIGURES["spectrum"](**TEXTS, show=("keep",))
+    assert figure.changed({"keep": "3", "model": "other", "random": "true"}) == FIGURES["spectrum"](
+        **TEXTS, show=("keep",), keep=3
+    )
+    with pytest.raises(DataError, match="keep"):
+        figure.changed({"keep": "many"})
