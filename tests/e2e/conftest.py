@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
@@ -88,33 +88,48 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@contextmanager
-def visiting(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Yield a function that opens an address in a fresh profile; a script error fails the test at the end."""
-    contexts, errors = [], []
+@pytest.fixture(scope="session")
+def context(browser: Browser) -> BrowserContext:
+    """One profile for all tests: the program of the page is large, and the browser keeps it."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    return context
 
-    def open_(address: str, *, width: int = 1280, height: int = 900, **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
+
+@contextmanager
+def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
+    """Yield a function that opens an address; in the end nothing of it stays, and a script error fails the test."""
+    pages, errors = [], []
+
+    def open_(address: str, *, width: int = 1280, height: int = 900, script: str = "", **media: Any) -> Page:
         page = context.new_page()
+        pages.append(page)
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(**media)
+        page.add_init_script(script)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("dialog", lambda dialog: errors.append(f"dialog: {dialog.message}"))
         page.goto(address, wait_until="commit")
-        page.locator("#cv-tabs [role=tab][aria-selected=true]").wait_for()
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.evaluate("localStorage.clear()")
+        page.close()
     assert not errors
 
 
+def wait_for_tabs(page: Page) -> Page:
+    """Wait until the page of the program stands."""
+    page.locator("#cv-tabs [role=tab][aria-selected=true]").wait_for()
+    return page
+
+
 @pytest.fixture
-def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
-    """Open the page with a query, in a fresh profile."""
-    with visiting(browser) as open_:
-        yield lambda query="", **options: open_(address + query, **options)
+def open_page(context: BrowserContext, address: str) -> Iterator[Callable[..., Page]]:
+    """Open the page with a query."""
+    with visiting(context) as open_:
+        yield lambda query="", **options: wait_for_tabs(open_(address + query, **options))
 
 
 def open_tab(page: Page, name: str) -> None:

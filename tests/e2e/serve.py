@@ -15,7 +15,7 @@ def main() -> None:
     from condviz.ui.app import Settings, build_app, launch_options
     from condviz.ui.pool import ModelPool
 
-    build_app(Settings(pool=lambda: ModelPool(NAMES))).launch(**launch_options(port=int(port)))
+    build_app(Settings(pool=lambda: ModelPool(NAMES), preload=False)).launch(**launch_options(port=int(port)))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from tests.e2e.conftest import free_port, serve, visiting
+from tests.e2e.conftest import free_port, serve, visiting, wait_for_tabs
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import BrowserContext, Page
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def page(context: BrowserContext, address: str) -> Iterator[Page]:
     """That page; a script error fails the last test."""
-    with visiting(browser) as open_:
-        yield open_(address)
+    with visiting(context) as open_:
+        yield wait_for_tabs(open_(address))
 
 
 @pytest.mark.parametrize("tab", [tab.id for tab in TABS])

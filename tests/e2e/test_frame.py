@@ -11,10 +11,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from tests.e2e.conftest import open_tab, visiting
+from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import BrowserContext, Locator, Page
 
 SCREENS = [(1440, 900, "light"), (1024, 768, "dark"), (380, 800, "light")]
 each_tab = pytest.mark.parametrize("tab", [tab.id for tab in TABS])
@@ -29,11 +29,11 @@ SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
 
 
 @pytest.fixture(scope="module", params=SCREENS, ids=["wide", "beamer", "phone"])
-def visit(request: pytest.FixtureRequest, browser: Browser, address: str) -> Iterator[Page]:
+def visit(request: pytest.FixtureRequest, context: BrowserContext, address: str) -> Iterator[Page]:
     """One page for each kind of screen, on which the tabs are opened one after the other."""
     width, height, theme = request.param
-    with visiting(browser) as open_:
-        yield open_(f"{address}?__theme={theme}", width=width, height=height)
+    with visiting(context) as open_:
+        yield wait_for_tabs(open_(f"{address}?__theme={theme}", width=width, height=height))
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     for content, message in ((b"", "is empty"), (b"text,condition\n", "no rows"), (b"PK\x03\x04zip", "Excel")):
         upload.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": content})
         expect(page.locator("#cv-map-notice")).to_contain_text(message)
-        page.locator("#cv-map-upload").get_by_label("Remove this file").click()
+        page.locator("#cv-map-upload").get_by_label("Clear", exact=True).click()
     upload.set_input_files(path)
     expect(page.locator("#cv-map-notice")).to_contain_text("12 rows")
     page.locator("#cv-map-run").click()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import free_port, serve
+from tests.e2e.conftest import free_port, serve, visiting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
 NO_WEBGL = """
@@ -33,27 +33,17 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def open_panels(browser: Browser, panels: str) -> Iterator[Callable[..., Page]]:
+def open_panels(context: BrowserContext, panels: str) -> Iterator[Callable[..., Page]]:
     """Open that page; fails the test on a script error."""
-    errors, contexts = [], []
+    with visiting(context) as open_:
 
-    def open_(script: str = "", **options: Any) -> Page:
-        context = browser.new_context(viewport={"width": 1280, "height": 1000}, **options)
-        contexts.append(context)
-        context.set_default_timeout(30_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        if script:
-            page.add_init_script(script)
-        page.goto(panels, wait_until="commit")
-        for name in ("left", "right"):
-            frame(page, name, "[data-ready=true]").wait_for()
-        return page
+        def open_panels(**options: Any) -> Page:
+            page = open_(panels, height=1000, **options)
+            for name in ("left", "right"):
+                frame(page, name, "[data-ready=true]").wait_for()
+            return page
 
-    yield open_
-    for context in contexts:
-        context.close()
-    assert not errors
+        yield open_panels
 
 
 def frame(page: Page, name: str, state: str = "") -> Locator:
@@ -180,7 +170,7 @@ def test_exports_are_pictures_and_a_page(open_panels: Callable[..., Page], brows
 
 
 def test_without_webgl_few_points_are_drawn_and_many_are_explained(open_panels: Callable[..., Page]) -> None:
-    page = open_panels(NO_WEBGL)
+    page = open_panels(script=NO_WEBGL)
     expect(frame(page, "left")).to_have_attribute("data-renderer", "svg")
     page.locator("#load").click()
     expect(page.locator("#alone .cv-figure-message")).to_contain_text("50,000 points need WebGL")
