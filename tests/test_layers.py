@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,12 @@ def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
             elif not (top_level and (isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or _typing_only(child))):
                 yield from visit(child)
 
-    yield from visit(ast.parse(path.read_text(encoding="utf-8")))
+    yield from visit(parse(path))
+
+
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _typing_only(node: ast.AST) -> bool:

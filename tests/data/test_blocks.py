@@ -64,14 +64,6 @@ def test_aspects_are_about_as_often_the_higher_as_the_lower_one(blocks: list[lis
     assert all(0.25 < high[aspect] / (high[aspect] + low[aspect]) < 0.75 for aspect in frequent)
 
 
-def test_seeds_decide_blocks() -> None:
-    first, again, other = (
-        corpora.build_blocks("scenes", "train", sentences=SENTENCES, seed=seed) for seed in (0, 0, 1)
-    )
-    assert first == again
-    assert first != other
-
-
 def test_single_pairs_cannot_be_divided() -> None:
     with pytest.raises(DataError, match=r"scenes dev has no blocks.*batching"):
         corpora.build_blocks("scenes", "dev", sentences=SENTENCES)
