@@ -152,23 +152,21 @@ def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progre
 
 
 def isotropy(
-    embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, seed: int = 0, progress: Progress | None = None
+    embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, progress: Progress | None = None
 ) -> Isotropy:
     """Measure isotropy both ways; arguments and errors as `cosines_to_mean` and `partition_isotropy`."""
     cosines = cosines_to_mean(embeddings)
-    directions = random_directions(num_directions, np.shape(embeddings)[1], seed=seed)
+    directions = random_directions(num_directions, np.shape(embeddings)[1])
     ipc = partition_isotropy(embeddings, directions, progress=progress)
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
-def silhouette(embeddings: np.ndarray, groups: Sequence[str], *, most: int = SILHOUETTE_SAMPLE, seed: int = 0) -> float:
+def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
     """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
 
     Args:
-        embeddings: Shape (n, d), finite.
+        embeddings: Shape (n, d), finite; of more than `SILHOUETTE_SAMPLE` a random sample is taken.
         groups: (n,) group of each.
-        most: Vectors that are compared with each other; of more a random sample is taken.
-        seed: Of that sample.
 
     Raises:
         DataError: If there are fewer than two groups, or every group has one member.
@@ -176,15 +174,9 @@ def silhouette(embeddings: np.ndarray, groups: Sequence[str], *, most: int = SIL
     names, counts = np.unique(groups, return_counts=True)
     if not 2 <= len(names) < len(groups) or counts.max() < 2:
         raise DataError("The silhouette needs at least two conditions, and one with two sentences or more.")
-    return float(
-        require("sklearn.metrics", "app").silhouette_score(
-            unit_rows(embeddings),
-            np.asarray(groups),
-            metric="cosine",
-            sample_size=most if len(groups) > most else None,
-            random_state=seed,
-        )
-    )
+    score = require("sklearn.metrics", "app").silhouette_score
+    size = SILHOUETTE_SAMPLE if len(groups) > SILHOUETTE_SAMPLE else None
+    return float(score(unit_rows(embeddings), np.asarray(groups), metric="cosine", sample_size=size, random_state=0))
 
 
 def describe_matrices(

@@ -39,14 +39,12 @@ class Topic:
     size: int
 
 
-def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 3) -> tuple[Topic, ...]:
+def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:
     """Find clusters on a map and name each by words that are frequent in it and rare outside.
 
     Args:
         layout: (n, 2) coordinates.
         texts: n sentences.
-        num_words: Words of a name at most; each occurs in two sentences of its cluster or more, and a quarter of them,
-            and sets it apart at least half as well as the first.
 
     Returns:
         The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
@@ -60,7 +58,7 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str], *, num_words: int = 
     if number < 2:
         return ()
     topics = []
-    for cluster, words in enumerate(distinctive_words(texts, clusters, num_words=num_words)):
+    for cluster, words in enumerate(distinctive_words(texts, clusters)):
         if words:
             places = layout[clusters == cluster].astype(np.float64)
             x, y = round(float(np.median(places[:, 0])), 4), round(float(places[:, 1].max()), 4)

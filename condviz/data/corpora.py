@@ -143,19 +143,19 @@ def open_table(source: str) -> PairTable:
     return read_pairs(source)
 
 
-def survey(name: str, *, seed: int = 0, folder: Path | None = None) -> Survey:
+def survey(name: str, *, folder: Path | None = None) -> Survey:
     """Look for a corpus, read it, build its pairs and count; what cannot be read is reported, not raised."""
     corpus = _corpus(name)
-    parts = tuple(_survey_part(corpus, part, seed, folder) for part in corpus.parts)
+    parts = tuple(_survey_part(corpus, part, folder) for part in corpus.parts)
     return Survey(corpus, corpus.place(folder), corpus.found(folder), parts)
 
 
-def _survey_part(corpus: Corpus, part: str, seed: int, folder: Path | None) -> Part:
+def _survey_part(corpus: Corpus, part: str, folder: Path | None) -> Part:
     count = None
     try:
         material = corpus.read(part, csts.environment_password, folder)
         count = material.texts
-        rows = material.rows(seed)
+        rows = material.rows(seed=0)
     except CondvizError as error:
         return Part(part, rows=count, problem=str(error))
     if count is None:

@@ -14,7 +14,6 @@ _WORD = regex.compile(
     r"|[\p{L}\p{M}\p{N}]+(?:['’.,\-‐][\p{L}\p{M}\p{N}]+)*"  # don't, well-known, 3.5, 1,000
     r"|\X"  # anything else, an emoji with its modifiers in one piece
 )
-MERGE_RULE = "A word's value is the sum over its sub-tokens; a sub-token belongs to the word that it overlaps most."
 
 
 def split_words(text: str) -> tuple[Word, ...]:
@@ -29,7 +28,7 @@ def split_words(text: str) -> tuple[Word, ...]:
 
 
 def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values: np.ndarray) -> np.ndarray:
-    """Sum values of sub-tokens over words.
+    """Sum values of sub-tokens over words; a sub-token belongs to the word that it overlaps most.
 
     Args:
         words: w words.

@@ -93,28 +93,21 @@ def is_quiet(word: str) -> bool:
     return word.casefold() in QUIET or not any(map(str.isalnum, word))
 
 
-def heaviest_word(text: TokenWeights, condition: int, layer: int = -1) -> str:
+def heaviest_word(text: TokenWeights, condition: int) -> str:
     """Return the word of the largest size under a condition; marks count only where there is nothing else."""
-    sizes = np.abs(text.weights[layer_index(text, layer), condition])
+    sizes = np.abs(text.weights[-1, condition])
     places = [i for i, word in enumerate(text.words) if any(map(str.isalnum, word.text))] or range(len(text.words))
     return text.words[max(places, key=lambda i: sizes[i])].text
 
 
-def headline(reading: WordReading, first: int = 0, second: int = 1, *, place: int = 0) -> Markup:
-    """Render in one sentence which word counts most under two conditions.
+def headline(reading: WordReading) -> Markup:
+    """Render in one sentence which word of the first text counts most under the first two conditions.
 
     Conditions unlike any that models are trained on take no part, nor does an untrained model.
-
-    Args:
-        reading: Any reading.
-        first, second: Positions of the conditions; a reading under one condition ignores the second.
-        place: Position of the sentence.
     """
-    chosen = [first, second][: len(reading.conditions)]
-    unfamiliar = [reading.conditions[i] for i in chosen if i in reading.unfamiliar]
-    tops = [
-        (reading.conditions[i], heaviest_word(reading.texts[place], i)) for i in chosen if i not in reading.unfamiliar
-    ]
+    chosen = list(enumerate(reading.conditions))[:2]
+    unfamiliar = [condition for i, condition in chosen if i in reading.unfamiliar]
+    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in chosen if i not in reading.unfamiliar]
     return render("words/headline.html", tops=tops, unfamiliar=unfamiliar, reading=reading)
 
 
@@ -209,26 +202,21 @@ def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) 
     return f"{mass if reading.source == 'router' else ''} {cut}".strip()
 
 
-def running_text(
-    reading: WordReading, *, place: int = 0, chosen: int = 0, layer: int = -1, group: str = "condition"
-) -> Markup:
+def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Markup:
     """Render a sentence as running text, with a switch that moves the tint from condition to condition.
 
     Args:
-        reading: Any reading.
+        reading: Any reading; its last routed layer is shown.
         place: Position of the sentence.
         chosen: Position of the condition that is shown first.
-        layer: Routed layer, counted from the end.
-        group: Name of the switch; pictures on one page that are switched apart need names of their own.
     """
-    text, scale = reading.texts[place], reading_scale([reading], layer)
-    layer = layer_index(text, layer)
-    cells = make_cells(text.sentence, text.words, text.weights[layer], scale, _account(reading, place, layer, scale))
+    text, scale = reading.texts[place], reading_scale([reading])
+    cells = make_cells(text.sentence, text.words, text.weights[-1], scale, _account(reading, place, -1, scale))
     line = Line("", f"Sentence {place + 1}", cells, after=text.sentence[text.words[-1].end :] if text.words else "")
-    notes = [_note(reading, text, layer, i) for i in range(len(text.conditions))]
+    notes = [_note(reading, text, -1, i) for i in range(len(text.conditions))]
     return render(
         "words/running.html", line=line, conditions=text.conditions, chosen=chosen, notes=notes, place=place,
-        group=group, scale=scale, legend=legend(scale),
+        group="condition", scale=scale, legend=legend(scale),
     )  # fmt: skip
 
 
@@ -274,11 +262,11 @@ def _strip(
     return Line(title, name, cells, note), scale
 
 
-def difference(readings: Sequence[WordReading], first: int, second: int, *, layer: int = -1) -> Markup:
+def difference(readings: Sequence[WordReading], first: int, second: int) -> Markup:
     """Render the weights under one condition minus those under another, on a diverging scale of their own."""
     names = [readings[0].conditions[i] for i in (first, second)]
     gaps = {
-        (i, place): (lambda rows: rows[first] - rows[second])(text.weights[layer_index(text, layer)])
+        (i, place): text.weights[-1][first] - text.weights[-1][second]
         for i, reading in enumerate(readings)
         for place, text in enumerate(reading.texts)
     }

@@ -221,9 +221,7 @@ def scene_training_rows() -> TrainingRows:
     return TrainingRows([Pair(row.sentence1, row.sentence2, row.condition, float(row.label)) for row in rows])
 
 
-def nearest_rows(
-    model: ConditionalScorer, pair: Pair, training: TrainingRows, *, count: int = 5, candidates: int = CANDIDATES
-) -> list[Neighbour]:
+def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *, count: int = 5) -> list[Neighbour]:
     """Find the training rows whose conditioned embeddings are nearest to those of a row.
 
     Args:
@@ -231,7 +229,6 @@ def nearest_rows(
         pair: The row.
         training: Where to look.
         count: How many to give.
-        candidates: How many to encode, chosen by shared words.
 
     Returns:
         The nearest first.
@@ -243,7 +240,7 @@ def nearest_rows(
         raise ConfigError(
             f"{model.info.title} reads all texts at once and has no vectors to compare. Choose one marked bi or tri."
         )
-    rows = [pair, *training.candidates(pair, candidates)]
+    rows = [pair, *training.candidates(pair, CANDIDATES)]
     sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
     conditions = [row.condition for row in rows for _ in range(2)]
     vectors = _unit(model.encode(sentences, conditions)).reshape(len(rows), 2, -1)
