@@ -9,12 +9,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+BUILD = """import sys; from condviz.ui.app import build_app
+build_app()
+loaded = {"torch", "umap", "plotly"} & set(sys.modules)
+sys.exit(f"Building the page has imported {loaded}, which takes seconds." if loaded else 0)"""
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["-c", "from condviz.ui.app import build_app; build_app()"],
+        ["-c", BUILD],
         ["-m", "condviz", "--help"],
         ["-m", "condviz", "score", "A man surfs.", "A woman skis.", "--condition", "the sport", "--model", "hyper-cl"],
     ],

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import plotly.graph_objects as go
@@ -43,11 +41,5 @@ def test_gradio_can_build_the_component_again() -> None:
     assert again.get_block_name() == "html"
 
 
-def test_the_library_is_the_one_of_the_plotly_package_and_is_not_imported() -> None:
+def test_the_library_is_the_one_of_the_plotly_package() -> None:
     assert plotly_source().read_text(encoding="utf-8")[:200].lstrip("/* \n").startswith("plotly.js v")
-    code = (
-        "import sys; from condviz.ui.plotly_panel import plotly_panel; plotly_panel(elem_id='a', label='a');"
-        "print('plotly' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
