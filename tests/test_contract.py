@@ -60,12 +60,12 @@ def build(name: str, setting: dict, backbone: Backbone) -> ConditionalScorer:
     return method
 
 
-@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]} {case[1]}")
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]} {case[1]}")
 def case(request: pytest.FixtureRequest) -> tuple[str, dict]:
     return request.param
 
 
-@pytest.fixture(params=["bert", "roberta"])
+@pytest.fixture(scope="module", params=["bert", "roberta"])
 def method(request: pytest.FixtureRequest, case: tuple[str, dict]) -> ConditionalScorer:
     return build(*case, tiny_backbone(request.param))
 
