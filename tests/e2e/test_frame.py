@@ -43,6 +43,8 @@ def panel(visit: Page, tab: str) -> Locator:
     visit.evaluate("scrollTo(0, 0)")
     panel = visit.locator(".tabitem:visible")
     expect(panel.locator(".cv-headline").first).to_be_visible()
+    # What a tab computes as it opens: nothing is dimmed any more, nothing under way.
+    expect(panel.locator(".cv-dimmed, .cv-notice-busy")).to_have_count(0)
     return panel
 
 
