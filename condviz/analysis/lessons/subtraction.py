@@ -69,7 +69,7 @@ class Toy:
     labels: np.ndarray
 
 
-TOY_SIZE, TOY_ITEMS = 12, 160
+TOY_SIZE, TOY_ITEMS, TOY_STEPS = 12, 160, 200
 PROJECTIONS = ("none", "pca", "ica", "linear")
 
 
@@ -102,25 +102,26 @@ def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
     half = TOY_ITEMS // 2
     if name == "none":
         return toy.points
-    if name == "pca":
-        fitted = require("sklearn.decomposition", "app").PCA(dimension)
-    if name == "ica":
-        fitted = require("sklearn.decomposition", "app").FastICA(dimension, random_state=0, max_iter=2000, tol=0.01)
     if name != "linear":
+        # ICA is a rotation of whitened data. The rotation changes no cosine, so only the whitening is done.
+        fitted = require("sklearn.decomposition", "app").PCA(dimension, whiten=name == "ica")
         return fitted.fit(toy.points[:half]).transform(toy.points)
-    import torch
+    return toy.points @ _train(toy.points[:half], toy.labels[:half], dimension).T
 
-    torch.manual_seed(0)
-    matrix = torch.nn.Parameter(torch.randn(dimension, TOY_SIZE) / TOY_SIZE**0.5)
-    points = torch.from_numpy(toy.points[:half]).float()
-    same = torch.from_numpy(toy.labels[:half, None] == toy.labels[None, :half]).float()
-    optimizer = torch.optim.Adam([matrix], lr=0.05)
-    for _ in range(100):
-        unit = torch.nn.functional.normalize(points @ matrix.T, dim=1)
-        optimizer.zero_grad()
-        (unit @ unit.T - same).square().mean().backward()
-        optimizer.step()
-    return toy.points @ matrix.detach().numpy().T
+
+def _train(points: np.ndarray, labels: np.ndarray, dimension: int) -> np.ndarray:
+    """Descend on the mean of (cosine - 1 for the same answer, else 0)^2 over all pairs: a matrix (dimension, d)."""
+    matrix = np.random.default_rng(0).standard_normal((dimension, points.shape[1])) / points.shape[1] ** 0.5
+    same, speed = (labels[:, None] == labels[None, :]).astype(np.float64), np.zeros_like(matrix)
+    for _ in range(TOY_STEPS):
+        projected = points @ matrix.T
+        lengths = np.linalg.norm(projected, axis=1, keepdims=True)
+        unit = projected / lengths
+        slope = 4 * (unit @ unit.T - same) @ unit / same.size
+        slope = (slope - (slope * unit).sum(axis=1, keepdims=True) * unit) / lengths
+        speed = 0.9 * speed + slope.T @ points
+        matrix = matrix - speed
+    return matrix
 
 
 def rank_same(points: np.ndarray, labels: np.ndarray) -> float:

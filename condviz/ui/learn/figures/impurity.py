@@ -73,7 +73,7 @@ class ImpurityKMeans(Figure):
         points = (
             self.distance * middles[groups] + np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
         )
-        found = kmeans_impurity(points, groups.tolist(), seeds=range(3), num_shuffles=200)
+        found = kmeans_impurity(points, groups.tolist(), seeds=range(1), num_shuffles=50)
         return {
             "points": points.round(3).tolist(), "labels": found.labels.tolist(), "impurity": found.per_seed[0],
             "chance": found.chance,
