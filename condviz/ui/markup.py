@@ -30,6 +30,7 @@ SCRIPTS = (
     "models",
     "learn",
     "learn_figures",
+    "learn_class",
 )
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
 STATIC = "condviz"

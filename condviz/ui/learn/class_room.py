@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 from condviz.errors import DataError
-from condviz.ui.events import connect
+from condviz.ui.events import connect, explain
 from condviz.ui.learn.figures.bets import Bets
 from condviz.ui.learn.room import Rooms
 from condviz.ui.markup import html, render
@@ -37,12 +38,19 @@ class ClassRoom:
         """Open, join or leave a room, count the bets that the browser has kept for this step, and show the room."""
         address = request.client.host if request.client else ""
         code, person = str(event.code), str(event.person)
+        closed = {self.shown: render("learn/class.html", code="", left=True)}
+        if event.act == "leave":
+            with suppress(DataError):  # gone already
+                ROOMS.leave(code, person, address)
+            return closed
         if event.act == "open":
             code = ROOMS.open(person, address)
-        elif event.act == "leave":
-            ROOMS.leave(code, person, address)
-            return {self.shown: render("learn/class.html", code="", left=True)}
-        code = ROOMS.join(code, person, address)
+        try:
+            code = ROOMS.join(code, person, address)
+        except DataError as error:
+            if event.act == "join":
+                raise
+            return closed | {self.notice: explain(error)}
         lesson, step = str(event.lesson), str(event.step)
         figure = self._bets(lesson, step)
         place = f"{lesson[:20]} {step} "

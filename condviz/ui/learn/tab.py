@@ -13,6 +13,7 @@ from condviz.data.lessons import LESSONS, Lesson, load_lessons
 from condviz.errors import DataError
 from condviz.ui.events import connect
 from condviz.ui.learn import view
+from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.markup import busy, html
@@ -46,6 +47,7 @@ class LearnTab:
             self.picture = html(
                 view.place("t=learn"), elem_id="cv-learn-picture", script="condviz.learnPicture(element, watch);"
             )
+            ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
             self.stop = gr.Button("Stop", visible=False, elem_id="cv-learn-stop")
         parts = [self.top, self.picture, self.foot]

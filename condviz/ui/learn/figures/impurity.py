@@ -26,10 +26,6 @@ class ImpurityByHand(Figure):
     sums: bool = False
     """Whether the parts of the sum are shown."""
 
-    def models(self, default: str) -> list[str]:
-        """See `Figure`: no model is needed."""
-        return []
-
     @property
     def letters(self) -> str:
         """The clusters, twelve of them; anything else than A, B or C counts as A."""
@@ -59,10 +55,6 @@ class ImpurityKMeans(Figure):
         0.5, title="How far apart the conditions are"
     )
     draw: Annotated[int, Field(ge=0, le=20)] = Field(0, title="Another draw of the points")
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`: no model is needed."""
-        return []
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Draw the points, find the clusters, measure."""
@@ -98,10 +90,6 @@ class Spaces(Figure):
     model: Model = Field("bi-encoder", title="Model")
     seed: Annotated[int, Field(ge=0, le=9)] = 0
     label: Annotated[float, Field(ge=0, le=1.5, multiple_of=0.1)] = 1.0
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`."""
-        return [self.model]
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure every space."""
@@ -146,6 +134,7 @@ class Ranking(Figure):
     """All models, ranked by one measure or the other."""
 
     name: ClassVar[str] = "ranking"
+    names: tuple[Model, ...] = MODELS
     by: Literal["impurity of conditions", "neighbours with the same answer"] = Field(
         "impurity of conditions", title="Rank by"
     )
@@ -153,11 +142,7 @@ class Ranking(Figure):
     @property
     def key(self) -> str:
         """The order does not change what is computed."""
-        return self.name
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`."""
-        return list(MODELS)
+        return f"{self.name} {' '.join(self.names)}"
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure every model on the same sentences."""

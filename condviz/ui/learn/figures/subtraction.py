@@ -124,10 +124,6 @@ class Projections(Figure):
         2.0, title="How much items differ in what was not asked"
     )
 
-    def models(self, default: str) -> list[str]:
-        """See `Figure`: everything is made up here."""
-        return []
-
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Draw the items, project them, and count how often the same answer is nearer."""
         from condviz.analysis.lessons.subtraction import PROJECTIONS, make_toy, project_toy, rank_same
@@ -153,10 +149,6 @@ class PaperProjections(Figure):
 
     name: ClassVar[str] = "paper-projections"
     encoder: Literal[*PAPER] = Field("NV", title="Encoder")
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`: these are printed figures."""
-        return []
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Look the row up."""
