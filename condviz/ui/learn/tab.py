@@ -49,13 +49,12 @@ class LearnTab:
             )
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
-            self.stop = gr.Button("Stop", visible=False, elem_id="cv-learn-stop")
         parts = [self.top, self.picture, self.foot]
-        connect(self.top.go, self.go, None, parts, notice=self.notice, queue=False)
-        connect(
-            self.top.ask, self.change, None, [self.picture], notice=self.notice, stop=self.stop, heavy=True,
-            trigger_mode="always_last",
-        )  # fmt: skip
+        asked = connect(
+            self.top.ask, self.change, None, [self.picture], notice=self.notice, heavy=True, trigger_mode="always_last"
+        )
+        # Who goes on does not wait for the step before, whose figure would come over the new one.
+        connect(self.top.go, self.go, None, parts, notice=self.notice, queue=False, cancels=[asked])
         page.on_link("learn", self.show, (), parts, notice=self.notice, heavy=False)
 
     # ---- where one is ------------------------------------------------------------------------------------------------
@@ -104,12 +103,9 @@ class LearnTab:
         """Return lesson, step and figure of a link, whose keys `p.NAME` are the changed parameters."""
         lesson = self._lesson(first(values, "lesson"))
         step = number(values, "step", 1, low=1, high=len(lesson.steps) + 1)
+        changes = {key[2:]: found[0] for key, found in values.items() if key.startswith("p.")}
         start = self._start(lesson, step)
-        return (
-            lesson,
-            step,
-            start and start.changed({key[2:]: found[0] for key, found in values.items() if key[:2] == "p."}),
-        )
+        return lesson, step, start and start.changed(changes)
 
     def _start(self, lesson: Lesson, step: int) -> Figure | None:
         """Return the figure of a step as the lesson has it; None for the questions."""

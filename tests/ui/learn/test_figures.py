@@ -11,7 +11,7 @@ from condviz.errors import DataError
 from condviz.methods.configs import HyperCLConfig
 from condviz.methods.hyper_cl import HyperCL
 from condviz.ui.learn.figures import FIGURES, make_figure
-from condviz.ui.learn.figures.counts import passes
+from condviz.ui.learn.figures.encoders import passes
 from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
 
 RANK = 8

@@ -7,43 +7,34 @@ from pydantic import ValidationError
 from condviz.data.lessons import Step, explain
 from condviz.errors import DataError
 from condviz.ui.learn.figures import errors, impurity, router, subtraction
-from condviz.ui.learn.figures.angle import Angle
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.learn.figures.bets import Bets
-from condviz.ui.learn.figures.compare import Compare
-from condviz.ui.learn.figures.cosines import Cosines
-from condviz.ui.learn.figures.counts import Counts
-from condviz.ui.learn.figures.kinds import Kinds
+from condviz.ui.learn.figures.compare import Compare, Models
+from condviz.ui.learn.figures.encoders import Counts, Kinds, Measure, Reading
 from condviz.ui.learn.figures.matrix import Factors, Matrix, Size
-from condviz.ui.learn.figures.measure import Measure
-from condviz.ui.learn.figures.models import Models
-from condviz.ui.learn.figures.plane import Plane
-from condviz.ui.learn.figures.reading import Reading
 from condviz.ui.learn.figures.spectrum import Spectrum
-from condviz.ui.learn.figures.yardstick import Yardstick
+from condviz.ui.learn.figures.vectors import Angle, Cosines, Plane, Yardstick
 
 FIGURES: dict[str, type[Figure]] = {
     figure.name: figure
     for figure in (
-        Angle,
-        Bets,
-        Compare,
-        Cosines,
-        Counts,
-        Factors,
-        Kinds,
-        Matrix,
-        Measure,
-        Models,
-        Plane,
-        Reading,
-        Size,
-        Spectrum,
-        Yardstick,
-        *router.FIGURES,
-        *subtraction.FIGURES,
-        *impurity.FIGURES,
-        *errors.FIGURES,
+        *(
+            Angle,
+            Bets,
+            Compare,
+            Cosines,
+            Counts,
+            Factors,
+            Kinds,
+            Matrix,
+            Measure,
+            Models,
+            Plane,
+            Reading,
+            Size,
+            Spectrum,
+        ),
+        *(Yardstick, *router.FIGURES, *subtraction.FIGURES, *impurity.FIGURES, *errors.FIGURES),
     )
 }
 

@@ -1,4 +1,4 @@
-"""One pair under some conditions: the bars of the Compare tab."""
+"""One pair under some conditions: the bars of the Compare tab, and its table of several models."""
 
 from __future__ import annotations
 
@@ -38,3 +38,16 @@ class Compare(Figure):
         """Open the Compare tab."""
         pairs = [("s1", self.sentence1), ("s2", self.sentence2), *(("c", text) for text in self.conditions)]
         return write_link("compare", [*pairs, ("m", self.model or "")])
+
+
+class Models(Compare):
+    """As the figure "compare", with the models that the lesson names."""
+
+    name: ClassVar[str] = "models"
+    model: None = None
+    names: tuple[str, ...] = ("cross-encoder", "bi-encoder", "hyper-cl")
+
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Draw models x conditions."""
+        comparison = Comparison.from_dict(data, [describe(name) for name in data["models"]])
+        return {"matrix": similarity.matrix(comparison)}
