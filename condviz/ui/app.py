@@ -54,7 +54,7 @@ class Settings:
 
 
 def build_app(settings: Settings | None = None) -> gr.Blocks:
-    """Build the page; loads no model and not torch.
+    """Build the page; loads no model and not torch, except on ZeroGPU, whose processes get the models by being forked.
 
     Args:
         settings: How; the default serves everything.
@@ -71,6 +71,8 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     blocks.queue(api_open=False, default_concurrency_limit=8, max_size=limits.QUEUE)
     limits.guard_queue(blocks._queue)
     blocks.condviz_pool = pool
+    if pool.forks:
+        pool.preload().join()
     if settings.preload:
         blocks.extra_startup_events.append(_preloader(page))
     return blocks

@@ -155,7 +155,11 @@ def visitor_name() -> str:
 
 
 class ModelPool:
-    """Load models by name, at most once each; a model that fails leaves the others alive."""
+    """Load models by name, at most once each; a model that fails leaves the others alive.
+
+    Attributes:
+        forks: Work runs in forked processes, as on ZeroGPU: what is loaded before the page opens is there in all.
+    """
 
     def __init__(self, names: Sequence[str] | None = None, load: Callable[[str], Any] | None = None) -> None:
         """Prepare the pool; loads nothing.
@@ -178,6 +182,7 @@ class ModelPool:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._call = on_gpu(self._call_here)
+        self.forks = self._call != self._call_here
 
     # ---- what there is -----------------------------------------------------------------------------------------------
     def info(self, name: str) -> ModelInfo:
@@ -351,18 +356,25 @@ class ModelPool:
             raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self.names)}.")
         for name in names:
             self._check(name)
-        wants = "progress" in inspect.signature(function).parameters and self._call == self._call_here
+        wants = "progress" in inspect.signature(function).parameters and not self.forks
         chosen = models if isinstance(models, str) else names
 
         def work(progress: Callable[[int, int], None]) -> Outcome:
-            return self._call(function, chosen, args, kwargs | ({"progress": progress} if wants else {}))
+            outcome = self._call(function, chosen, args, kwargs | ({"progress": progress} if wants else {}))
+            if isinstance(outcome, CondvizError):
+                raise outcome
+            return outcome
 
         return Work(work, large=rows > LARGE_ROWS)
 
     def _call_here(self, function: Callable, models: str | list[str], args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
-        # Names come in, not models: a ZeroGPU worker is forked and must not get the models through a pipe.
-        found = self.get(models) if isinstance(models, str) else [self.get(name) for name in models]
-        return function(found, *args, **kwargs)
+        # Names come in, not models: a ZeroGPU worker is forked and must not get the models through a pipe. Of an error
+        # it passes on only the name, unless it is returned.
+        try:
+            found = self.get(models) if isinstance(models, str) else [self.get(name) for name in models]
+            return function(found, *args, **kwargs)
+        except CondvizError as error:
+            return error
 
 
 def on_gpu(function: Callable) -> Callable:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -15,11 +16,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
 import yaml
 from gradio_client import Client
+from gradio_client.exceptions import AppError
 from huggingface_hub import HfApi
 
+import condviz
 from condviz import paths
 from condviz.cli import deploy
 from condviz.errors import ConfigError
@@ -198,11 +202,14 @@ def test_a_refusal_is_one_line(hub: Hub, checkout: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
-    folder = checkout / "space"
-    deploy.write_space(folder, "cpu-basic")
+@pytest.mark.parametrize("hardware", ["cpu-basic", "zero-a10g"])
+def test_what_was_written_starts_as_a_space(checkout: Path, hardware: str) -> None:
+    folder, log = checkout / "space", checkout / "processes"
+    deploy.write_space(folder, hardware)
     hidden = {name: value for name, value in os.environ.items() if not name.startswith(("CONDVIZ_", "PYTHON"))}
-    given = {"SPACE_ID": SPACE, "CONDVIZ_TRAINING": "0", "GRADIO_SERVER_PORT": "0", "PYTHONUNBUFFERED": "1"}
+    given = {"SPACE_ID": SPACE, "CONDVIZ_TRAINING": "0", "GRADIO_SERVER_PORT": str(free_port()), "HF_HUB_OFFLINE": "1"}
+    if hardware == deploy.ZERO:
+        given |= {"PYTHONPATH": str(Path(__file__).parent / "zero_gpu"), "ZERO_GPU_LOG": str(log)}
     command = [sys.executable, "-u", "app.py"]
     with subprocess.Popen(command, cwd=folder, env=hidden | given, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -210,8 +217,24 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
             client = Client(address, verbose=False)
             names = [model["name"] for model in client.predict(api_name="/models")]
             assert "bi-encoder" in names
-            assert "csr" not in names
-            pair = ("A man surfs.", "A woman skis.", ["the sport"], ["bi-encoder"])
-            assert client.predict(*pair, api_name="/compare")["scores"][0][0] < 1
+            assert "hyper-cl" not in names
+            texts = ("A man surfs.", "A woman skis.", ["the sport"])
+            found = client.predict(*texts, ["bi-encoder"], api_name="/compare")
+            expected = condviz.compare(["bi-encoder"], *texts)
+            np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-6)
+            assert client.predict(*texts, ["csr"], 0, api_name="/router")["models"]
+            points = (["One.", "Two.", "Three.", "Four."], ["a", "b"], "bi-encoder", None, True, "pca", 15, 0.1, 0)
+            assert len(client.predict(*points, api_name="/embedding_map")["texts"]) == 8
+            with pytest.raises(AppError, match="Sentence 1"):
+                client.predict(" ", "A woman skis.", ["the sport"], ["bi-encoder"], api_name="/compare")
         finally:
             server.terminate()
+    processes = log.read_text().split() if log.exists() else []
+    assert (len(processes) >= 4) is (hardware == deploy.ZERO)
+    assert str(server.pid) not in processes
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
