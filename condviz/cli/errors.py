@@ -21,7 +21,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser(
         "errors",
-        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), shared.json_file()],
+        parents=[
+            shared.models("the columns score_MODEL of the table"),
+            shared.device(),
+            shared.backbone(),
+            shared.json_file(),
+        ],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
@@ -59,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
-    settings = {"device": options.device, "precision": options.precision}
+    settings = {"device": options.device, "precision": options.precision, "backbone": options.backbone}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]
     with progress_bar(" and ".join(names), "rows") as update:
         found = find_errors(

@@ -21,6 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parents=[
             shared.models("hyper-cl", several=False),
             shared.device(precision=None),
+            shared.backbone(),
             shared.json_file("write everything as JSON"),
         ],
         help="lay sentences out before and after conditioning, and measure both",
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 
     with progress_bar("map", "‰") as update:
         made = build_map(
-            load(options.model, device=options.device),
+            load(options.model, device=options.device, backbone=options.backbone),
             points,
             **settings,
             seed=options.seed,

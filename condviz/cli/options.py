@@ -53,7 +53,10 @@ def backbone() -> argparse.ArgumentParser:
     """Return a parent with --backbone: the encoder that an untrained method is put on."""
     parser = _parent()
     parser.add_argument(
-        "--backbone", metavar="HUB_ID_OR_FOLDER", help="put the method, untrained, on this encoder instead of its own"
+        "--backbone",
+        default="",
+        metavar="HUB_ID_OR_FOLDER",
+        help="put the method, untrained, on this encoder instead of its own",
     )
     return parser
 
@@ -77,7 +80,7 @@ def _parent() -> argparse.ArgumentParser:
 
 
 def load_asked(
-    names: Sequence[str], *, device: str, precision: str, backbone: str | None = None
+    names: Sequence[str], *, device: str, precision: str, backbone: str = ""
 ) -> Iterator[tuple[str, ConditionalScorer]]:
     """Load models one after the other; if none is named, all, leaving out broken ones with a note.
 
@@ -98,7 +101,7 @@ def load_asked(
 
     if backbone and not names:
         raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
-    options = {"device": device, "precision": precision} | ({"backbone": backbone} if backbone else {})
+    options = {"device": device, "precision": precision, "backbone": backbone}
     none = True
     for name in dict.fromkeys(names or list_models()):
         try:

@@ -26,7 +26,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Show how much each word of one or two sentences counts under each condition: the weights of a "
         "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
         "have names such as csr@hidden.",
-        parents=[shared.models("csr"), shared.device()],
+        parents=[shared.models("csr"), shared.device(), shared.backbone()],
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> None:
     if options.figures:
         check_target(options.figures)
     names = options.model or ["csr"]
-    models = [model for _, model in load_asked(names, device=options.device, precision=options.precision)]
+    settings = {"device": options.device, "precision": options.precision, "backbone": options.backbone}
+    models = [model for _, model in load_asked(names, **settings)]
     readings = [read_words(model, sentences, conditions) for model in models]
     tests = []
     if options.delete:

@@ -67,7 +67,7 @@ def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions:
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["words", "trained", "broken"]
 
-    def load(name: str, *, device: str, precision: str, backbone: str = "") -> Model:
+    def load(name: str, *, device: str, precision: str = "auto", backbone: str = "") -> Model:
         if backbone:
             raise UnknownModelError(f"cannot build {name} on {backbone}")
         if name == "broken":
@@ -139,6 +139,9 @@ def test_score_reads_a_table_from_standard_input(
         (["score", "-", "--condition", "x"], "Leave out --condition"),
         (["score", *PAIR, "--condition", "x", "--backbone", "a/b"], "--backbone needs the method"),
         (["score", *PAIR, "--condition", "x", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["router", "a b", "--condition", "x", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["map", "scenes", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["errors", "scenes:unseen_domains", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["evaluate", "--model", "words", "--data", "no.csv"], "'no.csv' cannot be read: No such file"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
     ],
