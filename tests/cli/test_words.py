@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from condviz.analysis import words  # noqa: F401 (before `load` is replaced, which it takes by name)
 from condviz.cli import main as cli
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.models import registry
