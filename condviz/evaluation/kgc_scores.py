@@ -19,23 +19,15 @@ FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
 
 
 @dataclass(frozen=True)
-class Published:
-    """A row of a paper's table on WN18RR: filtered, test, mean of both directions, in %.
-
-    Attributes:
-        model: As the paper calls it.
-        source: Paper and table.
-        encoder: What it is trained from.
-        figures: MRR and hits.
-        ranking: RERANKED where the paper or its evaluation script adds SimKGC's bonus for entities close by, and
-            UNSAID where neither tells.
-    """
+class TableRow:
+    """A row of the table: ours or a paper's, plain or re-ranked; MRR and hits in %, None where not reported."""
 
     model: str
     source: str
     encoder: str
-    figures: tuple[float | None, ...]
     ranking: str
+    figures: tuple[float | None, ...]
+    ours: bool
 
 
 BERT, PLAIN, RERANKED, UNSAID = "BERT-base", "plain", "re-ranked", "not stated, probably re-ranked"
@@ -45,25 +37,13 @@ RERANKED_NOTE = (
     "builds on that code."
 )
 PUBLISHED = (
-    Published("SimKGC", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", (66.6, 58.7, 71.7, 80.0), RERANKED),
-    Published("CSR", "CSR, table 2", BERT, (66.1, 58.1, 71.1, None), UNSAID),
-    Published("Hyper-CL", "Hyper-CL, table 2", BERT, (61.6, 50.6, 69.0, 81.0), RERANKED),
-    Published("Hyper-CL, rank 64", "Hyper-CL, table 2", BERT, (54.8, 42.7, 62.6, 77.0), RERANKED),
-    Published("tri-encoder, concatenation", "Hyper-CL, table 2", BERT, (33.5, 22.6, 38.2, 55.0), RERANKED),
-    Published("tri-encoder, Hadamard", "Hyper-CL, table 2", BERT, (16.4, 0.4, 24.3, 48.1), RERANKED),
+    TableRow("SimKGC", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", RERANKED, (66.6, 58.7, 71.7, 80.0), False),
+    TableRow("CSR", "CSR, table 2", BERT, UNSAID, (66.1, 58.1, 71.1, None), False),
+    TableRow("Hyper-CL", "Hyper-CL, table 2", BERT, RERANKED, (61.6, 50.6, 69.0, 81.0), False),
+    TableRow("Hyper-CL, rank 64", "Hyper-CL, table 2", BERT, RERANKED, (54.8, 42.7, 62.6, 77.0), False),
+    TableRow("tri-encoder, concatenation", "Hyper-CL, table 2", BERT, RERANKED, (33.5, 22.6, 38.2, 55.0), False),
+    TableRow("tri-encoder, Hadamard", "Hyper-CL, table 2", BERT, RERANKED, (16.4, 0.4, 24.3, 48.1), False),
 )
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """A row of the table: ours or published, plain or re-ranked; MRR and hits in %, None where not reported."""
-
-    model: str
-    source: str
-    encoder: str
-    ranking: str
-    figures: tuple[float | None, ...]
-    ours: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +105,7 @@ def write_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> Non
 
 def table_rows(scores: Sequence[LinkScores]) -> list[TableRow]:
     """Return our results, plain and re-ranked, and the papers' as rows of one table, the best first."""
-    rows = [TableRow(row.model, row.source, row.encoder, row.ranking, row.figures, False) for row in PUBLISHED]
+    rows = [*PUBLISHED]
     for item in scores:
         encoder = f"{_short(item.encoder)}, {item.hardware}"
         for ranking in (PLAIN, RERANKED):

@@ -13,6 +13,7 @@ import pytest
 
 from condviz.data.families import LOCAL, Aspect, Family, Scene
 from condviz.data.scenes import SCENES, load_aspects, load_families
+from condviz.data.splits import group_of
 from condviz.errors import DataError
 from tests.data.scene_rules import validate
 
@@ -67,6 +68,7 @@ def test_reference_pairs_are_sentences_of_their_families(families: tuple[Family,
     for row in rows:
         for side in "12":
             family = by_id[row[f"source_family{side}"]]
+            assert group_of(family) in ("test", "unseen_domains"), "a model was trained or chosen on it"
             scenes = {scene.text: scene for scene in family.scenes}
             assert row[f"sentence{side}"] in scenes
             assert row["aspect"] in scenes[row[f"sentence{side}"]].aspects
