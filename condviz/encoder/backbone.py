@@ -64,6 +64,8 @@ class Backbone(nn.Module):
         bidirectional: A decoder that was trained to see in both directions; only with attention of the library.
         cache: Store for vectors; a new one by default.
         lock: Held while texts are encoded, or the weights are moved.
+        base: The backbone that most weights are shared with. It stays in memory, so that the next model that changes
+            some of them finds it, instead of loading all of them once more.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Backbone(nn.Module):
         bidirectional: bool = False,
         cache: EmbeddingCache | None = None,
         lock: RLock | None = None,
+        base: Backbone | None = None,
     ) -> None:
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
@@ -92,6 +95,7 @@ class Backbone(nn.Module):
         self.cache = EmbeddingCache() if cache is None else cache
         # One thread encodes a batch at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
+        self._base = (base,)  # in a tuple, where torch takes it for no part of this one
         self._end_token = _missing_end_token(model, tokenizer)
         added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
         self._special_names = tuple(token.content for token in added if token.special and token.content)

@@ -15,12 +15,13 @@ import torch
 from condviz.data.corpus import RatedPair
 from condviz.data.kg import Graph
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.cache import ENTRY_OVERHEAD_BYTES
 from condviz.errors import ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 
 FLOAT_BYTES = 4
+ENTRY_OVERHEAD_BYTES = 48
+"""Bytes of bookkeeping counted per tensor, as in the paper."""
 
 
 @dataclass(frozen=True)

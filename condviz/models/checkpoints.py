@@ -188,6 +188,7 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         pooling=backbone.pooling,
         cache=backbone.cache,
         lock=backbone.lock,
+        base=backbone,
     )
 
 

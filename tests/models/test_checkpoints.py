@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable
@@ -293,6 +294,15 @@ def test_changed_weights_share_the_rest_and_the_cache() -> None:
     assert other.fingerprint != base.fingerprint
     one, two = (backbone.encode([("a cat",)], pooling="mean") for backbone in (base, other))
     assert not torch.equal(one, two)
+
+
+def test_models_that_change_some_weights_share_one_base_in_either_order(saved: Path, tmp_path: Path) -> None:
+    changed = load(saved)
+    changed.backbone = checkpoints.with_weights(changed.backbone, {"encoder.layer.0.output.dense.bias": torch.ones(32)})
+    one = load(checkpoints.save(changed, tmp_path / "one"))
+    del changed
+    gc.collect()  # nothing holds the base but the model that was made from it
+    assert load(checkpoints.save(one, tmp_path / "two")).backbone.cache is one.backbone.cache
 
 
 def test_a_flipped_bit_is_noticed(saved: Path) -> None:
