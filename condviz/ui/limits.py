@@ -30,6 +30,9 @@ def guard_queue(queue: Queue) -> None:
     Args:
         queue: Of the page.
     """
+    # By default gradio looks for work a thousand times a second, and makes a table of all past events after each one.
+    queue.sleep_when_free = queue.progress_update_sleep_when_free = 0.01
+    queue.ANAYLTICS_CACHE_FREQUENCY = 10**9
     push = queue.push
 
     async def guarded(body: PredictBodyInternal, request: fastapi.Request, username: str | None) -> tuple:
