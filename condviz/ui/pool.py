@@ -111,7 +111,7 @@ class Work(Generic[Outcome]):
     def _run(self) -> None:
         VISITOR.set(self.visitor)
         try:
-            while self.large and _before(self):
+            while self.large and places_before(self):
                 with _changed:
                     _changed.wait(TICK_SECONDS)
                 self.check()
@@ -134,7 +134,8 @@ _running: list[Work] = []
 _changed = threading.Condition()
 
 
-def _before(work: Work) -> int:
+def places_before(work: Work) -> int:
+    """Return how many pieces of its kind, large or small, were started earlier and have not ended."""
     return sum(other.large == work.large for other in _running[: _running.index(work)])
 
 
@@ -143,7 +144,7 @@ def visitors_before() -> int:
     name = visitor_name()
     with _changed:
         mine = next((work for work in _running if work.visitor.name == name), None)
-        return 0 if mine is None else _before(mine)
+        return 0 if mine is None else places_before(mine)
 
 
 def visitor_name() -> str:

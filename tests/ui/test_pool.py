@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
-from condviz.ui.pool import ModelPool
+from condviz.ui.pool import LARGE_ROWS, ModelPool, Stopped, Work, places_before
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:
@@ -143,3 +144,39 @@ def test_the_default_is_the_best_trained_encoder() -> None:
     assert pool.info(pool.default).trained
     assert pool.info(pool.default).kind != "cross"
     assert pool.choices()[0][1] == pool.default
+
+
+def test_large_work_is_done_one_after_the_other_and_its_place_is_known() -> None:
+    pool, gates, entered = ModelPool(["a"], str), [threading.Event() for _ in "abc"], queue.Queue()
+
+    def draw(model: str, number: int) -> int:
+        entered.put(number)
+        gates[number].wait(10)
+        return number
+
+    works = [pool.run(draw, "a", number, rows=LARGE_ROWS + 1) for number in range(3)]
+    small = pool.run(draw, "a", 0)
+    assert {entered.get(timeout=10), entered.get(timeout=10)} == {0}, "small work does not wait for large"
+    assert [places_before(work) for work in works] == [0, 1, 2]
+    works[1].stop()
+    gates[0].set()
+    assert entered.get(timeout=10) == 2
+    gates[2].set()
+    assert [works[0].result(), works[2].result(), small.result()] == [0, 2, 0]
+    with pytest.raises(Stopped):
+        works[1].result()
+
+
+def test_work_that_other_work_has_started_ends_with_it() -> None:
+    pool, begun = ModelPool(["a"], str), threading.Event()
+
+    def count(model: str, *, progress: Callable[[int, int], None]) -> None:
+        for step in itertools.count():
+            begun.set()
+            progress(step, 10**9)
+
+    outer = Work(lambda progress: pool.run(count, "a").result())
+    assert begun.wait(10)
+    outer.stop()
+    with pytest.raises(Stopped):
+        outer.result()

@@ -1,0 +1,84 @@
+"""Who asks too much is told so at the door, and what nobody waits for any more ends, through a real server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gradio as gr
+import httpx
+import pytest
+
+from condviz.encoder.gather import VISITOR
+from condviz.ui import limits
+from condviz.ui.events import connect, publish
+from condviz.ui.pool import Work
+
+
+class Count:
+    """An endpoint and a button, both of which count until they are stopped."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended, self.never = (threading.Event() for _ in range(3))
+        with gr.Blocks() as self.page:
+            publish(self.endpoint, "count")
+            button, notice = gr.Button(), gr.HTML()
+            connect(button.click, self.handler, None, [], notice=notice, heavy=True)
+        self.page.queue(max_size=limits.QUEUE)
+        limits.guard_queue(self.page._queue)
+        self.button = next(id for id, function in self.page.fns.items() if (button._id, "click") in function.targets)
+
+    def work(self) -> None:
+        try:
+            while True:
+                self.begun.set()
+                self.never.wait(0.05)
+                VISITOR.get().check()
+        finally:
+            self.ended.set()
+
+    def endpoint(self) -> None:
+        self.work()
+
+    def handler(self) -> Iterator[dict]:
+        for _ in Work(lambda progress: self.work()).steps():
+            yield {}
+
+
+@contextmanager
+def served(page: gr.Blocks) -> Iterator[str]:
+    _, address, _ = page.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)
+    try:
+        yield f"{address}gradio_api"
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("by_button", [False, True], ids=["endpoint", "button"])
+def test_work_ends_when_its_client_has_gone(by_button: bool) -> None:
+    count = Count()
+    event = count.button if by_button else next(id for id, f in count.page.fns.items() if f.api_name == "count")
+    with served(count.page) as api, httpx.Client(timeout=30) as client:
+        client.post(f"{api}/queue/join", json={"data": [], "fn_index": event, "session_hash": "a"}).raise_for_status()
+        with client.stream("GET", f"{api}/queue/data", params={"session_hash": "a"}) as stream:
+            lines = stream.iter_lines()  # httpx closes the stream with its iterator
+            next(lines)
+            assert count.begun.wait(30)
+            assert not count.ended.is_set()
+        assert count.ended.wait(30)
+
+
+def test_a_visitor_with_too_many_requests_is_told_the_limit_and_others_are_not() -> None:
+    count = Count()
+    with served(count.page) as api, httpx.Client(timeout=30) as client:
+
+        def join(visitor: str) -> httpx.Response:
+            body = {"data": [], "fn_index": count.button, "session_hash": visitor}
+            return client.post(f"{api}/queue/join", json=body)
+
+        assert {join("greedy").status_code for _ in range(limits.PER_VISITOR)} == {200}
+        refused = join("greedy")
+        assert refused.status_code == 503
+        assert f"at most {limits.PER_VISITOR}" in refused.json()["detail"]
+        assert join("modest").status_code == 200
