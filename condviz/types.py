@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
 
+TOLD = 0.5
+"""What a model's `applies` has to reach for a sentence to count as telling what a condition asks for."""
+
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON
     """Return JSON: dataclasses as dicts, arrays as lists, paths as texts, numbers that JSON cannot hold as None."""
@@ -58,6 +61,37 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """From the scores of a model to ratings between 1 (different) and 5 (same): isotonic, so that orders stay.
+
+    Attributes:
+        scores: Knots, ascending.
+        ratings: The mean rating of rows with about that score; ascending, within (1, 5).
+        error: Mean distance, in ratings, of reading and mean label in tenths of rows that were not fitted.
+        rows: Rows fitted to, from each source.
+    """
+
+    scores: tuple[float, ...]
+    ratings: tuple[float, ...]
+    error: float
+    rows: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        knots, ratings = np.array(self.scores), np.array(self.ratings)
+        rising = all(np.isfinite(row).all() and (np.diff(row) > 0).all() for row in (knots, ratings))
+        if not len(knots) or knots.shape != ratings.shape or not rising or ratings[0] <= 1 or ratings[-1] >= 5:
+            raise ValueError("its scores and ratings must be equally many ascending numbers, ratings between 1 and 5")
+
+    def rate(self, scores: np.ndarray) -> np.ndarray:
+        """Return ratings, float64, of the shape of the scores; a higher score always has a higher rating."""
+        scores = np.asarray(scores, dtype=np.float64)
+        inside = np.interp(scores, self.scores, self.ratings)
+        # Beyond the knots the ratings approach 1 and 5 without reaching them: a flat end would make ties.
+        below, above = np.maximum(self.scores[0] - scores, 0), np.maximum(scores - self.scores[-1], 0)
+        return inside - (inside - 1) * below / (1 + below) + (5 - inside) * above / (1 + above)
+
+
+@dataclass(frozen=True)
 class ModelInfo:
     """What can be said about a model without loading its weights.
 
@@ -79,6 +113,7 @@ class ModelInfo:
         encodes: It has vectors: maps, search.
         answers_links: Its vectors of (head, relation) can be compared with those of entities.
         has_router: It weighs the words of a sentence by the condition.
+        calibration: From its scores to ratings; None where nobody has fitted it.
     """
 
     name: str
@@ -98,6 +133,11 @@ class ModelInfo:
     encodes: bool = True
     answers_links: bool = True
     has_router: bool = False
+    calibration: Calibration | None = None
+
+    def rate(self, scores: np.ndarray) -> np.ndarray:
+        """Return ratings from 1 to 5, of the shape of the scores; NaN without a calibration."""
+        return np.full(np.shape(scores), np.nan) if self.calibration is None else self.calibration.rate(scores)
 
 
 @dataclass(frozen=True)
@@ -112,7 +152,7 @@ class Comparison(Result):
         unconditional: (M,) float32, the score of the same model without any condition.
         percentiles: (M, m) float32 in [0, 100]: share of the stored reference pairs that this model scores lower.
         unconditional_percentiles: (M,) float32 in [0, 100], the same for the score without a condition.
-        unfamiliar: (m,) bool: True for conditions that look like nothing a model was trained on.
+        applies: (2, m) float32 in [0, 1]: does each sentence tell what the condition asks for? See `TOLD`.
         notes: Things the reader has to know, for instance that a text was cut.
         words: What each word does to the score of the first model: one per condition, or empty.
     """
@@ -125,13 +165,24 @@ class Comparison(Result):
     unconditional: np.ndarray
     percentiles: np.ndarray
     unconditional_percentiles: np.ndarray
-    unfamiliar: np.ndarray
+    applies: np.ndarray
     notes: tuple[str, ...] = ()
     words: tuple[Attribution, ...] = ()
+
+    @property
+    def untold(self) -> np.ndarray:
+        """Conditions that one of the sentences, or both, may say nothing about, (m,) bool: their scores mean little."""
+        return (self.applies < TOLD).any(axis=0)
+
+    @property
+    def ratings(self) -> np.ndarray:
+        """The scores as ratings from 1 (different) to 5 (same), (M, m) float64; NaN where a model is not calibrated."""
+        return np.stack([info.rate(row) for info, row in zip(self.models, self.scores, strict=True)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/compare` endpoint. Numbers that are not finite become None."""
         names = {"models": [info.name for info in self.models], "revisions": [info.revision for info in self.models]}
+        names |= {"ratings": plain(self.ratings), "untold": self.untold.tolist()}
         return super().to_dict() | names | {"words": [attribution.to_dict() for attribution in self.words]}
 
     @classmethod
@@ -144,14 +195,13 @@ class Comparison(Result):
         """
         arrays = {
             name: np.array(content[name], dtype=np.float32)
-            for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles")
+            for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles", "applies")
         }
         return cls(
             sentence1=content["sentence1"],
             sentence2=content["sentence2"],
             conditions=tuple(content["conditions"]),
             models=tuple(models),
-            unfamiliar=np.array(content["unfamiliar"], dtype=bool),
             notes=tuple(content["notes"]),
             words=tuple(Attribution.from_dict(item) for item in content["words"]),
             **arrays,
@@ -161,7 +211,7 @@ class Comparison(Result):
         """Return one row per model and condition, first the one without a condition (None)."""
         import pandas as pd
 
-        rows = []
+        rows, ratings = [], self.ratings
         for row, info in enumerate(self.models):
             base = float(self.unconditional[row])
             start = {"model": info.name, "revision": info.revision, "trained": info.trained}
@@ -170,9 +220,9 @@ class Comparison(Result):
             rows.append(start | {"condition": None, "score": base, "change": 0.0, "percentile": alone})
             for column, condition in enumerate(self.conditions):
                 score, place = float(self.scores[row, column]), float(self.percentiles[row, column])
-                rows.append(
-                    start | {"condition": condition, "score": score, "change": score - base, "percentile": place}
-                )
+                known = {"condition": condition, "score": score, "change": score - base, "percentile": place}
+                known |= {"rating": ratings[row, column], "applies": float(self.applies[:, column].min())}
+                rows.append(start | known)
         return pd.DataFrame(rows)
 
 
@@ -467,7 +517,7 @@ class WordReading(Result):
         texts: The sentences, one or two.
         scores: (m,) float32, scores of the pair; of a single sentence, None.
         unconditional: Score of the pair without any condition, or None.
-        unfamiliar: Positions of conditions unlike any that models are trained on: what is read under them is a guess.
+        untold: Positions of conditions that the sentences may say nothing about: what is read under them is a guess.
     """
 
     model: ModelInfo
@@ -475,7 +525,7 @@ class WordReading(Result):
     texts: tuple[TokenWeights, ...]
     scores: np.ndarray | None = None
     unconditional: float | None = None
-    unfamiliar: tuple[int, ...] = ()
+    untold: tuple[int, ...] = ()
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -491,7 +541,7 @@ class WordReading(Result):
             "source": self.source,
             "scores": None if self.scores is None else [float(score) for score in self.scores],
             "unconditional": self.unconditional,
-            "unfamiliar": [self.conditions[place] for place in self.unfamiliar],
+            "untold": [self.conditions[place] for place in self.untold],
             "sentences": [
                 {
                     "sentence": text.sentence,
@@ -747,6 +797,8 @@ class Hit:
         unconditional: Similarity without the condition.
         plain_rank: Its place without the condition, from 1, among the rows searched.
         good: Whether it is similar enough to count as a match.
+        applies: Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and
+            for hits far down a long list.
         cells: The other columns of the corpus.
     """
 
@@ -757,6 +809,7 @@ class Hit:
     unconditional: float
     plain_rank: int
     good: bool
+    applies: float | None
     cells: Mapping[str, Any]
 
 
@@ -776,7 +829,7 @@ class Hits(Result):
             condition where the model has to read each text again.
         where: The filter.
         contains: The text that each hit has to contain.
-        unfamiliar: The condition looks like nothing the models were trained on.
+        applies: Does the query tell what the condition asks for? As in `Hit`.
         notes: Things the reader has to know.
     """
 
@@ -790,8 +843,13 @@ class Hits(Result):
     read: int
     where: str = ""
     contains: str = ""
-    unfamiliar: bool = False
+    applies: float | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def untold(self) -> bool:
+        """Whether the query may say nothing about the condition: the order of the hits means little then."""
+        return self.applies is not None and self.applies < TOLD
 
     @property
     def matches(self) -> int:

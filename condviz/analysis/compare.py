@@ -9,19 +9,19 @@ from functools import cache
 
 import numpy as np
 
-from condviz.analysis.familiar import unfamiliar
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
+from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Progress
 from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.paths import ASSETS
-from condviz.types import Comparison
+from condviz.types import TOLD, Comparison
 
-FITTING = 60
+FITTING, LEAST = 60, 4
 """Conditions of the library that are tried for a pair."""
 LIBRARY = ASSETS / "conditions.json"
 
@@ -76,7 +76,7 @@ def compare(
         unconditional=np.concatenate(unconditional),
         percentiles=np.stack(percentiles),
         unconditional_percentiles=np.concatenate(plain),
-        unfamiliar=unfamiliar(conditions),
+        applies=loaded[0].applies([sentence1, sentence2], conditions),
         notes=_notes(loaded, sentence1, sentence2, conditions),
     )
     return add_words(loaded[0], comparison, progress=progress) if words else comparison
@@ -147,14 +147,13 @@ def library() -> tuple[str, ...]:
 
 
 def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
-    """Return the `FITTING` conditions of the library that are nearest to both sentences by plain similarity.
+    """Return the conditions of the library that both sentences seem to tell: `FITTING` at most, `LEAST` at least.
 
     Others, such as the number of animals where there are none, get scores that mean nothing.
     """
-    plain, conditions = load("minilm"), library()
-    near = [plain.score_unconditional([sentence] * len(conditions), conditions) for sentence in (sentence1, sentence2)]
-    order = np.argsort(-np.minimum(*near), kind="stable")[:FITTING]
-    return tuple(conditions[index] for index in sorted(order))
+    told = applies([sentence1, sentence2], library()).min(axis=0)
+    order = np.argsort(-told, kind="stable")[: max(LEAST, min(FITTING, int((told >= TOLD).sum())))]
+    return tuple(library()[index] for index in sorted(order))
 
 
 def rank_conditions(

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from condviz.analysis.errors.filters import select
-from condviz.analysis.familiar import unfamiliar
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError
@@ -35,6 +34,8 @@ MAX_HITS = 1_000
 GOOD_PERCENTILE = 75.0
 """Under a condition a hit counts as a match above this share of the reference pairs: two fifths of them are alike, and
 texts that do not tell the condition reach 60."""
+READ_FOR_TELLING = 50
+"""Hits that are read once more, to see whether they say anything about the condition."""
 BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 95.0, 2_000
 """Without one, above this share of random pairs of the corpus."""
 REGEX_SECONDS = 5.0
@@ -98,18 +99,23 @@ def search(
     best = _top(scores, min(k, read))
     places = percentile(scores[best], reference_scores(given))
     good = scores[best] > _background(corpus) if condition is None else places >= GOOD_PERCENTILE
+    rows = corpus.rows(best.tolist())
+    applies = [None] * len(rows)
+    if condition is not None:
+        told = given.applies([query, *(row["text"] for row in rows[:READ_FOR_TELLING])], condition)[:, 0].tolist()
+        applies = told[1:] + applies[len(told) - 1 :]
     hits = [
         Hit(
             row=found.pop("row"), text=found.pop("text"), score=float(scores[row]), percentile=float(place),
             unconditional=float(plain[row]), plain_rank=1 + int((plain > plain[row]).sum()),
-            good=bool(match), cells=found,
+            good=bool(match), applies=says, cells=found,
         )
-        for row, place, match, found in zip(best, places, good, corpus.rows(best.tolist()), strict=True)
+        for row, place, match, says, found in zip(best, places, good, applies, rows, strict=True)
     ]  # fmt: skip
     return Hits(
         query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
-        unfamiliar=condition is not None and bool(unfamiliar([condition])[0]), notes=_notes(corpus, searched, read),
+        applies=told[0] if condition is not None else None, notes=_notes(corpus, searched, read),
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from condviz.analysis.familiar import unfamiliar
 from condviz.analysis.reference import reference_pairs
 from condviz.data.texts import check_condition, check_conditions, check_sentence, plain_cell
 from condviz.encoder.backbone import Progress
@@ -19,7 +18,7 @@ from condviz.encoder.words import leave_out, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.types import Attribution, DeletionTest, TokenWeights, Word, WordReading
+from condviz.types import TOLD, Attribution, DeletionTest, TokenWeights, Word, WordReading
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""
@@ -160,7 +159,7 @@ def read_words(
         texts=weights,
         scores=scores,
         unconditional=unconditional,
-        unfamiliar=tuple(np.flatnonzero(unfamiliar(conditions)).tolist()),
+        untold=tuple(np.flatnonzero((model.applies(texts, conditions) < TOLD).any(axis=0)).tolist()),
     )
 
 

@@ -1,14 +1,17 @@
-"""The command `models`."""
+"""The commands `models` and `calibrate`."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_table
-from condviz.errors import CheckpointError
+from condviz.cli.options import load_asked
+from condviz.cli.terminal import format_table, progress_bar
+from condviz.errors import CheckpointError, ConfigError
 
 if TYPE_CHECKING:
     from condviz.types import ModelInfo
@@ -25,6 +28,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="List the models that can be loaded.",
     )
     parser.set_defaults(command=run)
+    parser = commands.add_parser(
+        "calibrate",
+        parents=[shared.models("all that ship or were trained here"), shared.device("float32")],
+        help="fit ratings from 1 to 5 to the scores of a model",
+        description="Fit ratings from 1 to 5 to the scores of trained models, on rated rows of scenes, tables and, "
+        "where the files are there, reviews. The result goes into condviz.json of each checkpoint; its weights stay.",
+    )
+    parser.add_argument("--pairs", type=int, default=400, help="sentence pairs of each source, at most (default: 400)")
+    parser.set_defaults(command=run_calibrate)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -51,7 +63,31 @@ def run(options: argparse.Namespace) -> None:
         print(f"{name} is damaged: {why}")
 
 
+def run_calibrate(options: argparse.Namespace) -> None:
+    """Fit and store, model by model, and print how far readings are from labels.
+
+    Raises:
+        ConfigError: If a model has no checkpoint, or takes no condition.
+    """
+    from condviz.evaluation.calibration import calibrate, read_rows, store
+    from condviz.models.registry import describe, list_models
+
+    names = options.model or [name for name in list_models() if describe(name).source == "checkpoint"]
+    for name in names:
+        if not (info := describe(name)).path or info.graph:
+            raise ConfigError(f"{name} has no checkpoint of a model of sentences to keep ratings in. Name another one.")
+    rows, table = read_rows(options.pairs), []
+    for name, model in load_asked(names, device=options.device, precision=options.precision):
+        with progress_bar(name, "texts") as update:
+            found = calibrate(model, rows, progress=update)
+        store(Path(describe(name).path), found)
+        ends = found.rate([found.scores[0], found.scores[-1]])
+        table.append((name, f"{sum(found.rows.values()):,}", f"{found.error:.2f}", *(f"{end:.1f}" for end in ends)))
+    print(f"Rows: {', '.join(f'{source} {len(part):,}' for source, part in rows.items())}")
+    print(format_table(("model", "rows", "calibration error", "lowest reading", "highest reading"), table))
+
+
 def _to_dict(info: ModelInfo) -> dict:
     """Return JSON that any parser reads: an infinite end of the score range becomes null."""
     finite = [None if abs(end) == float("inf") else end for end in info.score_range]
-    return {**vars(info), "score_range": finite}
+    return {**asdict(info), "score_range": finite}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from math import isnan
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
@@ -16,7 +19,10 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
     from condviz.types import Comparison
 
-LEGEND = "Each cell: score, change against no condition, share of the reference pairs that this model scores lower."
+LEGEND = (
+    "Each cell: score, change against no condition, share of the reference pairs that this model scores lower, and "
+    "where the model is calibrated, the rating from 1 to 5."
+)
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -35,6 +41,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
+    parser.add_argument(
+        "--applies", action="store_true",
+        help="also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not",
+    )  # fmt: skip
     parser.set_defaults(command=run)
 
 
@@ -62,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
     else:
-        print(_matrix(comparison))
+        print(_matrix(comparison, applies=options.applies))
     tell(*comparison.notes)
 
 
@@ -78,11 +88,12 @@ def _score_table(options: argparse.Namespace) -> None:
     for model in _load(options):
         with progress_bar(model.info.name, "rows") as update:
             scores[model.info.name] = model.score(*columns, progress=update)
+    applies = {"applies": _applies(model, *columns)} if options.applies else {}
     if options.json:
         rows = [[float(value) for value in values] for values in scores.values()]
-        print(json.dumps({"models": list(scores), "scores": rows}, indent=2))
+        print(json.dumps({"models": list(scores), "scores": rows} | applies, indent=2))
     else:
-        sys.stdout.write(format_predictions(table, scores))
+        sys.stdout.write(format_predictions(table, scores, applies))
 
 
 def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
@@ -90,18 +101,37 @@ def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
     return [model for _, model in asked]
 
 
-def _matrix(comparison: Comparison) -> str:
+def _applies(model: ConditionalScorer, *columns: Sequence[str]) -> list[float]:
+    """Return for each row what the less telling of its two sentences has."""
+    rows = defaultdict(list)
+    for place, condition in enumerate(columns[2]):
+        rows[condition].append(place)
+    found = [0.0] * len(columns[2])
+    for condition, places in rows.items():
+        both = [model.applies([column[place] for place in places], condition)[:, 0] for column in columns[:2]]
+        for place, *values in zip(places, *both, strict=True):
+            found[place] = float(min(values))
+    return found
+
+
+def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
     """Format models x conditions; conditions are numbered, because they are too long for a column."""
     conditions = [f"[{number}] {text}" for number, text in enumerate(comparison.conditions, start=1)]
     head = ("model", "no condition", *(f"[{number}]" for number in range(1, len(conditions) + 1)))
     rows = []
-    for info, alone, scores, percentiles in zip(
-        comparison.models, comparison.unconditional, comparison.scores, comparison.percentiles, strict=True
-    ):
+    for info, alone, *found in zip(
+        comparison.models, comparison.unconditional, comparison.scores, comparison.percentiles, comparison.ratings,
+        strict=True,
+    ):  # fmt: skip
         cells = [
-            f"{score:.3f} {score - alone:+.3f} {percentile:3.0f}%"
-            for score, percentile in zip(scores, percentiles, strict=True)
+            f"{score:.3f} {score - alone:+.3f} {percentile:3.0f}%" + ("" if isnan(rating) else f" {rating:.1f}/5")
+            for score, percentile, rating in zip(*found, strict=True)
         ]
         rows.append((info.name + ("" if info.trained else " *"), f"{alone:.3f}", *cells))
+    if applies:
+        rows += [
+            (f"sentence {number} tells it", "", *(f"{value:.2f}" for value in values))
+            for number, values in enumerate(comparison.applies, start=1)
+        ]
     star = [] if all(info.trained for info in comparison.models) else ["* not trained"]
     return "\n".join([*conditions, "", format_table(head, rows), "", LEGEND, *star])

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from condviz.data.files import read_upload, write_text
@@ -146,7 +147,9 @@ def to_csv(frame: pd.DataFrame, *, float_format: str | None = None) -> str:
     )
 
 
-def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> str:
+def format_predictions(
+    table: PairTable, scores: Mapping[str, np.ndarray], others: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> str:
     """Format the table as CSV with one more column `score_<model>` per model.
 
     Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
@@ -155,14 +158,15 @@ def format_predictions(table: PairTable, scores: Mapping[str, np.ndarray]) -> st
     Args:
         table: What was scored.
         scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
+        others: Further columns by their names.
 
     Raises:
         ValueError: If a model has another number of scores than the table has rows.
     """
     # Nine digits restore every float32 exactly.
     added = {
-        f"score_{name}": [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
-        for name, values in scores.items()
+        name: [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
+        for name, values in ({f"score_{name}": values for name, values in scores.items()} | dict(others)).items()
     }
     kept = [index for index, column in enumerate(table.columns) if column not in added]
     frame = table.to_frame().iloc[:, kept]

@@ -15,6 +15,7 @@ from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table, read_board
 from condviz.methods import METHODS
 from condviz.models.checkpoints import CARD, read_manifest
+from condviz.models.manifest import calibration_of
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
@@ -28,7 +29,7 @@ TUNING = {
 LIMITS = """- English, one or two sentences of everyday language; longer texts were not tried.
 - The scenes were written by a language model for this project: conditions that they never ask about are harder, see the
   column of unseen aspects.
-- A score orders conditions and pairs. It is not calibrated: 0.8 does not mean four fifths alike.
+- A score orders conditions and pairs: 0.8 does not mean four fifths alike. `rate` gives a rating from 1 to 5.
 - Texts of real people can be unlike the training data. Look at examples of your own before you rely on it."""
 
 
@@ -190,6 +191,14 @@ def _scores(name: str, manifest: Mapping[str, Any], board: Board) -> str:
         lines.append(
             f"Validation ({found['rows']:,} rows, used to choose the weights): Spearman × 100 {found['spearman']}, "
             f"pair accuracy {found['pair_accuracy']} %."
+        )
+    if calibration := calibration_of(manifest):
+        sources = ", ".join(f"{source} {count:,}" for source, count in calibration.rows.items())
+        lines.append(
+            f"Ratings (`model.rate`, from {calibration.ratings[0]:.1f} to {calibration.ratings[-1]:.1f}) are fitted to "
+            f"{sum(calibration.rows.values()):,} rows ({sources}), those of each source counting alike. Calibration "
+            "error, the mean distance of reading and label in tenths of rows left out of the fit: "
+            f"{calibration.error:.2f} of a rating (`python -m condviz calibrate`)."
         )
     measured = [(part, board.find(name, part)) for part in PARTS]
     rows = [

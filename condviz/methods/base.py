@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm.auto import tqdm
 
+from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Backbone, Item, Progress, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined, Tokens
@@ -152,6 +153,45 @@ class ConditionalScorer(nn.Module, ABC):
             ConfigError: If an option is not allowed.
             DataError: If the three lists differ in length, or hold something that is not text.
         """
+
+    def rate(
+        self,
+        sentences1: Sequence[str],
+        sentences2: Sequence[str],
+        conditions: Sequence[str],
+        **options: Unpack[EncodeOptions],
+    ) -> np.ndarray:
+        """Rate p pairs from 1 (different) to 5 (same): the calibrated scores, (p,) float64, in the order of `score`.
+
+        Arguments as in `score`; always an array.
+
+        Raises:
+            ConfigError: If nobody has calibrated this model, or an option is not allowed.
+            DataError: As in `score`.
+        """
+        if self.info.calibration is None:
+            raise ConfigError(
+                f"{self.info.name} is not calibrated. Run: python -m condviz calibrate --model FOLDER, with the folder "
+                "of its checkpoint, or use `score`."
+            )
+        options["convert_to_tensor"] = False
+        return self.info.rate(self.score(sentences1, sentences2, conditions, **options))
+
+    def applies(self, sentences: str | Sequence[str], conditions: str | Sequence[str]) -> np.ndarray:
+        """Estimate whether each sentence tells what each condition asks for; the same for all methods.
+
+        Args:
+            sentences: n texts, or one.
+            conditions: m texts, or one.
+
+        Returns:
+            (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean little.
+
+        Raises:
+            DataError: If something is not text.
+        """
+        texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
+        return applies(texts, asked)
 
     @abstractmethod
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:

@@ -51,5 +51,5 @@ def describe_variant(info: ModelInfo, name: str) -> ModelInfo:
     variant = VARIANTS[name]
     return replace(
         info, name=f"{info.name}{MARK}{name}", title=f"{info.title}, {variant.title}", trained=False,
-        summary=variant.summary, path="",
+        summary=variant.summary, path="", calibration=None,
     )  # fmt: skip

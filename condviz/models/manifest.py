@@ -12,6 +12,7 @@ from typing import Any
 
 from condviz.errors import CheckpointError
 from condviz.methods.catalog import CATALOG
+from condviz.types import Calibration
 from condviz.version import __version__
 
 FORMAT = 1
@@ -20,6 +21,8 @@ MANIFEST, WEIGHTS, CARD = "condviz.json", "model.safetensors", "README.md"
 FILES = (MANIFEST, WEIGHTS, CARD)
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib")
 KEYS = {"format", "condviz", "method", "config", "backbone", "adapter_scale", "training", "metrics"}
+CALIBRATION = "calibration"
+"""Key among the metrics, where versions that know nothing of it read over it."""
 SHA256 = "weights_sha256"
 """Key with the hash of the weight file; checkpoints of earlier versions have none."""
 
@@ -62,6 +65,24 @@ def graph_of(manifest: Mapping[str, Any]) -> str:
         return ""
     first = data[0] if isinstance(data, list) and data else None
     return str(first["graph"]) if isinstance(first, dict) and "graph" in first else Path(str(recipe["graph"])).name
+
+
+def calibration_of(manifest: Mapping[str, Any]) -> Calibration | None:
+    """Return what turns the scores of a model into ratings, or None where nobody has fitted it.
+
+    Raises:
+        CheckpointError: If it is damaged.
+    """
+    content = manifest["metrics"].get(CALIBRATION)
+    if content is None:
+        return None
+    try:
+        known = {field.name: content[field.name] for field in fields(Calibration)}
+        return Calibration(**known | {name: tuple(map(float, known[name])) for name in ("scores", "ratings")})
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{MANIFEST}: metrics: calibration: {error}. Fit it again: python -m condviz calibrate --model FOLDER"
+        ) from error
 
 
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:

@@ -95,6 +95,7 @@ def describe(name: str) -> ModelInfo:
         added_parameters=manifest.parameter_count(folder),
         path=str(folder),
         graph=manifest.graph_of(content),
+        calibration=manifest.calibration_of(content),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from condviz.plots.html import render
-from condviz.types import Hit, Hits
+from condviz.types import TOLD, Hit, Hits
 
 if TYPE_CHECKING:
     from condviz.analysis.groups import Groups, SortingConditions, Twins
@@ -32,7 +32,7 @@ def headline(results: Sequence[Hits]) -> Markup:
         results: The same query in the same corpus, under different conditions or none.
     """
     asked = [result for result in results if result.condition] or list(results[:1])
-    first = next((result for result in asked if result.matches and not result.unfamiliar), asked[0])
+    first = next((result for result in asked if result.matches and not result.untold), asked[0])
     best = first.hits[0] if first.hits else None
     other = next((result for result in results if result is not first and result.matches), None)
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if other else 0
@@ -63,7 +63,14 @@ def columns(results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], str] | N
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
-    return {"rank": rank, "hit": hit, "move": move, "cells": {k: v for k, v in hit.cells.items() if v is not None}}
+    untold = hit.applies is not None and hit.applies < TOLD
+    return {
+        "rank": rank,
+        "hit": hit,
+        "move": move,
+        "untold": untold,
+        "cells": {k: v for k, v in hit.cells.items() if v is not None},
+    }
 
 
 def _shorten(text: str) -> str:

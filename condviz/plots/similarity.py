@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from condviz.plots.html import render
 from condviz.plots.words import QUIET
-from condviz.types import Attribution, Comparison
+from condviz.types import TOLD, Attribution, Comparison
 
 LITTLE = 10.0
 """Difference of two percentiles below which a condition is said to change little."""
@@ -35,13 +35,19 @@ def degree(percentile: float) -> str:
     return next(word for floor, word in _DEGREES if percentile >= floor)
 
 
+def silent(comparison: Comparison, column: int) -> str:
+    """Return who may not say what a condition asks for: "the sentences", "sentence 1", "sentence 2", or ""."""
+    first, second = comparison.applies[:, column] < TOLD
+    return "the sentences" if first and second else "sentence 1" if first else "sentence 2" if second else ""
+
+
 def headline(comparison: Comparison) -> Markup:
-    """Render the one sentence that the first model's scores support; unfamiliar conditions take no part."""
+    """Render the one sentence that the first model's scores support; what the sentences may not say takes no part."""
     places = comparison.percentiles[0]
-    known = [column for column in range(len(places)) if not comparison.unfamiliar[column]]
+    known = [column for column in range(len(places)) if not comparison.untold[column]]
     values: dict = {
         "comparison": comparison,
-        "unfamiliar": [c for c, odd in zip(comparison.conditions, comparison.unfamiliar, strict=True) if odd],
+        "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
     if known:
         high, low = max(known, key=places.__getitem__), min(known, key=places.__getitem__)
@@ -62,7 +68,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         comparison: One model, or the first of several.
         before: Percentile that a condition had before a sentence was edited; drawn as a pale bar.
     """
-    rows = []
+    rows, ratings = [], comparison.ratings[0]
     for column, condition in enumerate(comparison.conditions):
         words = comparison.words[column] if comparison.words else None
         score = float(comparison.scores[0, column])
@@ -73,7 +79,8 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
                 "change": score - float(comparison.unconditional[0]),
                 "place": float(comparison.percentiles[0, column]),
                 "before": (before or {}).get(condition),
-                "unfamiliar": bool(comparison.unfamiliar[column]),
+                "rating": float(ratings[column]) if np.isfinite(ratings[column]) else None,
+                "silent": silent(comparison, column),
                 "words": [word for word in words.strongest(6) if word not in QUIET][:3] if words else [],
                 "searched": words is not None,
             }

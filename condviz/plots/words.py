@@ -106,9 +106,9 @@ def headline(reading: WordReading) -> Markup:
     Conditions unlike any that models are trained on take no part, nor does an untrained model.
     """
     chosen = list(enumerate(reading.conditions))[:2]
-    unfamiliar = [condition for i, condition in chosen if i in reading.unfamiliar]
-    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in chosen if i not in reading.unfamiliar]
-    return render("words/headline.html", tops=tops, unfamiliar=unfamiliar, reading=reading)
+    untold = [condition for i, condition in chosen if i in reading.untold]
+    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in chosen if i not in reading.untold]
+    return render("words/headline.html", tops=tops, untold=untold, reading=reading)
 
 
 # Lines of words

@@ -11,6 +11,7 @@ import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.data.examples import Example, load_examples
+from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
 from condviz.types import Comparison
@@ -23,6 +24,7 @@ from condviz.ui.state import Values, first, lines, write_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
+MAX_SENTENCES = 100
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
 _PLAIN = InputHTMLAttributes(spellcheck=False)
@@ -142,6 +144,7 @@ class CompareTab:
         )  # fmt: skip
         publish(self.api_compare, "compare")
         publish(self.api_attribution, "attribution")
+        publish(self.api_applies, "applies")
 
     def compare(
         self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None
@@ -258,7 +261,9 @@ class CompareTab:
                 self.finder_stop: gr.update(visible=True),
             }
         ranked = work.result()
-        view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=8, model=model)
+        view = render(
+            "compare/ranking.html", ranked=ranked, count=len(ranked), shown=min(8, (len(ranked) + 1) // 2), model=model
+        )
         yield {self.ranking: view, self.finder_stop: gr.update(visible=False)}
 
     def show_gallery(self) -> dict:
@@ -329,7 +334,7 @@ class CompareTab:
         """
         from condviz.analysis.compare import compare
 
-        return self.pool.run(compare, _list(models), sentence1, sentence2, conditions).result().to_dict()
+        return self.pool.run(compare, _list(models, "models"), sentence1, sentence2, conditions).result().to_dict()
 
     def api_attribution(self, sentence1: str, sentence2: str, condition: str, model: str) -> dict[str, Any]:
         """Return the effect of every word on the score of one model.
@@ -343,6 +348,21 @@ class CompareTab:
         from condviz.analysis.words import leave_one_word_out
 
         return self.pool.run(leave_one_word_out, str(model), sentence1, sentence2, condition or None).result().to_dict()
+
+    def api_applies(self, sentences: list[str], conditions: list[str]) -> dict[str, Any]:
+        """Estimate whether each sentence tells what each condition asks for: below 0.5 it may not.
+
+        Args:
+            sentences: One to a hundred sentences.
+            conditions: One to twenty conditions.
+
+        Returns:
+            {"applies": a row for each sentence, with a number in [0, 1] for each condition}.
+        """
+        texts = [check_sentence(text, f"sentence {number}") for number, text in enumerate(_list(sentences), start=1)]
+        if len(texts) > MAX_SENTENCES:
+            raise DataError(f"{len(texts):,} sentences are too many: at most {MAX_SENTENCES} are read at once.")
+        return {"applies": self.pool.run(_applies, self.pool.default, texts, check_conditions(conditions)).result()}
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _busy(self, message: str, shown: Comparison | None) -> dict:
@@ -369,16 +389,20 @@ def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa
     return model.score(*columns, progress=progress)
 
 
+def _applies(model: Any, sentences: list[str], conditions: list[str], *, progress: Any = None) -> Any:  # noqa: ANN401
+    return model.applies(sentences, conditions).tolist()
+
+
 def _needed(shown: Comparison | None) -> Comparison:
     if shown is None:
         raise DataError("Nothing has been compared yet. Press Compare first.")
     return shown
 
 
-def _list(models: object) -> list[str]:
-    if not isinstance(models, list) or not models or not all(isinstance(name, str) for name in models):
-        raise DataError("models must be a list of at least one model name.")
-    return models
+def _list(texts: object, name: str = "sentences") -> list[str]:
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise DataError(f"{name} must be a list of at least one text.")
+    return texts
 
 
 def _link(comparison: Comparison) -> str:

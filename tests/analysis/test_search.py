@@ -11,7 +11,7 @@ from condviz.analysis import search as module
 from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import ConditionalEncoder, SeparableEncoder
+from condviz.methods.base import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
@@ -58,7 +58,8 @@ def hyper() -> HyperCL:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpora, "BLOCK_ROWS", 7)
-    monkeypatch.setattr(module, "unfamiliar", lambda conditions: np.zeros(len(conditions), dtype=bool))
+    told = lambda _, sentences, conditions: np.array([[float("cat" in text)] for text in sentences])  # noqa: E731
+    monkeypatch.setattr(ConditionalScorer, "applies", told)
 
 
 def test_a_separable_method_scores_every_stored_vector(separable: SeparableEncoder) -> None:
@@ -82,6 +83,16 @@ def test_the_stored_vectors_are_nearly_those_of_the_model(hyper: HyperCL) -> Non
     texts = [hit.text for hit in hits.hits]
     direct = hyper.score([QUERY] * len(texts), texts, [CONDITION] * len(texts))
     np.testing.assert_allclose([hit.score for hit in hits.hits], direct, atol=2e-3)
+
+
+def test_each_hit_says_whether_it_tells_the_condition(hyper: HyperCL, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ_FOR_TELLING", 8)
+    hits = search(make_corpus(hyper), "a cat", CONDITION, model=hyper)
+    assert [hit.applies for hit in hits.hits[:8]] == [float("cat" in hit.text) for hit in hits.hits[:8]]
+    assert [hit.applies for hit in hits.hits[8:]] == [None, None]
+    assert not hits.untold
+    assert search(make_corpus(hyper), "two dogs", CONDITION, model=hyper).untold
+    assert search(make_corpus(hyper), "two dogs", model=hyper).applies is None
 
 
 def test_without_a_condition_it_is_plain_search(hyper: HyperCL) -> None:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -31,6 +32,9 @@ TABLE = "id,sentence1,sentence2,condition,label\n1,a b,a c,x,1\n2,a b,a c,xyz,5\
 
 class Model(LengthModel):
     """Also warns and stops on certain conditions."""
+
+    def applies(self, sentences: Sequence[str], condition: str) -> np.ndarray:
+        return np.array([[len(text) * len(condition) / 10] for text in sentences])
 
     def score(
         self, sentences1: Sequence[str], sentences2: Sequence[str], conditions: Sequence[str], **options: Any
@@ -58,7 +62,7 @@ def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions:
         unconditional=np.full(len(models), 0.5, np.float32),
         percentiles=np.full(shape, 71.0, np.float32),
         unconditional_percentiles=np.full(len(models), 50.0, np.float32),
-        unfamiliar=np.zeros(len(conditions), bool),
+        applies=np.full((2, len(conditions)), 0.25, np.float32),
         notes=("a note",),
     )
 
@@ -105,6 +109,18 @@ def test_score_prints_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
     assert "words *         0.500  0.900 +0.400  71%  0.800 +0.300  71%\n" in captured.out
     assert "* not trained" in captured.out
     assert captured.err == "note: a note\n"
+
+
+def test_score_says_whether_the_sentences_tell_the_condition(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", "--applies", "--model", "words"]
+    assert cli.main([*words, *PAIR, "--condition", "the sport"]) == 0
+    assert re.search(r"sentence 2 tells it +0.25", capsys.readouterr().out)
+    give_stdin(monkeypatch, TABLE)
+    assert cli.main([*words, "-"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(row["applies"]) for row in rows] == pytest.approx([0.3, 0.9, 0.2, 0.1])
 
 
 def test_score_takes_all_models_that_work(capsys: pytest.CaptureFixture[str]) -> None:

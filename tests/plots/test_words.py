@@ -82,12 +82,12 @@ def test_the_headline_names_the_heaviest_words(reading: WordReading) -> None:
     assert words.headline(under_one_condition(trained)).count("<em>") == 1
 
 
-def test_untrained_models_and_unfamiliar_conditions_make_no_headline(reading: WordReading) -> None:
+def test_untrained_models_and_untold_conditions_make_no_headline(reading: WordReading) -> None:
     top = words.heaviest_word(reading.texts[0], 0)
     assert f"“{top}”" not in words.headline(reading)
-    trained = replace(reading, model=replace(reading.model, trained=True), unfamiliar=(0, 1))
+    trained = replace(reading, model=replace(reading.model, trained=True), untold=(0, 1))
     assert f"“{top}”" not in words.headline(trained)
-    assert "cv-caution" in words.headline(replace(trained, unfamiliar=(1,)))
+    assert "cv-caution" in words.headline(replace(trained, untold=(1,)))
 
 
 def under_one_condition(reading: WordReading) -> WordReading:

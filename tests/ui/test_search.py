@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
+import numpy as np
 import pytest
 
 from condviz.errors import DataError
@@ -31,7 +32,7 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
     model.info = registry.describe("hyper-cl")
     texts = [*SENTENCES, "a <b>bold</b> dog", "the mood of two dogs"]
     monkeypatch.setattr(demo, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
-    monkeypatch.setattr("condviz.analysis.search.unfamiliar", lambda conditions: [False] * len(conditions))
+    monkeypatch.setattr(HyperCL, "applies", lambda _, sentences, conditions: np.ones((len(sentences), 1)))
     with gr.Blocks() as blocks:
         page = Page(blocks, gr.Tabs(), html("", elem_id="a", script="trigger('navigate', {})"),
                     ModelPool(["hyper-cl"], lambda name: model), gr.State(0))  # fmt: skip

@@ -1,0 +1,63 @@
+"""Whether a sentence tells what a condition asks for: what the shipped head says, and how it reads texts."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from condviz.encoder.applies import WEIGHTS, AppliesHead, applies, token_states
+from condviz.encoder.pretrained import load_backbone
+from condviz.types import TOLD
+from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
+
+SURFING = "Three men are surfing big waves at sunrise."
+
+
+def test_each_text_is_encoded_once_and_alone() -> None:
+    backbone = tiny_backbone()
+    with encoded_rows(backbone) as rows:
+        first = token_states(backbone, [*SENTENCES, SENTENCES[0]])
+        again = token_states(backbone, SENTENCES[1:2])
+    assert sum(rows) == len(SENTENCES)
+    assert torch.equal(first[1], again[0])
+    assert [len(states) for states in first] == [len(text.split()) for text in (*SENTENCES, SENTENCES[0])]
+
+
+def test_a_grid_says_what_single_pairs_say() -> None:
+    torch.manual_seed(0)
+    head = AppliesHead(8, width=4, code=2).eval()
+    texts = [torch.randn(length, 8) for length in (1, 7, 3)]
+    asked = [torch.randn(length, 8) for length in (2, 1)]
+    with torch.no_grad():
+        grid = head(texts, asked)
+        single = torch.stack([torch.cat([head([text], [one])[0] for text in texts]) for one in asked])
+    torch.testing.assert_close(grid, single)
+
+
+def test_nothing_gives_an_empty_grid() -> None:
+    assert applies([], ["the sport"]).shape == (0, 1)
+    assert applies([SURFING], []).shape == (1, 0)
+
+
+@pytest.mark.slow
+def test_what_a_sentence_tells_stands_above_what_it_does_not() -> None:
+    told = applies([SURFING], ["the sport", "the number of people", "the time of day"])
+    untold = applies([SURFING], ["banana", "asdf qwer", "die Farbe der Jacke", "the terms of payment", ""])
+    assert told.dtype == np.float32
+    assert (told >= TOLD).all()
+    assert (untold < TOLD).all()
+
+
+@pytest.mark.slow
+def test_states_of_the_default_encoder_fit_the_head() -> None:
+    states = token_states(load_backbone(precision="float32"), ["banana", "."])
+    assert all(state.shape[1] == AppliesHead().center.shape[0] for state in states)
+
+
+def test_its_error_rates_are_stored_with_it() -> None:
+    figures = json.loads(WEIGHTS.with_suffix(".json").read_text(encoding="utf-8"))["figures"]
+    assert all(0.5 < row["auroc"] <= 1 and row["others"] for row in figures)
+    assert WEIGHTS.stat().st_size < 2**20
