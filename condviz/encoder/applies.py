@@ -4,7 +4,7 @@ Each text is encoded alone, once, and cached: n sentences and m conditions cost 
 condition looks for the token of the sentence that is most like it (late interaction), in learnt projections of the
 states; what it finds, the plain similarity and short codes of both texts go through a small perceptron.
 
-What it learnt from, and how often it errs: `condviz.training.applies`, which writes assets/applies.safetensors.
+What it learnt from, and how often it errs: `benchmarks.applies`, which writes assets/applies.safetensors.
 Source: late interaction is that of ColBERT, Khattab and Zaharia 2020, arXiv:2004.12832; the head is ours.
 """
 

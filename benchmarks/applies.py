@@ -9,7 +9,7 @@
 Measured by cross-validation: neither the sentences nor the conditions of a fold are trained on. The weights that are
 stored are trained on everything, and shifted so that the share `MISSED` of told pairs falls below `condviz.types.TOLD`.
 
-python -m condviz.training.applies [--docs]
+python -m benchmarks.applies [--docs]
 """
 
 from __future__ import annotations
