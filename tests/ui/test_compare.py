@@ -79,6 +79,14 @@ def test_a_model_outside_the_pool_is_refused(tab: compare.CompareTab) -> None:
         tab.api_compare(*SENTENCES, ["the sport"], ["../checkpoints/csr"])
 
 
+def test_the_endpoint_says_what_the_model_says_of_told_conditions(tab: compare.CompareTab) -> None:
+    found = tab.api_applies(list(SENTENCES), ["the sport", "banana"])["applies"]
+    assert found == tab.pool.get("hyper-cl").applies(SENTENCES, ["the sport", "banana"]).tolist()
+    for wrong in ([], "A man surfs.", ["a"] * 101, [" "]):
+        with pytest.raises(DataError, match="sentence"):
+            tab.api_applies(wrong, ["the sport"])
+
+
 def test_a_link_restores_the_form(tab: compare.CompareTab) -> None:
     shown = run(tab)
     _, values = read_link(compare._link(shown))

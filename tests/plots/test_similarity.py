@@ -1,0 +1,50 @@
+"""A comparison in words and bars: what is not told, and ratings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from condviz.plots import similarity
+from condviz.types import Calibration, Comparison
+from tests.stand_ins import LengthModel
+
+CONDITIONS = ("the sport", "the <b>price</b>", "the mood")
+KNOTS = Calibration((0.0, 0.5, 1.0), (1.5, 3.0, 4.6), 0.1, {"a": 1})
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    places = np.array([[90.0, 50.0, 10.0]], np.float32)
+    applies = np.array([[0.9, 0.2, 0.9], [0.9, 0.9, 0.7]], np.float32)
+    alone = np.array([0.5], np.float32)
+    return Comparison(
+        "A man surfs.", "A woman skis.", CONDITIONS, (LengthModel().info,), places / 100, alone, places, 100 * alone,
+        applies,
+    )  # fmt: skip
+
+
+def test_what_a_sentence_may_not_say_is_marked_and_left_out_of_the_headline(comparison: Comparison) -> None:
+    head = similarity.headline(comparison)
+    told, caution = head.split("</p>", 1)
+    assert "price" not in told
+    assert "the &lt;b&gt;price&lt;/b&gt;</em>: sentence 1 may not say" in caution
+    assert similarity.bars(comparison).count("may not say") == 1
+
+
+def test_where_nothing_is_told_the_headline_says_so(comparison: Comparison) -> None:
+    head = similarity.headline(replace(comparison, applies=np.zeros((2, 3), np.float32)))
+    assert "may say nothing" in head
+    assert "of pairs" not in head
+
+
+def test_calibrated_models_show_ratings_and_others_scores(comparison: Comparison) -> None:
+    info = replace(comparison.models[0], calibration=KNOTS)
+    rated = replace(comparison, models=(info,))
+    np.testing.assert_allclose(rated.ratings, [[4.28, 3.0, 1.8]])
+    assert "<strong>4.3 of 5</strong>" in similarity.bars(rated)
+    assert "of 5" not in similarity.bars(comparison)
+    assert comparison.to_dict()["ratings"] == [[None] * 3]
+    assert Comparison.from_dict(rated.to_dict(), [info]).to_dict() == rated.to_dict()
