@@ -1,0 +1,134 @@
+"""The Learn tab in a browser: every lesson by keyboard alone, at three widths, in both themes; and what students do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from condviz.data.lessons import Lesson, load_lessons
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+WIDTHS = (380, 1024, 1440)
+READY = "#cv-learn-picture [data-ready=true]"
+SMALL = """() => [...document.querySelectorAll(".cv-learn *")]
+    .filter((node) => node.checkVisibility() && !node.closest("svg"))
+    .filter((node) => [...node.childNodes].some((part) => part.nodeType === 3 && part.textContent.trim()))
+    .filter((node) => parseFloat(getComputedStyle(node).fontSize) < 12.9)
+    .map((node) => node.outerHTML.slice(0, 80))"""
+
+
+def at(page: Page, step: int) -> None:
+    """Wait until a step is there, with its live figure."""
+    expect(page.locator(f"#cv-learn-top [data-step='{step}']")).to_be_attached()
+    expect(page.locator(f"#cv-learn-picture [data-link*='step={step}']")).to_be_attached()
+    expect(page.locator(READY)).to_be_attached()
+
+
+@pytest.mark.parametrize("lesson", load_lessons(), ids=lambda lesson: lesson.id)
+def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(open_page: Callable[..., Page], lesson: Lesson) -> None:
+    page = open_page(f"?t=learn&lesson={lesson.id}&step=1")
+    count = len(lesson.steps) + 1
+    for step in range(1, count + 1):
+        at(page, step)
+        expect(page.locator("#cv-learn-notice [role=alert]")).to_have_count(0)
+        for place, width in enumerate(WIDTHS):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", (place + step) % 2 == 0)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (step, width)
+            assert page.evaluate("document.documentElement.scrollHeight") < 2000, (step, width)
+            assert page.evaluate(SMALL) == [], (step, width)
+        if step < count:
+            page.locator(".cv-step-title").focus()
+            page.keyboard.press("ArrowRight")
+    hint = page.locator(".cv-questions summary").first
+    hint.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".cv-questions details[open]")).to_have_count(1)
+    page.locator(".cv-step-title").focus()
+    page.keyboard.press("ArrowLeft")
+    at(page, count - 1)
+
+
+def test_a_lesson_is_left_and_found_again(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn")
+    page.get_by_test_id("lessons").get_by_role("link", name=re.compile("Similar in what")).click()
+    at(page, 1)
+    page.locator("#cv-learn-foot [data-next]").click()
+    at(page, 2)
+    page.go_back()
+    at(page, 1)
+    page.go_forward()
+    at(page, 2)
+    page.reload(wait_until="commit")
+    at(page, 2)
+
+
+def test_bets_are_kept_and_answers_shown_only_after_them(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn&lesson=respect&step=2")
+    at(page, 2)
+    reveal = page.locator(".cv-bet-reveal:visible")
+    expect(reveal).to_have_count(0)
+    page.locator("[data-choice=alike]:visible").click()
+    expect(reveal).to_contain_text("You: alike")
+    page.reload(wait_until="commit")
+    at(page, 2)
+    page.locator("[data-choice=unlike]:visible").click()
+    expect(page.locator(".cv-bet-sum")).to_contain_text("you 2")
+    page.locator("[data-bet-reset]").click()
+    expect(reveal).to_have_count(0)
+
+
+def test_what_a_student_changes_goes_into_the_address_and_on_to_compare(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn&lesson=respect&step=4")
+    at(page, 4)
+    box = page.locator("[name=sentence2]")
+    box.fill("Nine monks play table tennis.")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("Nine\\+monks"))
+    expect(page.locator(READY)).to_be_attached()
+    box.fill(" ")
+    box.press("Enter")
+    expect(page.locator("#cv-learn-notice [role=alert]")).to_be_visible()
+    page.reload(wait_until="commit")
+    expect(box).to_have_value("Nine monks play table tennis.")
+    page.locator("[data-tab-link]").click()
+    expect(page.locator("#cv-sentence2 textarea")).to_have_value("Nine monks play table tennis.")
+
+
+def test_arrows_turn_by_mouse_and_by_keys(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn&lesson=vectors&step=2")
+    at(page, 2)
+    first, said = page.locator("[data-arrow='0']"), page.locator("[data-cosine]")
+    first.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    expect(said).to_have_text("1.00")
+    expect(page.locator("[data-goal].is-done")).not_to_have_count(0)
+    drawing, tip = page.locator(".cv-plane svg").bounding_box(), page.locator("[data-arrow='1'] circle").bounding_box()
+    page.mouse.move(tip["x"] + tip["width"] / 2, tip["y"] + tip["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(drawing["x"] + 5, drawing["y"] + drawing["height"] / 2)
+    page.mouse.up()
+    expect(said).to_contain_text("−")
+
+
+def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn&lesson=hyper-cl&step=5")
+    at(page, 5)
+    page.locator("[data-value='1']").click()
+    expect(page).to_have_url(re.compile("p.off=1"))
+    expect(page.locator(".cv-step-picture .cv-headline")).to_contain_text("47 of 48")
+    page.locator("[data-value='2']").click()
+    page.locator(".cv-step-title").focus()
+    for step in (6, 7):
+        page.keyboard.press("ArrowRight")
+        expect(page.locator(f"#cv-learn-top [data-step='{step}']")).to_be_attached()
+    at(page, 7)
+    page.wait_for_load_state()
+    expect(page.locator("#cv-learn-picture [data-link*='step=7']")).to_be_attached()
