@@ -117,7 +117,8 @@ class LearnTab:
             return view.place(view.step_link(lesson, step))
         live = self._live(figure)
         data = self.stored.get(figure.key) if live is None else live
-        drawn = view.picture(figure, data, state="stored" if live is None else "live")
+        state, after = "stored" if live is None else "live", lesson.steps[step - 1].after
+        drawn = view.picture(figure, data, state=state, after=after)
         link = view.step_link(lesson, step, figure.changes(self._start(lesson, step)))
         return view.place(link, content=drawn, asks=live is None, replace=replace)
 

@@ -62,16 +62,17 @@ def head(lesson: Lesson, step: int, figure: Figure | None) -> Markup:
     )  # fmt: skip
 
 
-def picture(figure: Figure, data: dict[str, Any] | None, *, state: str) -> Markup:
+def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: str = "") -> Markup:
     """Render a figure.
 
     Args:
         figure: With its parameters.
         data: What it computed; None where that has to be awaited.
-        state: "live", or "stored" while the models load.
+        state: "live", "stored" while the models load, or "sheet" for a picture to be printed.
+        after: Markdown of what to notice in it.
     """
     drawn = "" if data is None else render(f"learn/figures/{figure.name}.html", figure=figure, **figure.view(data))
-    return render("learn/picture.html", figure=figure, drawn=drawn, state=state)
+    return render("learn/picture.html", figure=figure, drawn=drawn, state=state, after=after and to_html(after))
 
 
 def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False) -> Markup:
@@ -87,12 +88,9 @@ def place(link: str, *, content: str = "", asks: bool = False, replace: bool = F
 
 
 def foot(lesson: Lesson, step: int) -> Markup:
-    """Render what stands below the picture: what to notice, or the questions; Back and Next."""
-    after = lesson.steps[step - 1].after if step <= len(lesson.steps) else ""
-    return render(
-        "learn/foot.html", lesson=lesson, step=step, after=after, markdown=to_html, count=len(lesson.steps) + 1,
-        step_link=step_link, view_link=view_link,
-    )  # fmt: skip
+    """Render Back and Next, which stay at the lower edge of the window."""
+    count = len(lesson.steps) + 1
+    return render("learn/foot.html", lesson=lesson, step=step, count=count, step_link=step_link, view_link=view_link)
 
 
 def page(lesson: Lesson, view: str, pictures: Sequence[Markup]) -> Markup:

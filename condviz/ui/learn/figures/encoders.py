@@ -11,6 +11,7 @@ from pydantic import Field
 
 from condviz.evaluation.leaders import pair_accuracies
 from condviz.evaluation.scoreboard import PARTS
+from condviz.methods.catalog import CATALOG
 from condviz.models.registry import describe
 from condviz.ui.learn.figures.base import Figure
 
@@ -121,6 +122,8 @@ class Kinds(Figure):
         rows = []
         for name in self.listed:
             info = describe(name)
-            able = [info.encodes, info.kind == "tri", info.has_router]
+            method = CATALOG[info.method]
+            once = "yes" if method.separable else "all but the last layers" if method.meets == "router" else "no"
+            able = ["yes" if info.encodes else "no", once, "yes" if info.has_router else "no"]
             rows.append([info.title, info.kind, able, measured.get(name, {}).get(part)])
         return {"rows": rows, "about": PARTS[part].about}
