@@ -14,7 +14,7 @@ from condviz.ui.errors import tables as module
 from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice
 from condviz.ui.errors.sections import read_remarks
-from condviz.ui.errors.tables import Forgotten, Source, Tables
+from condviz.ui.errors.tables import Source, Tables
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.analysis.errors.toy import toy_study
@@ -44,7 +44,7 @@ def test_a_table_with_any_columns_is_read(tables: Tables, tmp_path: Path) -> Non
 def test_scores_that_were_dropped_are_told(tables: Tables, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
     source = Source("upload", str(path), "t.csv", tuple(zip(module.ROLES, module.ROLES, strict=True)))
-    with pytest.raises(Forgotten, match="Score again"):
+    with pytest.raises(DataError, match="Find errors"):
         tables.study(source, ("minilm",))
     tables.keep(tables.dataset(source), "minilm", np.arange(40.0))
     assert tables.study(source, ("minilm",)).first.model == "minilm"
@@ -66,6 +66,18 @@ def test_a_budget_drops_what_was_used_longest_ago(
     (tmp_path / "b.csv").unlink()
     with pytest.raises(DataError, match="Upload it again"):
         small.dataset(sources[1])
+
+
+def test_thirty_visitors_with_tables_of_their_own_lose_none(tables: Tables, tmp_path: Path) -> None:
+    sources = []
+    for i in range(30):
+        path = write(tmp_path / f"{i}.csv", "sentence1,sentence2,condition,label,score_m")
+        path.write_text(path.read_text().replace("a1", f"visitor {i}"))
+        columns = tuple(zip(module.ROLES, module.ROLES, strict=True))
+        sources.append(Source("upload", str(path), path.name, columns))
+    first = [tables.study(source, ("m",)).dataset.digest for source in sources]
+    assert len(set(first)) == 30
+    assert [tables.study(source, ("m",)).dataset.digest for source in sources] == first
 
 
 @pytest.mark.parametrize("key", ["/etc/passwd", "scenes:train", "nowhere:test", ""])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from weakref import ref
+
 import pytest
 
 from condviz.analysis.points import scene_points
-from condviz.errors import CondvizError
+from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, Form, Shown
+from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import _api_points
 from condviz.ui.state import read_link, write_link
 from tests.plots.test_maps import FEW, MANY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-SHOWN = Shown(FEW, Form("case"), "value")
+SHOWN = Shown(ref(FEW), Form("case"), "value")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_a_damaged_link_gives_the_defaults() -> None:
 def test_uploads_and_long_texts_are_in_no_link() -> None:
     assert Form("case", "table", table="/tmp/x.csv").link() is None
     assert Form("case", "texts", sentences="long " * 2000).link() is None
-    assert Shown(FEW, Form("case", "table"), "value").link() == "t=map"
+    assert Shown(ref(FEW), Form("case", "table"), "value").link() == "t=map"
 
 
 @pytest.mark.parametrize(
@@ -159,3 +162,16 @@ def test_the_stored_map_is_that_of_the_default_model() -> None:
     assert stored.model["name"] == ModelPool().default
     assert stored.after.agreement > stored.before.agreement
     assert stored.points == scene_points()
+
+
+def test_a_map_that_was_not_looked_at_makes_room_for_others() -> None:
+    made = [replace(FEW) for _ in range(3)]
+    shown = [Shown(ref(one), Form("case"), "value") for one in made]
+    maps = Maps(2 * _bytes(FEW))
+    for place in (0, 1, 0, 2):
+        maps.keep(made[place])
+    made.clear()
+    assert shown[0].with_search("1").chosen
+    assert shown[2].result.points == FEW.points
+    with pytest.raises(DataError, match="Press Draw map"):
+        shown[1].with_search("1")

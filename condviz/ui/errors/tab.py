@@ -16,8 +16,8 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.errors.desk import MAX_RESAMPLES, START, Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.errors.sections import Sections
-from condviz.ui.errors.tables import MAX_TABLE_BYTES, ROLES, Forgotten, Source
-from condviz.ui.events import connect, explain, publish
+from condviz.ui.errors.tables import MAX_TABLE_BYTES, ROLES, Source
+from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -97,7 +97,7 @@ class ErrorsTab:
     def _connect(self) -> None:
         form = [self.data, self.first, self.second, self.filter]
         shown = [
-            self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice, self.run,
+            self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice,
             *self.sections.folded,
         ]  # fmt: skip
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
@@ -197,7 +197,6 @@ class ErrorsTab:
             self.slices: view.slices(found, choice.target),
             self.figures: view.figures(found, waiting=rated),
             self.choice: choice,
-            self.run: "Find errors",
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
             **(dict.fromkeys(self.sections.folded, gr.Accordion(open=False)) if close else {}),
@@ -220,7 +219,7 @@ class ErrorsTab:
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
         """Take filter and selection away."""
         yield {self.filter: ""}
-        yield from self._again(replace(needed(choice), filter="", selected=()))
+        yield from self._show(replace(needed(choice), filter="", selected=()))
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Filter by a slice, look for another kind of slice, or draw another figure."""
@@ -229,7 +228,7 @@ class ErrorsTab:
             if choice.filter and value not in choice.filter:
                 value = " and ".join(f"({part})" if " or " in part else part for part in (choice.filter, value))
             yield {self.filter: value}
-            yield from self._again(replace(choice, filter=value, selected=()))
+            yield from self._show(replace(choice, filter=value, selected=()))
         elif event.name == "target" and value in TARGETS:
             from condviz.ui.errors import view
 
@@ -244,14 +243,7 @@ class ErrorsTab:
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
         ids = [int(one) for one in event.ids if str(one).isdigit()]
-        yield from self._again(replace(needed(choice), selected=tuple(ids)), keep_selection=True)
-
-    def _again(self, choice: Choice, *, keep_selection: bool = False) -> Iterator[dict]:
-        """Show another slice of the same study; where it was dropped, offer to score again."""
-        try:
-            yield from self._show(choice, keep_selection=keep_selection)
-        except Forgotten as error:
-            yield {self.notice: explain(error), self.run: "Score again", self.stop: gr.update(visible=False)}
+        yield from self._show(replace(needed(choice), selected=tuple(ids)), keep_selection=True)
 
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:

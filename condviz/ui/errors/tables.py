@@ -36,10 +36,6 @@ ROW_BYTES, REFIT_BYTES = 4_500, 32 * MB
 Value = TypeVar("Value")
 
 
-class Forgotten(DataError):
-    """Scores had to make room for others."""
-
-
 @dataclass(frozen=True)
 class Source:
     """Where rows come from; small, as each session keeps its own.
@@ -135,7 +131,7 @@ class Tables:
         """Return a study of one or two models whose scores are known.
 
         Raises:
-            Forgotten: If scores are not in memory.
+            DataError: If scores are not in memory.
         """
         from condviz.analysis.errors.findings import with_training_of
         from condviz.analysis.errors.study import judge, make_study
@@ -146,7 +142,8 @@ class Tables:
             rows = with_training_of(dataset, "" if names[0] in dataset.stored else names[0])
             scores = [(name, self.known(dataset, name)) for name in names]
             if missing := [name for name, values in scores if values is None]:
-                raise Forgotten(f"The scores of {' and '.join(missing)} had to make room for others. Score again.")
+                lost = " and ".join(missing)
+                raise DataError(f"The scores of {lost} had to make room for others. Press Find errors to score again.")
             return make_study(rows, *(judge(rows, name, values) for name, values in scores))
 
         return self._keep(self._studies, (dataset.digest, names), make)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
+
+from cachetools import LRUCache
 
 from condviz.analysis.layout import Layout
 from condviz.analysis.maps import EmbeddingMap
@@ -15,6 +19,8 @@ from condviz.errors import ConfigError, DataError
 from condviz.ui import limits
 from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link
 
+MAPS_BYTES = 300 * 2**20
+"""For the maps of all visitors; the largest takes about 5 MB."""
 TYPED, NO_COLUMN = "(typed below)", "(none)"
 ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
            "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
@@ -119,12 +125,38 @@ class Form:
         )
 
 
+def _bytes(result: EmbeddingMap) -> int:
+    sides = (result.before, result.after)
+    arrays = [part for side in sides for part in (side.layout, side.neighbors.indices, side.neighbors.cosines)]
+    cells = [result.points.texts, result.points.conditions, *result.points.columns.values()]
+    return sum(array.nbytes for array in arrays) + sum(2 * len(text) + 60 for column in cells for text in column)
+
+
+class Maps:
+    """The maps of all visitors, within a budget of memory: the one that was looked at longest ago goes first."""
+
+    def __init__(self, budget: int = MAPS_BYTES) -> None:
+        """Start without any; `budget` in bytes."""
+        self._maps: LRUCache = LRUCache(budget, getsizeof=_bytes)
+        self._lock = threading.Lock()
+
+    def keep(self, result: EmbeddingMap) -> None:
+        """Keep a map that is looked at now."""
+        with self._lock:
+            self._maps.pop(id(result), None)
+            if _bytes(result) <= self._maps.maxsize:
+                self._maps[id(result)] = result
+
+
+MAPS = Maps()
+
+
 @dataclass(frozen=True)
 class Shown:
-    """What the tab shows: a map, what made it, and what the visitor has picked on it.
+    """What the tab shows, and a session keeps: a map, what made it, and what the visitor has picked on it.
 
     Attributes:
-        result: The map.
+        map: Leads to the map, see `Maps`.
         form: What made it.
         colour: What the points are coloured by.
         search: Words that chosen points contain, "" for none.
@@ -133,13 +165,21 @@ class Shown:
         marked: Position of the point whose neighbours are shown, or None.
     """
 
-    result: EmbeddingMap
+    map: ref[EmbeddingMap]
     form: Form
     colour: str
     search: str = ""
     value: str = ""
     chosen: tuple[int, ...] | None = None
     marked: int | None = None
+
+    @property
+    def result(self) -> EmbeddingMap:
+        """The map; raises DataError if it had to make room for others."""
+        found = self.map()
+        if found is None:
+            raise DataError("This map had to make room for those of other visitors. Press Draw map to have it again.")
+        return found
 
     def link(self) -> str:
         """Return the link to all of this; of an uploaded table only to the tab."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
@@ -18,7 +19,7 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, LINKED, NO_COLUMN, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, TYPED, Form, Shown, whole
 from condviz.ui.markup import busy, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -162,7 +163,7 @@ class MapTab:
         """Show the stored map when the tab is opened for the first time."""
         if shown is not None or self.stored is None:
             return {self.notice: gr.skip()}
-        return self._show(Shown(self.stored, Form(self.pool.default), self.stored.colour))
+        return self._show(Shown(ref(self.stored), Form(self.pool.default), self.stored.colour))
 
     def open_link(self, values: Values, shown: Shown | None) -> Iterator[dict]:
         """Restore form, map and what is picked on it from a link."""
@@ -175,9 +176,9 @@ class MapTab:
             changes[part] = changes.get(part, {}) | gr.update(value=getattr(form, name))
         yield changes
         if shown is not None and form.link() == shown.form.link():
-            shown = Shown(shown.result, form, shown.result.colour)
+            shown = Shown(shown.map, form, shown.result.colour)
         elif self.stored is not None and form.link() == first_form.link():
-            shown = Shown(self.stored, form, self.stored.colour)
+            shown = Shown(ref(self.stored), form, self.stored.colour)
         else:
             for step in self._draw(form, shown):
                 shown = step.get(self.shown, shown)
@@ -224,7 +225,7 @@ class MapTab:
             old = "The previous map; the new one could not be drawn." if shown else ""
             yield {getattr(self, side): panel_update(message=old, tone="old") for side in SIDES}
             raise
-        yield self._show(Shown(result, form, result.colour)) | {self.stop: gr.update(visible=False)}
+        yield self._show(Shown(ref(result), form, result.colour)) | {self.stop: gr.update(visible=False)}
 
     def paint(self, colour: str, shown: Shown | None) -> dict:
         """Colour the points by something else."""
@@ -275,7 +276,9 @@ class MapTab:
                     self.impurity_notice: busy("Measuring.", done, total),
                     self.impurity_stop: gr.update(visible=True),
                 }
-            shown = replace(shown, result=shown.result.with_measures(work.result()))
+            result = shown.result.with_measures(work.result())
+            shown = replace(shown, map=ref(result))
+            MAPS.keep(result)
         matrices = shown.result.matrices
         step = {
             self.measures: view.measures(shown.result),
@@ -398,6 +401,7 @@ class MapTab:
         """Show what is picked; the figures keep their data."""
         from condviz.plots.maps import colouring
 
+        MAPS.keep(shown.result)
         return {
             **{getattr(self, side): panel_update(**_on(shown)) for side in SIDES},
             self.shown: shown,
