@@ -16,7 +16,7 @@ MARKED = {
     "browser": ("e2e",),
     "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_links.py"),
     "slow": (
-        "analysis/test_projection.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
+        "analysis/test_layout.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
         "data/test_pairs.py", "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py",
         "evaluation/test_benchmark.py", "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py",
         "test_reference_maths.py", "test_smoke.py",

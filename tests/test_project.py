@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import condviz
+from tests.conftest import MARKED
 
 ROOT = Path(__file__).parent.parent
 DOCS = list((ROOT / "docs").glob("*.md"))
@@ -137,3 +138,7 @@ def test_no_registry_is_named(words: str) -> None:
     for path in small:
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".yml", ".json", ""}:
             assert forbidden not in path.read_text(encoding="utf-8", errors="replace"), f"{path.name} names {forbidden}"
+
+
+def test_every_marked_file_is_there() -> None:
+    assert [place for places in MARKED.values() for place in places if not (ROOT / "tests" / place).exists()] == []

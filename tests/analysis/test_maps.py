@@ -87,7 +87,7 @@ def test_sentences_are_crossed_with_conditions_and_tables_have_their_own(hyper_c
 
 def test_progress_never_falls_and_stops_where_it_raises(hyper_cl: ConditionalScorer) -> None:
     seen = []
-    build_map(hyper_cl, GROUPED, progress=lambda done, total: seen.append(done / total))
+    build_map(hyper_cl, GROUPED, method="pca", progress=lambda done, total: seen.append(done / total))
     assert seen == sorted(seen)
     assert seen[-1] > 0.9
     for stop in (0.05, 0.7, 0.9):
@@ -97,7 +97,7 @@ def test_progress_never_falls_and_stops_where_it_raises(hyper_cl: ConditionalSco
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            build_map(hyper_cl, GROUPED, progress=leave)
+            build_map(hyper_cl, GROUPED, method="pca", progress=leave)
 
 
 def test_one_condition_has_no_impurity_and_everything_else(hyper_cl: ConditionalScorer) -> None:
