@@ -254,6 +254,7 @@ def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatc
     }
     page.build_app = lambda: SimpleNamespace(launch=lambda **options: launched.append(options))
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
+    monkeypatch.setattr(cli, "require", lambda *_: None)  # importing gradio takes seconds
     assert cli.main(["serve", "--port", "8000"]) == 0
     assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False}]
 

@@ -6,13 +6,14 @@ import csv
 import dataclasses
 import io
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from condviz.data import cebab, corpora, csts, e2e, mams
 from condviz.data.corpus import COLUMNS as ROW_COLUMNS
-from condviz.data.corpus import format_rows, measure_shortcuts
+from condviz.data.corpus import RatedPair, format_rows, measure_shortcuts
 from condviz.data.families import gold
 from condviz.data.tables import read_pairs
 from condviz.errors import DataError
@@ -334,12 +335,18 @@ REAL_PARTS = [
 ]  # fmt: skip
 
 
+@cache
+def real_rows(name: str, part: str) -> list[RatedPair]:
+    return corpora.build(name, part)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "part", "least"), REAL_PARTS)
 def test_real_corpora_give_pairs_without_shortcuts(name: str, part: str, least: int) -> None:
     corpus = corpora.CORPORA[name]
     if not any((REAL / corpus.folder / file).is_file() for file in corpus.files):
         pytest.skip(f"{name} is not in {REAL}")
-    rows = corpora.build(name, part)
+    rows = real_rows(name, part)
     assert len(rows) // 2 >= least
     shortcuts = measure_shortcuts(rows)
     assert 0.48 <= shortcuts.condition <= 0.55
@@ -352,11 +359,12 @@ def test_real_corpora_give_pairs_without_shortcuts(name: str, part: str, least: 
     assert dataclasses.astuple(rows[0])[-1].startswith(f"{name.split('-')[0]}-")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (REAL / "cebab").is_dir() or not (REAL / "mams").is_dir(), reason="no real corpora")
 @pytest.mark.parametrize("name", ["cebab", "cebab-edits", "mams", "e2e"])
 def test_no_real_text_is_in_two_splits(name: str) -> None:
     parts = ("dev", "test") if name == "e2e" else ("train", "dev", "test")
-    texts = [{row.sentence1 for row in corpora.build(name, part)} for part in parts]
+    texts = [{row.sentence1 for row in real_rows(name, part)} for part in parts]
     for place, group in enumerate(texts):
         for other in texts[place + 1 :]:
             assert not group & other
