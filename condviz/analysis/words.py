@@ -224,6 +224,7 @@ def delete_words(
     reading: WordReading,
     num_words: int = 2,
     *,
+    layer: int = -1,
     draws: int = DRAWS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -243,6 +244,7 @@ def delete_words(
         model: The model of the reading.
         reading: From `condviz.analysis.words.read_words`.
         num_words: Words to delete at once, 1 to `MAX_DELETED`.
+        layer: Which of the routed layers ranks the words.
         draws: Number of random draws.
         seed: Decides the random words.
         progress: As in `ConditionalScorer.score`.
@@ -264,7 +266,7 @@ def delete_words(
         raise DataError("No sentence has two words, so none can be deleted. Write a longer sentence.")
     for side in sides:
         others = held_out or (texts[-1 - side],)
-        chosen = _choose(reading.texts[side], num_words, draws=draws, generator=generator)
+        chosen = _choose(reading.texts[side], num_words, layer=layer, draws=draws, generator=generator)
         for places in ([[]] * len(reading.conditions), *chosen):
             for condition, deleted in zip(reading.conditions, places, strict=True):
                 words = [reading.texts[side].words[place] for place in deleted]
@@ -293,11 +295,13 @@ def without_words(text: str, words: list[Word]) -> str:
     return text
 
 
-def _choose(text: TokenWeights, num_words: int, *, draws: int, generator: np.random.Generator) -> list[list[list[int]]]:
+def _choose(
+    text: TokenWeights, num_words: int, *, layer: int, draws: int, generator: np.random.Generator
+) -> list[list[list[int]]]:
     """Choose the words to delete under each of m conditions: the top ones first, then each random draw."""
     candidates = _candidates(text)
     count = min(num_words, len(candidates) - 1)
-    sizes = np.abs(text.weights[-1][:, candidates])
+    sizes = np.abs(text.weights[layer][:, candidates])
     top = [[candidates[i] for i in np.argsort(-row, kind="stable")[:count]] for row in sizes]
     random = [generator.choice(candidates, size=count, replace=False).tolist() for _ in range(draws)]
     return [top, *([draw] * len(top) for draw in random)]
