@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -174,47 +175,40 @@ def find_tables(name: str) -> list[tuple[Paper, Table]]:
     return found
 
 
-def read_results(path: Path | None = None) -> dict[str, dict[str, Any]]:
+def read_results() -> dict[str, dict[str, Any]]:
     """Read the results: run -> seed -> {"minutes", "figures"}; with what the benchmarks have stored of shipped models.
 
     Raises:
         DataError: If a file cannot be read.
     """
-    results = _read(path)
-    for table in (table for paper in papers() for table in paper.tables):
-        for _, run in table.runs("here"):
-            if run.model and not run.backbone and (stored := _stored(run.model)):
-                results.setdefault(run.key, {}).setdefault("0", {"figures": {}})["figures"] |= stored
+    results, board = _read(), read_board()
+    stored: dict[str, Figures] = {name: {} for name in board.models}
+    for name, part in product(board.models, PARTS):
+        if scores := board.find(name, part):
+            stored[name][part] = {key: getattr(scores, key).value for key in FIGURES}
+    for item in read_scores():
+        stored.setdefault(item.model, {})["wn18rr"] = dict(zip(LINK_FIGURES, item.figures(reranked=True), strict=True))
+    for name, figures in stored.items():
+        results.setdefault(name, {}).setdefault("0", {"figures": {}})["figures"] |= figures
     return results
 
 
-def add_result(key: str, seed: int, minutes: float, found: Figures, path: Path | None = None) -> None:
+def add_result(key: str, seed: int, minutes: float, found: Figures) -> None:
     """Keep what a run gave, beside what was measured of it before."""
-    results = _read(path)
+    results = _read()
     known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
     known["minutes"] = round(known["minutes"] + minutes, 2)
     known["figures"] |= found
-    write_text(path or RESULTS, json.dumps(results, indent=1) + "\n")
+    write_text(RESULTS, json.dumps(results, indent=1) + "\n")
 
 
-def _read(path: Path | None) -> dict[str, dict[str, Any]]:
-    path = path or RESULTS
+def _read() -> dict[str, dict[str, Any]]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(RESULTS.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}. Remove it, and run: python -m condviz papers run") from error
-
-
-def _stored(model: str) -> Figures:
-    """Return what the benchmarks have stored of a model: parts, and the links of WN18RR with SimKGC's bonus."""
-    board, links = read_board(), {item.model: item for item in read_scores()}
-    parts = {name: scores for name in PARTS if (scores := board.find(model, name))}
-    found: Figures = {name: {key: getattr(scores, key).value for key in FIGURES} for name, scores in parts.items()}
-    if model in links:
-        found["wn18rr"] = dict(zip(LINK_FIGURES, links[model].figures(reranked=True), strict=True))
-    return found
+        raise DataError(f"{RESULTS} cannot be read: {error}. Remove it, and run: condviz papers run") from error
 
 
 def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarray:
@@ -292,13 +286,9 @@ def _test(results: Mapping[str, Any], table: Table, setting: str, figure: str) -
     """Compare two rows over their seeds by Welch's t-test; "" where there are fewer than two seeds each."""
     from scipy.stats import ttest_ind
 
-    pairs = [
-        values(results, getattr(row, setting), figure)
-        for name in table.compared
-        for row in table.rows
-        if row.name == name
-    ]
-    if len(pairs) != 2 or min(map(len, pairs)) < 2:
+    rows = {row.name: getattr(row, setting) for row in table.rows}
+    pairs = [values(results, rows[name], figure) for name in table.compared]
+    if min(map(len, pairs), default=0) < 2:
         return ""
     p = ttest_ind(*pairs, equal_var=False).pvalue
     sizes = " and ".join(f"{len(found)}" for found in pairs)

@@ -24,8 +24,6 @@ from condviz.training.recipes import load_recipe
 from condviz.training.trainer import carry_out
 from condviz.training.tuning import FROZEN_CACHE_BYTES
 
-VALIDATION = "validation"
-"""What a training reports itself."""
 MB = 2**20
 DRAWS, SAMPLE = 5, 400
 """Draws of three conditions for impurity; rows for isotropy."""
@@ -62,7 +60,7 @@ def run_table(
 
 
 def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures:
-    """Train, load or count what stands for a row, and measure it; measurement -> figures."""
+    """Train, load or count what stands for a row, and measure it; a training reports "validation" itself."""
     if run.count:
         return {"cost": _count(run)}
     if run.model:
@@ -74,7 +72,7 @@ def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures
         made = carry_out(recipe, Path(folder) / recipe.name, device=device, vectors=_vectors(recipe.backbone))
         figures = next(iter(read_manifest(made)["metrics"].values()), {})
         model = load(str(made), device=device, precision="float32")
-        return {name: dict(figures) if name == VALIDATION else measure(model, name) for name in names}
+        return {name: dict(figures) if name == "validation" else measure(model, name) for name in names}
 
 
 def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
