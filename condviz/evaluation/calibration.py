@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from condviz.data.corpora import build
-from condviz.data.corpus import fraction
+from condviz.data.corpus import RatedPair, fraction, keep_pairs
 from condviz.data.files import write_text
-from condviz.data.rows import RatedPair, keep_pairs
 from condviz.encoder.backbone import Progress
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.data.rows import RatedPair
+from condviz.data.corpus import RatedPair
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from condviz.evaluation.calibration import calibrate, store
