@@ -45,7 +45,7 @@ def measure(vectors: np.ndarray, points: MapPoints) -> Space:
 
 
 def measure_spaces(
-    model: ConditionalEncoder, points: MapPoints, *, seed: int = 0, label: float = 1.0
+    model: ConditionalEncoder, points: MapPoints, *, seed: int = 0, centred: bool = False, label: float = 1.0
 ) -> dict[str, dict[str, Any]]:
     """Measure sentences alone, under the model, under random matrices, and with their condition stuck on.
 
@@ -53,6 +53,7 @@ def measure_spaces(
         model: Any with vectors.
         points: Sentences, each under a condition, with its answer.
         seed: Of the random matrices, one per condition.
+        centred: Take the mean of all sentences off before the random matrices.
         label: Length of the piece with which a vector of length 1 is made longer: one number per condition, `label` for
             its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
 
@@ -68,7 +69,7 @@ def measure_spaces(
     spaces = {
         "alone": alone,
         "model": model.encode(list(points.texts), list(points.conditions)),
-        "random": np.einsum("nd,nde->ne", alone, matrices[own]),
+        "random": np.einsum("nd,nde->ne", alone - centred * alone.mean(axis=0), matrices[own]),
         "label": np.hstack([alone, label * np.eye(len(points.groups))[own]]),
     }
     found = {name: asdict(measure(vectors, points)) for name, vectors in spaces.items()}

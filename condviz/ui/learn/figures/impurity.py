@@ -89,6 +89,7 @@ class Spaces(Figure):
     """Whether the share of neighbours with the same answer is shown."""
     model: Model = Field("bi-encoder", title="Model")
     seed: Annotated[int, Field(ge=0, le=9)] = 0
+    centred: bool = False
     label: Annotated[float, Field(ge=0, le=1.5, multiple_of=0.1)] = 1.0
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
@@ -96,7 +97,9 @@ class Spaces(Figure):
         from condviz.analysis.lessons.spaces import measure_spaces
         from condviz.analysis.points import scene_points
 
-        return {"spaces": measure_spaces(models[0], scene_points(), seed=self.seed, label=self.label)}
+        return {
+            "spaces": measure_spaces(models[0], scene_points(), seed=self.seed, centred=self.centred, label=self.label)
+        }
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Choose and name the rows."""
@@ -119,6 +122,7 @@ class SpacesRandom(Spaces):
     name: ClassVar[str] = "spaces-random"
     rows: Literal["model", "random", "label"] = "random"
     seed: Annotated[int, Field(ge=0, le=9)] = Field(0, title="Another draw of the matrices")
+    centred: bool = Field(False, title="First take off what all sentences share")
 
 
 class SpacesLabel(Spaces):
