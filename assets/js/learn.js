@@ -44,7 +44,7 @@
     const field = part && document.querySelector(`#cv-learn-top [name="${part.dataset.set}"]`);
     if (field) {
       field.value = part.dataset.value;
-      field.dispatchEvent(new Event("input", { bubbles: true }));
+      change(field.form, 0);
     }
     if (!link) return;
     event.preventDefault();

@@ -58,7 +58,12 @@ class Subtraction(_Case):
         """Scale both planes alike."""
         largest = max(abs(number) for places in data["planes"] for place in places for number in place) or 1
         planes = [(np.array(places) / largest).tolist() for places in data["planes"]]
-        return data | {"planes": planes, "lengths": [np.linalg.norm(part, axis=1) for part in data["planes"]]}
+        left = min(-18, *(100 * x - 14 for places in planes for x, _ in places))
+        return data | {
+            "planes": planes,
+            "left": left,
+            "lengths": [np.linalg.norm(part, axis=1) for part in data["planes"]],
+        }
 
     def link(self) -> str:
         """Open the Compare tab."""
