@@ -42,17 +42,20 @@ MOVED = 0.1
 
 
 class _Errors(Figure):
-    """A figure on the stored scores of the model that leads the page."""
+    """A figure on the stored scores of a model, by default the one that leads the page."""
 
-    def models(self, default: str) -> list[str]:
-        """See `Figure`."""
-        return [default]
+    model: str = ""
 
     def study(self, models: list[Any]) -> Any:  # noqa: ANN401 - a Study; its module is heavy
         """Return its scores on the test part of the scenes."""
         from condviz.analysis.errors.stored import stored_study
 
         return stored_study(models[0].info.name)
+
+    def link(self) -> str:
+        """Open the Errors tab, with the filter of the slice where there is one."""
+        chosen = SLICES[self.slice] if "slice" in type(self).model_fields else ""
+        return write_link("errors", [("ed", "scenes:test"), ("ef", chosen)])
 
 
 def _select(study: Any, *filters: str) -> np.ndarray:  # noqa: ANN401
@@ -73,43 +76,28 @@ def _wrong(study: Any, mask: np.ndarray) -> dict[str, Any]:  # noqa: ANN401
     return {"pairs": figures.items, "wrong": 100 - right.value, "low": low, "high": high}
 
 
-class ErrorShare(_Errors):
-    """The whole number, to be bet on first."""
-
-    name: ClassVar[str] = "error-share"
-
-    def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Count the pairs in the wrong order."""
-        study = self.study(models)
-        found = _wrong(study, np.ones(len(study.dataset.pairs), dtype=bool))
-        return {"model": models[0].info.title, "all": found}
-
-
 class ErrorSlices(_Errors):
     """A slice against the rest, if wanted among pairs that share as many words."""
 
     name: ClassVar[str] = "error-slices"
-    slice: SliceName = Field("a negation in one sentence only", title="Slice")
-    within: Within = "all pairs"
+    slice: SliceName = Field("all pairs", title="Slice")
+    within: Within = Field("all pairs", title="Only among pairs with")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure inside and outside."""
         study = self.study(models)
-        pool = _select(study, WITHIN[self.within])
-        inside = _select(study, SLICES[self.slice])
+        pool, inside = (_select(study, one) for one in (WITHIN[self.within], SLICES[self.slice]))
         rows = {"all": pool, "slice": pool & inside, "rest": pool & ~inside}
-        return {name: _wrong(study, mask) for name, mask in rows.items() if mask.any()}
-
-    def link(self) -> str:
-        """Open the Errors tab with this filter."""
-        return write_link("errors", [("ed", "scenes:test"), ("ef", SLICES[self.slice])])
+        found = {name: _wrong(study, mask) if mask.any() else None for name, mask in rows.items()}
+        return found | {"model": models[0].info.title}
 
 
-class ErrorWithin(ErrorSlices):
-    """The same among pairs that share as many words."""
+class ErrorShare(ErrorSlices):
+    """The whole number, to be bet on first."""
 
-    name: ClassVar[str] = "error-within"
-    within: Within = Field("all pairs", title="Only among pairs with")
+    name: ClassVar[str] = "error-share"
+    slice: SliceName = "all pairs"
+    within: Within = "all pairs"
 
 
 class ErrorRows(_Errors):
@@ -134,11 +122,6 @@ class ErrorRows(_Errors):
                 for pair, row in zip(pairs, rows, strict=True)
             ],
         }  # fmt: skip
-
-    def link(self) -> str:
-        """Open the Errors tab with this filter."""
-        chosen = " and ".join(filter(None, (SLICES[self.slice], "not right")))
-        return write_link("errors", [("ed", "scenes:test"), ("ef", chosen)])
 
 
 class ErrorRewrite(_Errors):
@@ -214,15 +197,11 @@ class ErrorReport(_Errors):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Join the parts."""
-        slices = {name: ErrorWithin(slice=self.slice, within=name).compute(models) for name in WITHIN}
+        slices = {name: ErrorSlices(slice=self.slice, within=name).compute(models) for name in WITHIN}
         return {
             "model": models[0].info.title, "slices": slices, "test": ErrorRewrite(test=self.test).compute(models),
             "rows": len(self.study(models).dataset.pairs),
         }  # fmt: skip
 
-    def link(self) -> str:
-        """Open the Errors tab with this filter."""
-        return write_link("errors", [("ed", "scenes:test"), ("ef", SLICES[self.slice])])
 
-
-FIGURES = (ErrorShare, ErrorSlices, ErrorWithin, ErrorRows, ErrorRewrite, ErrorHalves, ErrorReport)
+FIGURES = (ErrorShare, ErrorSlices, ErrorRows, ErrorRewrite, ErrorHalves, ErrorReport)

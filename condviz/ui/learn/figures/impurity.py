@@ -83,14 +83,14 @@ class Spaces(Figure):
     """Sixty sentences under three conditions: alone, under a model, under random matrices, with a label stuck on."""
 
     name: ClassVar[str] = "spaces"
-    rows: Literal["model", "random", "label"] = "model"
+    rows: Literal["model", "random", "label"]
     """How far down the table goes."""
     answers: bool = False
     """Whether the share of neighbours with the same answer is shown."""
     model: Model = Field("bi-encoder", title="Model")
-    seed: Annotated[int, Field(ge=0, le=9)] = 0
-    centred: bool = False
-    label: Annotated[float, Field(ge=0, le=1.5, multiple_of=0.1)] = 1.0
+    seed: Annotated[int, Field(ge=0, le=9)] = Field(0, title="Another draw of the matrices")
+    centred: bool = Field(False, title="First take off what all sentences share")
+    label: Annotated[float, Field(ge=0, le=1.5, multiple_of=0.1)] = Field(0.0, title="Length of the label")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure every space."""
@@ -114,24 +114,6 @@ class Spaces(Figure):
     def link(self) -> str:
         """Open the Map tab."""
         return write_link("map", [("m", self.model)])
-
-
-class SpacesRandom(Spaces):
-    """The table with a row of random matrices."""
-
-    name: ClassVar[str] = "spaces-random"
-    rows: Literal["model", "random", "label"] = "random"
-    seed: Annotated[int, Field(ge=0, le=9)] = Field(0, title="Another draw of the matrices")
-    centred: bool = Field(False, title="First take off what all sentences share")
-
-
-class SpacesLabel(Spaces):
-    """The table with a label of the student's own size."""
-
-    name: ClassVar[str] = "spaces-label"
-    rows: Literal["model", "random", "label"] = "label"
-    answers: bool = True
-    label: Annotated[float, Field(ge=0, le=1.5, multiple_of=0.1)] = Field(0.0, title="Length of the label")
 
 
 class Ranking(Figure):
@@ -166,4 +148,4 @@ class Ranking(Figure):
         return {"rows": rows, "conditions": conditions}
 
 
-FIGURES = (ImpurityByHand, ImpurityKMeans, Spaces, SpacesRandom, SpacesLabel, Ranking)
+FIGURES = (ImpurityByHand, ImpurityKMeans, Spaces, Ranking)

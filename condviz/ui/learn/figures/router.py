@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from condviz.ui.learn.figures.base import Figure, Lines, Sentence
 from condviz.ui.state import write_link
 
 SHOWN_NUMBERS = 3
+FACTORS = {"1 + w": lambda weight: 1 + weight, "w alone": lambda weight: weight, "1, no router": lambda _: 1.0}
 Layer = Annotated[int, Field(ge=3, le=6)]
 Temperature = Annotated[float, Field(ge=0.25, le=16, multiple_of=0.25)]
 
@@ -19,16 +21,25 @@ Temperature = Annotated[float, Field(ge=0.25, le=16, multiple_of=0.25)]
 class _Router(Figure):
     """A figure of the shipped CSR model, which routes layers 3 to 6."""
 
+    section: ClassVar[str] = ""
+    """Of the Words tab, which the link opens."""
+    model: str = "csr"
     layer: Layer = 4
-
-    def models(self, default: str) -> list[str]:
-        """See `Figure`."""
-        return ["csr"]
 
     def place(self, model: Any) -> int:  # noqa: ANN401 - loaded; its module is heavy
         """Return the place of the layer among the routed ones; another model may have fewer."""
         layers = list(model.routed_layers)
         return min(max(self.layer - 1 - layers[0], 0), len(layers) - 1)
+
+    def link(self) -> str:
+        """Open the Words tab."""
+        values = self.model_dump()
+        texts = [values[name] for name in ("sentence", "sentence1", "sentence2") if name in values]
+        conditions = values.get("conditions") or [values["condition"]]
+        pairs = [(f"s{number}", text) for number, text in enumerate(texts, start=1)]
+        return write_link(
+            "router", [*pairs, *(("c", text) for text in conditions), ("m", self.model), ("open", self.section)]
+        )
 
 
 class RouterChoice(_Router):
@@ -41,80 +52,55 @@ class RouterChoice(_Router):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Read the weights of the words."""
         found = models[0].token_weights(self.sentence, [self.condition])
-        weights = found.weights[self.place(models[0]), 0]
-        return {"words": [[word.text, float(weight)] for word, weight in zip(found.words, weights, strict=True)]}
+        weights = found.weights[self.place(models[0]), 0].round(4).tolist()
+        return {"words": [[word.text, weight] for word, weight in zip(found.words, weights, strict=True)]}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Leave marks out of the choice, and give the three heaviest words."""
         words = [word for word in data["words"] if any(map(str.isalnum, word[0]))]
         return {"words": words, "top": sorted(words, key=lambda word: -word[1])[:3]}
 
-    def link(self) -> str:
-        """Open the Words tab."""
-        return write_link("router", [("s1", self.sentence), ("c", self.condition), ("m", "csr")])
 
+class RouterTokens(_Router):
+    """The formula, a row per token."""
 
-class RouterScores(_Router):
-    """The score of every token."""
-
-    name: ClassVar[str] = "router-scores"
+    name: ClassVar[str] = "router-tokens"
+    columns: tuple[Literal["score", "power", "share", "state"], ...]
     sentence: Sentence = Field(title="Sentence")
     condition: Sentence = Field(title="Condition")
     layer: Layer = Field(4, title="Layer")
-    temperature: Temperature = 1.0
+    temperature: Temperature = Field(1.0, title="Temperature")
+    factor: Literal[*FACTORS] = Field("1 + w", title="Multiply by")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Follow the sentence to the layer."""
         from condviz.analysis.lessons.routing import trace_router
 
-        model = models[0]
-        layer = model.routed_layers[self.place(model)] + 1
-        trace = trace_router(model, self.sentence, self.condition, layer=layer, temperature=self.temperature)
+        layer = models[0].routed_layers[self.place(models[0])] + 1
+        trace = trace_router(models[0], self.sentence, self.condition, layer=layer, temperature=self.temperature)
         # Those numbers of the state that are largest over all tokens: most are near 0.
         places = np.sort(np.argsort(-np.abs(trace.before).mean(axis=0))[:SHOWN_NUMBERS])
+        numbers = (
+            trace.scores.round(3).tolist(),
+            trace.weights.round(4).tolist(),
+            trace.before[:, places].round(3).tolist(),
+        )
         return {
-            "tokens": trace.tokens, "scores": trace.scores.round(3).tolist(),
-            "weights": trace.weights.round(4).tolist(), "places": (places + 1).tolist(), "size": trace.before.shape[1],
-            "before": trace.before[:, places].round(3).tolist(),
-        }  # fmt: skip
+            "rows": list(zip(trace.tokens, *numbers, strict=True)),
+            "places": (places + 1).tolist(),
+            "size": trace.before.shape[1],
+        }
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Give one row per token, and the heaviest."""
+        """Name the numbers of each row, add its factor, and give the heaviest."""
         names = ("token", "score", "weight", "before")
-        rows = [
-            dict(zip(names, row, strict=True))
-            for row in zip(data["tokens"], data["scores"], data["weights"], data["before"], strict=True)
-        ]
-        return {
-            "rows": rows, "top": max(rows, key=lambda row: row["weight"]), "places": data["places"],
-            "size": data["size"], "largest": max(abs(row["score"]) for row in rows) or 1,
-            "total": sum(np.exp(row["score"] / self.temperature) for row in rows),
-        }  # fmt: skip
-
-    def link(self) -> str:
-        """Open the Words tab."""
-        return write_link("router", [("s1", self.sentence), ("c", self.condition), ("m", "csr")])
-
-
-class RouterShares(RouterScores):
-    """Softmax: scores become shares of one."""
-
-    name: ClassVar[str] = "router-shares"
-    temperature: Temperature = Field(1.0, title="Temperature")
-
-
-class RouterStates(RouterScores):
-    """The factor, and what it makes of the state of each token."""
-
-    name: ClassVar[str] = "router-states"
-    factor: Literal["1 + w", "w alone", "1, no router"] = Field("1 + w", title="Multiply by")
-
-    def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Add the factor of each token."""
-        shown = super().view(data)
-        for row in shown["rows"]:
-            row["factor"] = {"1 + w": 1 + row["weight"], "w alone": row["weight"]}.get(self.factor, 1.0)
-        return shown
+        rows = [dict(zip(names, row, strict=True)) for row in data["rows"]]
+        for row in rows:
+            power = np.exp(row["score"] / self.temperature)
+            row["power"] = f"{power:,.2f}" if 0.01 <= power < 1e6 else f"{power:.1e}"
+            row["factor"] = FACTORS[self.factor](row["weight"])
+        top = max(rows, key=lambda row: row["weight"])
+        return data | {"rows": rows, "top": top, "largest": max(abs(row["score"]) for row in rows) or 1}
 
 
 class RouterScore(_Router):
@@ -133,31 +119,36 @@ class RouterScore(_Router):
         from condviz.analysis.lessons.routing import cosine, trace_router
         from condviz.encoder.words import split_words
 
-        model, second, dropped = models[0], self.sentence2, self.without.strip()
-        shorter = replace_word(self.sentence1, dropped, "") if dropped else None
+        model, one, two = models[0], self.sentence1, self.sentence2
+        dropped = self.without.strip()
+        shorter = replace_word(one, dropped, "") if dropped else one
         vectors = [
             trace_router(model, text, self.condition, temperature=self.temperature).vector
-            for text in (shorter or self.sentence1, second)
+            for text in (shorter or one, two)
         ]
         return {
             "score": cosine(*vectors),
-            "trained": float(model.score([self.sentence1], [second], [self.condition])[0]),
-            "plain": float(model.score_unconditional([self.sentence1], [second])[0]),
-            "words": [word.text for word in split_words(self.sentence1) if any(map(str.isalnum, word.text))],
-            "missing": bool(dropped) and shorter is None,
+            "trained": float(model.score([one], [two], [self.condition])[0]),
+            "plain": float(model.score_unconditional([one], [two])[0]),
+            "words": [word.text for word in split_words(one) if any(map(str.isalnum, word.text))],
+            "missing": shorter is None,
         }
 
-    def link(self) -> str:
-        """Open the Compare tab."""
-        texts = [("s1", self.sentence1), ("s2", self.sentence2), ("c", self.condition)]
-        return write_link("compare", [*texts, ("m", "csr")])
+
+class _Drawn(_Router):
+    """A picture of the Words tab, kept as markup: rendered, and escaped, by its own template."""
+
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Mark it as markup."""
+        return data | {"drawn": Markup(data["drawn"])}
 
 
-class RouterPictures(_Router):
+class RouterPictures(_Drawn):
     """Figures 5 to 7 of the paper."""
 
     name: ClassVar[str] = "router-pictures"
     button: ClassVar[str] = "Draw"
+    section: ClassVar[str] = "figures"
     sentence: Sentence = Field(title="Sentence")
     conditions: Lines = Field(title="Conditions, one per line")
 
@@ -168,20 +159,12 @@ class RouterPictures(_Router):
 
         return {"drawn": str(router.figures(read_pictures(models[0], self.sentence, list(self.conditions))))}
 
-    def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Mark what was rendered, and escaped, as markup."""
-        return {"drawn": Markup(data["drawn"])}
 
-    def link(self) -> str:
-        """Open the section of the Words tab."""
-        conditions = [("c", text) for text in self.conditions]
-        return write_link("router", [("s1", self.sentence), *conditions, ("m", "csr"), ("open", "figures")])
-
-
-class Deletion(_Router):
+class Deletion(_Drawn):
     """The deletion test of the Words tab."""
 
     name: ClassVar[str] = "deletion"
+    section: ClassVar[str] = "deletion"
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     condition: Sentence = Field(title="Condition")
@@ -193,22 +176,16 @@ class Deletion(_Router):
         from condviz.analysis.words import delete_words, read_words
         from condviz.plots import router
 
-        reading = read_words(models[0], [self.sentence1, self.sentence2], [self.condition])
-        layer = self.place(models[0])
-        test = delete_words(models[0], reading, self.count, layer=layer)
-        words = [
-            [text.words[i].text for i in np.argsort(-text.weights[layer, 0])[: self.count]] for text in reading.texts
-        ]
+        reading, end = (
+            read_words(models[0], [self.sentence1, self.sentence2], [self.condition]),
+            self.place(models[0]) + 1,
+        )
+        # The test takes the last layer that it is given.
+        reading = replace(reading, texts=tuple(replace(text, weights=text.weights[:end]) for text in reading.texts))
+        test = delete_words(models[0], reading, self.count)
+        order = [np.argsort(-text.weights[-1, 0])[: self.count] for text in reading.texts]
+        words = [[text.words[i].text for i in places] for text, places in zip(reading.texts, order, strict=True)]
         return {"drawn": str(router.deletion([test], [reading.model.title])), "words": words}
 
-    def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Mark what was rendered, and escaped, as markup."""
-        return data | {"drawn": Markup(data["drawn"])}
 
-    def link(self) -> str:
-        """Open the section of the Words tab."""
-        texts = [("s1", self.sentence1), ("s2", self.sentence2), ("c", self.condition), ("m", "csr")]
-        return write_link("router", [*texts, ("open", "deletion")])
-
-
-FIGURES = (RouterChoice, RouterScores, RouterShares, RouterStates, RouterScore, RouterPictures, Deletion)
+FIGURES = (RouterChoice, RouterTokens, RouterScore, RouterPictures, Deletion)
