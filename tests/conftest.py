@@ -19,7 +19,7 @@ MARKED = {
         "analysis/test_layout.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
         "data/test_pairs.py", "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py",
         "evaluation/test_benchmark.py", "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py",
-        "test_reference_maths.py", "test_smoke.py",
+        "test_reference_maths.py", "test_smoke.py", "ui/learn/test_tab.py",
     ),
 }  # fmt: skip
 """Marker -> folders and files. `make test-fast` leaves all of them out."""

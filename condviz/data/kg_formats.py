@@ -182,15 +182,11 @@ def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _splits(folder: Path) -> dict[str, list[Row]]:
-    return {split: _rows(path, 3) for split, path in _paths(folder).items()}
-
-
-def _paths(folder: Path) -> dict[str, Path]:
-    return {split: folder / f"{split}.txt" for split in SPLITS}
+    return {split: _rows(Path(path), 3) for split, path in _places(folder).items()}
 
 
 def _places(folder: Path) -> dict[str, str]:
-    return {split: str(path) for split, path in _paths(folder).items()}
+    return {split: str(folder / f"{split}.txt") for split in SPLITS}
 
 
 def _kinds(triples: dict[str, list[Row]]) -> list[str]:

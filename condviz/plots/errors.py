@@ -210,14 +210,8 @@ def _curve(judged: Judged, curve: tuple[CurvePoint, ...]) -> dict[str, Any]:
 
 def _frame(ticks: tuple[int, ...], low: float, high: float, label: str) -> dict[str, Any]:
     heights = [(plain(tick, 0), float(_height(tick, ticks[0], ticks[-1]))) for tick in ticks]
-    size = {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "left": LEFT,
-        "right": WIDTH - RIGHT,
-        "top": TOP,
-        "bottom": HEIGHT - BOTTOM,
-    }
+    size = {"width": WIDTH, "height": HEIGHT}
+    size |= {"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM}
     return {**size, "ticks": heights, "ends": (plain(low), plain(high)), "label": label}
 
 

@@ -308,12 +308,9 @@ def _join(
 def _without_twins(order: list[int], masks: np.ndarray, limit: int) -> list[int]:
     kept: list[int] = []
     for index in order:
-        if all(_likeness(masks[index], masks[other]) <= ALIKE for other in kept):
+        own = masks[index]
+        if all((own & masks[other]).sum() <= ALIKE * (own | masks[other]).sum() for other in kept):
             kept.append(index)
         if len(kept) == limit:
             break
     return kept
-
-
-def _likeness(one: np.ndarray, two: np.ndarray) -> float:
-    return float((one & two).sum() / max(1, (one | two).sum()))
