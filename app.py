@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import sys
 
-os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
-
-from condviz.ui.app import build_app, launch_options
-
-demo = build_app()
+from condviz.cli.main import main
 
 if __name__ == "__main__":
-    demo.launch(**launch_options())
+    sys.exit(main(["serve"]))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -13,7 +17,8 @@ import pytest
 
 from condviz.data.texts import MAX_SENTENCE_CHARACTERS, check_conditions, check_sentence
 
-ASSETS = Path(__file__).parents[1] / "assets"
+ROOT = Path(__file__).parents[1]
+ASSETS = ROOT / "assets"
 GRADES = {"simple", "realistic", "data"}
 LEVELS = {"high", "medium", "low"}
 EXAMPLE_KEYS = {"id", "grade", "domain", "title", "sentence1", "sentence2", "conditions", "expected", "note"}
@@ -162,3 +167,18 @@ def test_readme_counts_are_those_of_the_files() -> None:
     assert f"{len(EXAMPLES)} sentence pairs" in readme
     assert f"{len(CONDITIONS)} conditions in {len(groups)} groups" in readme
     assert f"{len(REFERENCE)} labelled pairs" in readme
+
+
+def test_no_damaged_file_or_model_keeps_the_page_from_starting(tmp_path: Path) -> None:
+    assets, models = tmp_path / "assets", tmp_path / "checkpoints"
+    shutil.copytree(ROOT / "assets", assets)
+    for path in assets.glob("*.json"):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for name, damaged in {"tri-concat": "model.safetensors", "tri-hadamard": "condviz.json"}.items():
+        shutil.copytree(ROOT / "checkpoints" / name, models / name)
+        (models / name / damaged).write_bytes(b"{" * 5000)
+    code = "from condviz.ui.app import build_app; print(len(build_app().condviz_pool.infos()))"
+    env = os.environ | {"CONDVIZ_ASSETS": str(assets), "CONDVIZ_CHECKPOINTS": str(models)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > 3

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from condviz.cli import (
     benchmark,
@@ -90,9 +91,16 @@ def _serve(options: argparse.Namespace) -> None:
     """Serve the page until the process is stopped.
 
     Raises:
-        ConfigError: If the port is taken or the host is not this machine.
+        ConfigError: If the port is none or taken, the host is not this machine, or uploads cannot be stored.
     """
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    port = options.port if options.port is not None else os.environ.get("GRADIO_SERVER_PORT", "7860")
+    if not str(port).isdecimal() or not 0 < int(port) < 2**16:
+        raise ConfigError(f"The port is {port!r}; a port is a number from 1 to 65535: --port, or GRADIO_SERVER_PORT.")
+    try:
+        Path(os.environ.get("GRADIO_TEMP_DIR") or ".").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be made: {error}.") from error
     require("gradio", "app")
     from condviz.ui.app import build_app, launch_options
 

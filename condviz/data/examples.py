@@ -39,10 +39,11 @@ class Example:
 
 
 def load_examples() -> list[Example]:
-    """Read the gallery; an absent file gives an empty one."""
-    path = ASSETS / "examples.json"
-    rows = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return [_example(row) for row in rows]
+    """Read the gallery; an absent or damaged file gives an empty one, so that the page starts all the same."""
+    try:
+        return [_example(row) for row in json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
 
 
 def _example(row: dict) -> Example:

@@ -315,7 +315,10 @@ class LinksTab:
 
     def _choices(self, graph: str) -> list[tuple[str, str]]:
         """Return the models that can answer: those trained on the graph, then encoders of sentences."""
-        scores = {item.model: item.figures()[0] or 0 for item in kgc_scores.read_scores()}
+        try:
+            scores = {item.model: item.figures()[0] or 0 for item in kgc_scores.read_scores()}
+        except DataError:  # a damaged file leaves the order open
+            scores = {}
         names = sorted(registry.link_models(graph), key=lambda name: -scores.get(name, 0))
         own = [(f"{_title(name)} (this graph)", name) for name in names]
         others = [

@@ -271,6 +271,17 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
     assert "condviz: The page cannot be served at 127.0.0.1:7860: the port is taken" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"GRADIO_SERVER_PORT": "abc"}, {"GRADIO_SERVER_PORT": "99999"}, {"GRADIO_TEMP_DIR": "/proc/nowhere"}]
+)
+def test_a_wrong_setting_of_the_server_is_one_line(wrong: dict[str, str]) -> None:
+    command = [sys.executable, "app.py"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | wrong, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert next(iter(wrong)) in done.stderr
+
+
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the folder of the corpora, with a C-STS validation file in it."""
