@@ -51,7 +51,7 @@ VALID: dict[str, Any] = {
 SAID = {
     "data": ("table", "rows", "column", "csv", "label", "score_"),
     "recipe": ("key", "toml", "name", "method"),
-    "owner": ("key", "name"),
+    "owner": ("key", "name", "job"),
     "job": ("id",),
     "delete": ("words to delete",),
     "k": ("number of", "hits"),

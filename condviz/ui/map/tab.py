@@ -467,12 +467,13 @@ def _api_points(
         if values:
             raise DataError("values belong to one condition each; leave them out, or give one condition per sentence.")
         return points_from_texts(sentences, conditions, max_points=limits.MAP_POINTS)
-    columns = {"text": sentences, "condition": conditions, **({"value": values} if values else {})}
+    columns = {"sentences": sentences, "conditions": conditions, **({"value": values} if values else {})}
     lengths = {name: len(cells) for name, cells in columns.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length:,} of {name}" for name, length in lengths.items())
         raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
-    return points_from_table(pd.DataFrame(columns), max_points=limits.MAP_POINTS)
+    named = dict(zip(("text_column", "condition_column", "value_column"), [*columns, ""], strict=False))
+    return points_from_table(pd.DataFrame(columns), **named, max_points=limits.MAP_POINTS)
 
 
 TAB = Tab("map", "Map", MapTab)
