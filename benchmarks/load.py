@@ -1,6 +1,7 @@
 """What visitors wait for when many come at once: a server, N clients, and the time that encoding alone would take.
 
 python -m benchmarks.load [--clients N] [--requests N | --every SECONDS --seconds SECONDS] [--models NAME,...] [--bulk]
+python -m benchmarks.load --lesson --every 15
 
 A closed loop: each client asks again as soon as it has its answer. With --every an open loop: each asks once in so many
 seconds, whether it has its answer or not, and waits are counted from the moment at which it should have asked.
@@ -20,6 +21,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 import numpy as np
@@ -49,6 +51,7 @@ class Plan:
         seconds: Length of an open loop.
         models: Names of models; empty for the default of the page, asked as the page asks.
         bulk: Two of the largest maps are drawn over and over meanwhile.
+        lesson: They are students, each changing the texts of the same figure of a lesson.
     """
 
     clients: int = 30
@@ -57,6 +60,7 @@ class Plan:
     seconds: float = 60.0
     models: tuple[str, ...] = ()
     bulk: bool = False
+    lesson: bool = False
 
 
 @dataclass
@@ -104,8 +108,9 @@ class Server:
         self.process = start_page(port)
         self.api = f"http://127.0.0.1:{port}/gradio_api"
         config = httpx.get(f"http://127.0.0.1:{port}/config", timeout=GIVE_UP_S).json()
-        button = next(part["id"] for part in config["components"] if part["props"].get("elem_id") == "cv-run")
-        self.page_event = next(d["id"] for d in config["dependencies"] if [button, "click"] in d["targets"])
+        ids = {part["props"].get("elem_id"): part["id"] for part in config["components"]}
+        targets = {tuple(target): d["id"] for d in config["dependencies"] for target in d["targets"]}
+        self.page_event, self.lesson_event = targets[ids["cv-run"], "click"], targets[ids["cv-learn-top"], "ask"]
         self.events = {d["api_name"]: d["id"] for d in config["dependencies"]}
         asyncio.run(self._warm())
 
@@ -124,6 +129,12 @@ class Server:
             data = [sentence1, sentence2, "\n".join(conditions), self.default, None]
             await self.call(client, visitor, self.page_event, data)
 
+    async def learn(self, client: httpx.AsyncClient, visitor: str, job: Job) -> None:
+        """Change the figure of a step that compares, as a student does."""
+        texts = {"p.sentence1": job[0], "p.sentence2": job[1], "p.conditions": "\n".join(job[2])}
+        query = urlencode({"t": "learn", "lesson": "respect", "step": 4} | texts)
+        await self.call(client, visitor, self.lesson_event, [], {"query": query, "quiet": False})
+
     @property
     def default(self) -> str:
         """Model that the page starts with."""
@@ -137,13 +148,15 @@ class Server:
         texts = [job[0] for job in itertools.islice(jobs, BULK_POINTS)]
         await self.call(client, visitor, self.events["embedding_map"], [texts, ["the place"], self.default])
 
-    async def call(self, client: httpx.AsyncClient, visitor: str, event: int, data: list) -> None:
+    async def call(
+        self, client: httpx.AsyncClient, visitor: str, event: int, data: list, told: dict | None = None
+    ) -> None:
         """Run an event and wait for its end.
 
         Raises:
             RuntimeError: If the server answers with an error.
         """
-        body = {"data": data, "fn_index": event, "session_hash": visitor}
+        body = {"data": data, "fn_index": event, "session_hash": visitor, "event_data": told}
         joined = await client.post(f"{self.api}/queue/join", json=body)
         if joined.status_code != httpx.codes.OK:
             raise RuntimeError(f"{joined.status_code}: {joined.text[:200]}")
@@ -214,7 +227,7 @@ async def _ask(
     server: Server, client: httpx.AsyncClient, plan: Plan, job: Job, load: Load, visitor: str, due: float
 ) -> None:
     try:
-        await server.compare(client, visitor, job, plan.models)
+        await (server.learn(client, visitor, job) if plan.lesson else server.compare(client, visitor, job, plan.models))
         load.waits.append(time.perf_counter() - due)
     except (RuntimeError, httpx.HTTPError) as error:
         load.errors.append(f"{type(error).__name__}: {error}")
@@ -310,7 +323,9 @@ def measure(plan: Plan) -> list[Result]:
 
 
 def _line(plan: Plan, load: Load, note: str) -> Result:
-    models = f"{len(plan.models)} models" if plan.models else "the page, default model"
+    models = (
+        f"{len(plan.models)} models" if plan.models else f"{'a lesson' if plan.lesson else 'the page'}, default model"
+    )
     pace = f"one request in {plan.every:g} s each" if plan.every else "closed loop"
     p50, p95, p99 = (load.quantile(share) for share in (0.5, 0.95, 0.99))
     passed = not load.errors and (not plan.every or p95 <= ALLOWED_P95_S)
@@ -345,9 +360,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="length of an open loop (default: %(default)s)")
     parser.add_argument("--models", default="", help="with commas, or all; by default the page with its default model")
     parser.add_argument("--bulk", action="store_true", help="measure again while two of the largest maps are drawn")
+    parser.add_argument("--lesson", action="store_true", help="students change a figure of a lesson")
     chosen = parser.parse_args()
     models = trained() if chosen.models == "all" else tuple(name for name in chosen.models.split(",") if name)
-    plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk)
+    plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk, chosen.lesson)
     report(measure(plan), path=chosen.json, marks="load" if chosen.docs else "", command="python -m benchmarks.load")
 
 
