@@ -2,6 +2,10 @@
 
 Texts follow SimKGC (Wang et al. 2022; preprocess.py, doc.py and triplet.py of intfloat/SimKGC): `name: definition`, and
 behind a short definition the names of neighbours. Files are read by `condviz.data.kg_formats`.
+
+Questions: (bee, produces, ?) becomes "What does a bee produce?". The two forms of each relation are in
+assets/graph/questions.tsv, names without an article ("honey") in assets/graph/without_article.txt; a relation that is
+in neither graph of ours gets a plain form.
 """
 
 from __future__ import annotations

@@ -4,6 +4,11 @@ Rows of one sentence pair are not independent, and neither are rows that ask the
 resampled with all their rows, and where aspects (or conditions) repeat, these are resampled as well; the wider of the
 two intervals is taken. Shares have Wilson's interval on the effective number of sentence pairs that the resamples
 imply, because percentiles of resamples collapse near 0 and 100 %.
+
+Ten thousand resamples are made at once: each is a vector of counts of clusters, so every figure is a matrix product;
+only Spearman needs the ranks anew, which are the running sums of the counts in the order of the scores.
+
+Source: bootstrap over clusters, Efron and Tibshirani 1993, chapters 13 and 16.
 """
 
 from __future__ import annotations
@@ -25,6 +30,12 @@ from condviz.evaluation.metrics import (
     wilson,
 )
 
+RESAMPLES = 10_000
+"""Of every command; the page takes fewer for large tables."""
+MIN_CLUSTERS = 10
+"""Fewer sentence pairs, or aspects, cannot be resampled honestly."""
+NO_ITEM = "no sentence pair is rated under exactly two conditions"
+ALL_EQUAL = "both ratings are equal in every sentence pair"
 CHUNK = 2**19
 """Counts held at once: memory stays bounded, and the arrays stay in the cache of the processor."""
 FIGURES = ("spearman", "pearson", "ties_wrong", "ties_excluded")
@@ -159,14 +170,6 @@ def _standard(values: np.ndarray) -> np.ndarray:
     """Centre and scale, so that sums of squares lose nothing in single precision."""
     spread = values.std()
     return (values - values.mean()) / (spread if spread > 0 else 1.0)
-
-
-RESAMPLES = 10_000
-"""Of every command; the page takes fewer for large tables."""
-MIN_CLUSTERS = 10
-"""Fewer sentence pairs, or aspects, cannot be resampled honestly."""
-NO_ITEM = "no sentence pair is rated under exactly two conditions"
-ALL_EQUAL = "both ratings are equal in every sentence pair"
 
 
 @dataclass(frozen=True)
