@@ -30,6 +30,7 @@ from benchmarks.common import Result, options, report
 from benchmarks.page import free_port, start_page, stop
 from condviz.data.scenes import load_aspects, load_families
 from condviz.models.registry import describe, list_models
+from condviz.ui.pool import ModelPool
 
 NUM_CONDITIONS = 5
 FIRST = 50
@@ -112,6 +113,7 @@ class Server:
         targets = {tuple(target): d["id"] for d in config["dependencies"] for target in d["targets"]}
         self.page_event, self.lesson_event = targets[ids["cv-run"], "click"], targets[ids["cv-learn-top"], "ask"]
         self.events = {d["api_name"]: d["id"] for d in config["dependencies"]}
+        self.default = ModelPool().default
         asyncio.run(self._warm())
 
     async def _warm(self) -> None:
@@ -134,13 +136,6 @@ class Server:
         texts = {"p.sentence1": job[0], "p.sentence2": job[1], "p.conditions": "\n".join(job[2])}
         query = urlencode({"t": "learn", "lesson": "respect", "step": 4} | texts)
         await self.call(client, visitor, self.lesson_event, [], {"query": query, "quiet": False})
-
-    @property
-    def default(self) -> str:
-        """Model that the page starts with."""
-        from condviz.ui.pool import ModelPool
-
-        return ModelPool().default
 
     async def map(self, client: httpx.AsyncClient, visitor: str, turn: int) -> None:
         """Draw the largest map that a visitor may ask for."""

@@ -42,6 +42,14 @@ def test_a_visitor_gets_the_numbers_of_a_single_request() -> None:
         torch.testing.assert_close(vectors, alone.encode(own, pooling="mean"), rtol=0, atol=1e-6)
 
 
+def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request() -> None:
+    backbone, alone = (tiny_backbone().to(torch.bfloat16) for _ in range(2))
+    texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
+    found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    for own, vectors in zip(texts, found, strict=True):
+        assert torch.equal(vectors, alone.encode(own, pooling="mean"))
+
+
 def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
     backbone = tiny_backbone()
     items = [(text,) for text in SENTENCES]
