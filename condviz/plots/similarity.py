@@ -108,8 +108,11 @@ def matrix(comparison: Comparison) -> Markup:
                 "change": float(score) - base,
                 "tint": tint(float(score) - base, limit),
                 "place": float(place),
+                "rating": float(rating),
             }
-            for score, place in zip(comparison.scores[row], comparison.percentiles[row], strict=True)
+            for score, place, rating in zip(
+                comparison.scores[row], comparison.percentiles[row], comparison.ratings[row], strict=True
+            )
         ]
         rows.append({"info": info, "base": base, "cells": cells})
     return render("similarity/matrix.html", comparison=comparison, rows=rows, limits=CHANGE_LIMIT)
