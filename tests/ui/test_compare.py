@@ -83,7 +83,7 @@ def test_the_endpoint_says_what_the_model_says_of_told_conditions(tab: compare.C
     found = tab.api_applies(list(SENTENCES), ["the sport", "banana"])["applies"]
     assert found == tab.pool.get("hyper-cl").applies(SENTENCES, ["the sport", "banana"]).tolist()
     for wrong in ([], "A man surfs.", ["a"] * 101, [" "]):
-        with pytest.raises(DataError, match="(?i)sentence"):
+        with pytest.raises(DataError, match=r"(?i)sentence"):
             tab.api_applies(wrong, ["the sport"])
 
 
