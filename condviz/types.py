@@ -30,6 +30,13 @@ def plain(value: object) -> Any:  # noqa: ANN401 - any JSON
     return to_jsonable_python(value, inf_nan_mode="null", fallback=np.ndarray.tolist)
 
 
+def table(rows: object, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return rows as a frame. Importing pandas takes half a second, for which only those wait who ask for a table."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=columns)
+
+
 class Result:
     """What a public function returns: a frozen dataclass with plain data, a table, and a picture for notebooks."""
 
@@ -209,8 +216,6 @@ class Comparison(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per model and condition, first the one without a condition (None)."""
-        import pandas as pd
-
         rows, ratings = [], self.ratings
         for row, info in enumerate(self.models):
             base = float(self.unconditional[row])
@@ -223,7 +228,7 @@ class Comparison(Result):
                 known = {"condition": condition, "score": score, "change": score - base, "percentile": place}
                 known |= {"rating": ratings[row, column], "applies": float(self.applies[:, column].min())}
                 rows.append(start | known)
-        return pd.DataFrame(rows)
+        return table(rows)
 
 
 @dataclass(frozen=True)
@@ -305,11 +310,9 @@ class LinkAnswers(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers as a table, best first, and behind them the known answers that are not among them."""
-        import pandas as pd
-
         shown = {item.id for item in self.answers}
         rows = [*self.answers, *(item for item in self.known if item.id not in shown)]
-        return pd.DataFrame([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
+        return table([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
 
 
 @dataclass(frozen=True)
@@ -478,14 +481,12 @@ class Attribution(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per word: sentence (1 or 2), word, start, end, effect."""
-        import pandas as pd
-
         rows = [
             (number, word.text, word.start, word.end, float(effect))
             for number, words, effects in ((1, self.words1, self.effects1), (2, self.words2, self.effects2))
             for word, effect in zip(words, effects, strict=True)
         ]
-        return pd.DataFrame(rows, columns=["sentence", "word", "start", "end", "effect"])
+        return table(rows, columns=["sentence", "word", "start", "end", "effect"])
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Attribution:
@@ -559,8 +560,6 @@ class WordReading(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per sentence, routed layer, condition and word. Layers count from 1; None without a router."""
-        import pandas as pd
-
         rows = []
         for number, text in enumerate(self.texts, start=1):
             ranks, shares = text.ranks, text.shares
@@ -574,7 +573,7 @@ class WordReading(Result):
                     "start": word.start, "end": word.end, "word": word.text, "value": float(text.weights[cell]),
                     "rank": int(ranks[cell]), "share": float(shares[cell]),
                 })  # fmt: skip
-        return pd.DataFrame(rows).astype({"layer": "Int64"}) if rows else pd.DataFrame()
+        return table(rows).astype({"layer": "Int64"}) if rows else table([])
 
 
 @dataclass(frozen=True)
@@ -644,9 +643,7 @@ class RouterPictures(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per figure, condition and word of the sentence."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return table(
             [
                 {"figure": number, "condition": row.condition, "word": word.text, "weight": float(weight)}
                 for number, rows in self.figures.items()
@@ -691,9 +688,7 @@ class HeadMap(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per source, layer, head and word; layers and heads count from 1."""
-        import pandas as pd
-
-        return pd.DataFrame([
+        return table([
             {"from": source, "layer": layer + 1, "head": head + 1, "word": self.words[w].text,
              "attention": float(values[layer, head, w])}
             for source, values in self.sources.items()
@@ -743,9 +738,7 @@ class DeletionTest(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the figures of the test as one row."""
-        import pandas as pd
-
-        return pd.DataFrame([{"model": self.model, **self.to_dict()}])
+        return table([{"model": self.model, **self.to_dict()}])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the figures of the test."""
@@ -779,10 +772,8 @@ class Trained(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return the curve: one row per logged step or evaluation, one column per figure."""
-        import pandas as pd
-
         rows = [record for record in self.curve if record["event"] != "end"]
-        return pd.DataFrame(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")
+        return table(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")
 
 
 @dataclass(frozen=True)
@@ -868,12 +859,10 @@ class Hits(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per hit, best first, with the columns of the corpus behind the figures."""
-        import pandas as pd
-
         names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
         rows = []
         for rank, hit in enumerate(self.hits, start=1):
             found = asdict(hit)
             cells = found.pop("cells")
             rows.append({"rank": rank, **found} | {name: cells[name] for name in cells if name not in names})
-        return pd.DataFrame(rows, columns=names if not rows else None)
+        return table(rows, columns=names if not rows else None)

@@ -18,7 +18,7 @@ from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, Progress
 from condviz.store.demo import open_corpus
-from condviz.types import ModelInfo, Result, plain
+from condviz.types import ModelInfo, Result, plain, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,9 +89,7 @@ class Groups(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per text: its row in the source, and its group."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return table(
             [
                 {"row": row, "group": number, "name": group.name}
                 for number, group in enumerate(self.groups, start=1)
@@ -133,9 +131,7 @@ class Twins(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair."""
-        import pandas as pd
-
-        return pd.DataFrame(
+        return table(
             [
                 {"row1": pair.rows[0], "row2": pair.rows[1], "text1": pair.texts[0], "text2": pair.texts[1],
                  "alike": pair.alike, "different": pair.different}
@@ -177,9 +173,7 @@ class SortingConditions(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per condition."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(item) for item in self.conditions])
+        return table([asdict(item) for item in self.conditions])
 
 
 def group_by(
