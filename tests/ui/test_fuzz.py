@@ -111,9 +111,15 @@ VALUES = st.recursive(
     ),
     max_leaves=70,
 )
+PLAUSIBLE = st.sampled_from(
+    ["a man", "two dogs run", "the sport", "the mood", "csr", "case", "minilm", "pca", "not seen"]
+)
 SIMILAR = {
-    str: st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(max_size=60)),
-    list: st.lists(st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(max_size=20)), max_size=30),
+    str: st.one_of(PLAUSIBLE, st.sampled_from(HOSTILE_TEXTS), st.text(max_size=60)),
+    list: st.one_of(
+        st.lists(PLAUSIBLE, max_size=6, unique=True),
+        st.lists(st.one_of(st.sampled_from(HOSTILE_TEXTS), st.text(max_size=20)), max_size=30),
+    ),
     int: NUMBERS,
     float: NUMBERS,
 }
