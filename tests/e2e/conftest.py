@@ -91,9 +91,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def context(browser: Browser) -> BrowserContext:
     """One profile for all tests: the program of the page is large, and the browser keeps it."""
-    context = browser.new_context()
-    context.set_default_timeout(PATIENCE_MS)
-    return context
+    return browser.new_context()
 
 
 @contextmanager
@@ -104,6 +102,7 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
     def open_(address: str, *, width: int = 1280, height: int = 900, script: str = "", **media: Any) -> Page:
         page = context.new_page()
         pages.append(page)
+        page.set_default_timeout(PATIENCE_MS)
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(**media)
         page.add_init_script(script)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.conftest import visiting, wait_for_tabs
+
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 STEP = "?t=learn&lesson=respect&step=1"
@@ -19,28 +21,32 @@ def unfold(page: Page) -> None:
     page.locator("#cv-learn-class summary").click()
 
 
-def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(open_page: Callable[..., Page]) -> None:
+def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(
+    open_page: Callable[..., Page], browser: Browser, address: str
+) -> None:
     from playwright.sync_api import expect
 
-    teacher, student = open_page(STEP), open_page(STEP, width=380, height=800)
-    unfold(teacher)
-    teacher.locator("[data-room=open]").click()
-    code = teacher.locator(".cv-class-code").inner_text()
+    with visiting(browser.new_context()) as open_apart:  # the student's browser
+        teacher = open_page(STEP)
+        student = wait_for_tabs(open_apart(address + STEP, width=380, height=800))
+        unfold(teacher)
+        teacher.locator("[data-room=open]").click()
+        code = teacher.locator(".cv-class-code").inner_text()
 
-    unfold(student)
-    field = student.locator(".cv-class-join input")
-    field.fill("aaaa")
-    field.press("Enter")
-    expect(student.locator("#cv-class-notice")).to_contain_text("no room")
-    field.fill(code.lower())
-    field.press("Enter")
-    expect(student.locator(".cv-class-code")).to_have_text(code)
-    student.locator("#cv-learn-picture [data-choice=alike]").first.dblclick()
-    expect(student.locator(".cv-class-row")).to_contain_text("1 alike, 0 unlike")
-    expect(teacher.locator(".cv-class-row")).to_contain_text("1 alike, 0 unlike")  # without a click of the teacher
+        unfold(student)
+        field = student.locator(".cv-class-join input")
+        field.fill("aaaa")
+        field.press("Enter")
+        expect(student.locator("#cv-class-notice")).to_contain_text("no room")
+        field.fill(code.lower())
+        field.press("Enter")
+        expect(student.locator(".cv-class-code")).to_have_text(code)
+        student.locator("#cv-learn-picture [data-choice=alike]").first.dblclick()
+        expect(student.locator(".cv-class-row")).to_contain_text("1 alike, 0 unlike")
+        expect(teacher.locator(".cv-class-row")).to_contain_text("1 alike, 0 unlike")  # without a click of the teacher
 
-    student.reload()
-    expect(student.locator(".cv-class-code")).to_have_text(code)
-    student.locator("[data-room=leave]").click()
-    expect(student.locator("#cv-learn-class summary")).to_be_visible()
-    expect(teacher.locator(".cv-class-row")).to_have_count(0)
+        student.reload()
+        expect(student.locator(".cv-class-code")).to_have_text(code)
+        student.locator("[data-room=leave]").click()
+        expect(student.locator("#cv-learn-class summary")).to_be_visible()
+        expect(teacher.locator(".cv-class-row")).to_have_count(0)
