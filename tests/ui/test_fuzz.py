@@ -144,7 +144,8 @@ class Page:
             assert asked.status_code in (400, 422), asked.text
             return False, asked.json().get("error") or str(asked.json()["detail"])
         lines = self.client.get(f"/gradio_api/call/{name}/{asked.json()['event_id']}").text.split("\n")
-        content = json.loads(next(line[5:] for line in lines if line.startswith("data:")))
+        # Heartbeats may come before it.
+        content = json.loads([line[5:] for line in lines if line.startswith("data:")][-1])
         return (True, content) if "event: complete" in lines else (False, content["error"])
 
 
