@@ -115,10 +115,14 @@ class LearnTab:
     def _place(self, lesson: Lesson, step: int, figure: Figure | None, *, replace: bool = False) -> str:
         if figure is None:
             return view.place(view.step_link(lesson, step))
-        live = self._live(figure)
-        data = self.stored.get(figure.key) if live is None else live
-        state, after = "stored" if live is None else "live", lesson.steps[step - 1].after
-        drawn = view.picture(figure, data, state=state, after=after)
+        live, after = self._live(figure), lesson.steps[step - 1].after
+        try:
+            data = self.stored.get(figure.key) if live is None else live
+            drawn = view.picture(figure, data, state="stored" if live is None else "live", after=after)
+        except (LookupError, TypeError, ValueError):
+            if live is not None:
+                raise
+            drawn = view.picture(figure, None, state="stored", after=after)  # stored by an older version
         link = view.step_link(lesson, step, figure.changes(self._start(lesson, step)))
         return view.place(link, content=drawn, asks=live is None, replace=replace)
 
