@@ -96,6 +96,7 @@
     const show = () => {
       const place = element.querySelector("section");
       place?.classList.remove("cv-dimmed");
+      for (const after of $$(".cv-step-after", element)) after.hidden = false;
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);
     };

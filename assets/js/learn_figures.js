@@ -35,6 +35,8 @@
     const sum = root.querySelector(".cv-bet-sum");
     const done = next < 0;
     sum.hidden = !done || rated.length < 2;
+    const after = root.parentElement.querySelector(".cv-step-after");
+    if (after) after.hidden = !done;  // it tells what came out
     root.querySelector(".cv-bet-reset").hidden = !done;
     sum.textContent = `As whoever wrote them: you ${count((bet, { answer }) => bet === answer)}, the model ` +
       `${count((_, { answer, said }) => said === answer)} of ${rated.length}. ` +
