@@ -33,9 +33,13 @@ from condviz.models.registry import describe, list_models
 from condviz.ui.pool import ModelPool
 
 NUM_CONDITIONS = 5
+BARS = "data-ready"
+"""Stands in the message with the bars of the page."""
 FIRST = 50
 """Requests after which memory counts as warm."""
 BULK_POINTS = 5_000
+MAP = (None, False, "umap", 15, 0.1, 0)
+"""What /embedding_map takes behind the model, as its defaults are."""
 GIVE_UP_S = 600.0
 ALLOWED_P95_S, ALLOWED_RATIO, ALLOWED_SPREAD, ALLOWED_BULK, ALLOWED_MB = 2.0, 1.5, 2.0, 2.0, 300
 Job = tuple[str, str, list[str]]
@@ -122,31 +126,31 @@ class Server:
             await self.compare(client, "warm", next(jobs), tuple(list_models()))
             await self.compare(client, "warm", next(jobs), ())
 
-    async def compare(self, client: httpx.AsyncClient, visitor: str, job: Job, models: Sequence[str]) -> None:
-        """Compare by the endpoint, or, without models, by the button of the page."""
+    async def compare(self, client: httpx.AsyncClient, visitor: str, job: Job, models: Sequence[str]) -> float:
+        """Compare by the endpoint, or, without models, by the button of the page. See `call`."""
         sentence1, sentence2, conditions = job
         if models:
-            await self.call(client, visitor, self.events["compare"], [sentence1, sentence2, conditions, list(models)])
-        else:
-            data = [sentence1, sentence2, "\n".join(conditions), self.default, None]
-            await self.call(client, visitor, self.page_event, data)
+            given = [sentence1, sentence2, conditions, list(models)]
+            return await self.call(client, visitor, self.events["compare"], given)
+        data = [sentence1, sentence2, "\n".join(conditions), self.default, None]
+        return await self.call(client, visitor, self.page_event, data)
 
-    async def learn(self, client: httpx.AsyncClient, visitor: str, job: Job) -> None:
-        """Change the figure of a step that compares, as a student does."""
+    async def learn(self, client: httpx.AsyncClient, visitor: str, job: Job) -> float:
+        """Change the figure of a step that compares, as a student does. See `call`."""
         texts = {"p.sentence1": job[0], "p.sentence2": job[1], "p.conditions": "\n".join(job[2])}
         query = urlencode({"t": "learn", "lesson": "respect", "step": 4} | texts)
-        await self.call(client, visitor, self.lesson_event, [], {"query": query, "quiet": False})
+        return await self.call(client, visitor, self.lesson_event, [], {"query": query, "quiet": False})
 
     async def map(self, client: httpx.AsyncClient, visitor: str, turn: int) -> None:
         """Draw the largest map that a visitor may ask for."""
         jobs = make_jobs(seed=1000 + turn)
         texts = [job[0] for job in itertools.islice(jobs, BULK_POINTS)]
-        await self.call(client, visitor, self.events["embedding_map"], [texts, ["the place"], self.default])
+        await self.call(client, visitor, self.events["embedding_map"], [texts, ["the place"], self.default, *MAP])
 
     async def call(
         self, client: httpx.AsyncClient, visitor: str, event: int, data: list, told: dict | None = None
-    ) -> None:
-        """Run an event and wait for its end.
+    ) -> float:
+        """Run an event and wait for its end; return when the answer came: the page adds words to its bars later.
 
         Raises:
             RuntimeError: If the server answers with an error.
@@ -155,19 +159,22 @@ class Server:
         joined = await client.post(f"{self.api}/queue/join", json=body)
         if joined.status_code != httpx.codes.OK:
             raise RuntimeError(f"{joined.status_code}: {joined.text[:200]}")
-        async for message in self._messages(client, visitor):
-            if message["msg"] == "process_completed":
-                output = message["output"]
-                if not message["success"] or output.get("error"):
-                    raise RuntimeError(str(output.get("error"))[:200])
-                return
+        answered = 0.0
+        async for line in self._lines(client, visitor):
+            if BARS in line or '"process_completed"' in line:
+                answered = answered or time.perf_counter()
+            if '"process_completed"' in line:
+                message = json.loads(line)
+                if not message["success"] or message["output"].get("error"):
+                    raise RuntimeError(str(message["output"].get("error"))[:200])
+                return answered
         raise RuntimeError("The stream ended without an answer.")
 
-    async def _messages(self, client: httpx.AsyncClient, visitor: str) -> AsyncIterator[dict]:
+    async def _lines(self, client: httpx.AsyncClient, visitor: str) -> AsyncIterator[str]:
         async with client.stream("GET", f"{self.api}/queue/data", params={"session_hash": visitor}) as stream:
             async for line in stream.aiter_lines():
                 if line.startswith("data:"):
-                    yield json.loads(line[5:])
+                    yield line[5:]
 
     def memory(self) -> float:
         """Return its resident memory in 10^6 bytes."""
@@ -222,8 +229,8 @@ async def _ask(
     server: Server, client: httpx.AsyncClient, plan: Plan, job: Job, load: Load, visitor: str, due: float
 ) -> None:
     try:
-        await (server.learn(client, visitor, job) if plan.lesson else server.compare(client, visitor, job, plan.models))
-        load.waits.append(time.perf_counter() - due)
+        ask = server.learn(client, visitor, job) if plan.lesson else server.compare(client, visitor, job, plan.models)
+        load.waits.append(await ask - due)
     except (RuntimeError, httpx.HTTPError) as error:
         load.errors.append(f"{type(error).__name__}: {error}")
     if len(load.waits) == FIRST:

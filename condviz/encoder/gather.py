@@ -40,12 +40,14 @@ class Visitor:
         name: Visitors of one name share their turns.
         check: Raises once the answer is no longer wanted; called by the thread that waits for it.
         max_tokens: Tokens that may be encoded for one piece of work; what the cache knows is free.
+        patient: All its requests count as large: those of others come first.
         tokens: Those encoded so far.
     """
 
     name: str
     check: Callable[[], None] = lambda: None
     max_tokens: int = 2**62
+    patient: bool = False
     tokens: int = 0
 
     def charge(self, tokens: int) -> None:
@@ -105,6 +107,7 @@ class Request:
         self.large = self.tokens > LARGE * self.max_tokens
         if self.visitor is not None:
             self.visitor.charge(self.tokens)
+            self.large |= self.visitor.patient
 
     @property
     def done(self) -> bool:

@@ -166,7 +166,7 @@ class CompareTab:
             **{part: gr.Accordion(open=False) for part in (self.words, self.models, self.finder, self.exports)},
         }
         if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).conditional:
-            work = self.pool.run(add_words, model, comparison)
+            work = self.pool.run(add_words, model, comparison, patient=True)
             for done, total in work.steps():
                 yield {self.notice: busy("Looking for the words behind each score.", done, total)}
             comparison = work.result()

@@ -66,15 +66,18 @@ class Work(Generic[Outcome]):
     Work that other work starts ends with it.
     """
 
-    def __init__(self, function: Callable[[Callable[[int, int], None]], Outcome], *, large: bool = False) -> None:
+    def __init__(
+        self, function: Callable[[Callable[[int, int], None]], Outcome], *, large: bool = False, patient: bool = False
+    ) -> None:
         """Start the work.
 
         Args:
             function: Takes a callback (done, total), to be called now and then.
             large: Large work waits until the large work before it has ended.
+            patient: The texts of others are encoded first.
         """
         outer = VISITOR.get()
-        self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS)
+        self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS, patient)
         self.large = large
         self.future: Future[Outcome] = Future()
         self._function, self._outer = function, outer
@@ -336,6 +339,7 @@ class ModelPool:
         models: str | Sequence[str],
         *args: Any,  # noqa: ANN401
         rows: int = 0,
+        patient: bool = False,
         **kwargs: Any,  # noqa: ANN401
     ) -> Work:
         """Start a public function on models of the pool.
@@ -346,6 +350,7 @@ class ModelPool:
             models: A name, or a list of names, of models that the pool has.
             args: Further arguments.
             rows: How many it has to work through; work on more than `LARGE_ROWS` is done one after the other.
+            patient: What others wait for comes first; for work that nobody has asked for yet.
             kwargs: Further arguments.
 
         Raises:
@@ -366,7 +371,7 @@ class ModelPool:
                 raise outcome
             return outcome
 
-        return Work(work, large=rows > LARGE_ROWS)
+        return Work(work, large=rows > LARGE_ROWS, patient=patient)
 
     def _call_here(self, function: Callable, models: str | list[str], args: tuple, kwargs: dict) -> Any:  # noqa: ANN401
         # Names come in, not models: a ZeroGPU worker is forked and must not get the models through a pipe. Of an error

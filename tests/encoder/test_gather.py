@@ -87,6 +87,13 @@ def test_small_requests_come_first_but_large_ones_get_a_share() -> None:
     assert turns == 2 * [*["small"] * (LARGE_TURN - 1), "large"]
 
 
+def test_what_nobody_has_asked_for_yet_comes_behind_what_others_wait_for() -> None:
+    words = Request("key", {"x": "x"}, list, lambda texts: [None], print, nullcontext(), 10,
+                    visitor=Visitor("early", patient=True))  # fmt: skip
+    asked = request("late")
+    assert waiting(words, asked).choose() == [asked]
+
+
 def test_large_requests_of_two_visitors_alternate_batch_by_batch() -> None:
     seen: list[str] = []
 
