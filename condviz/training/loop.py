@@ -78,6 +78,9 @@ class Task(ABC):
     def prepare(self) -> None:  # noqa: B027 (most have nothing to prepare)
         """Fill caches or fit projections: what is done once, in the precision of the training."""
 
+    def finish(self) -> None:  # noqa: B027 (most have nothing to finish)
+        """Change the trained weights once more before they are measured and saved."""
+
     @abstractmethod
     def validate(self) -> dict[str, float]:
         """Measure the model on the validation rows; NaN where a figure is not defined.

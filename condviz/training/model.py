@@ -183,6 +183,7 @@ class SentenceTask(Task):
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
         self.method = build_model(recipe, vectors)
         self.fitted = self.method.needs_fitting
+        self.start = [weight.detach().clone() for weight in self._trained()] if recipe.blend < 1 else []
         pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
         self.module = TrainingModel(self.method, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 
@@ -194,6 +195,12 @@ class SentenceTask(Task):
             self.method.fit_projection(*texts, seed=self.recipe.seed)
         else:
             self.module.fill_cache(*texts)
+
+    def finish(self) -> None:
+        """Blend the trained weights with those of the start."""
+        with torch.no_grad():
+            for weight, start in zip(self._trained(), self.start, strict=False):  # no start, nothing to blend
+                weight.lerp_(start.to(weight.device), 1 - self.recipe.blend)
 
     def validate(self) -> dict[str, float]:
         """Compute Spearman, Pearson and pair accuracy, times 100, and count the rows."""
@@ -239,6 +246,9 @@ class SentenceTask(Task):
             "metrics": metrics,
         }
         return format_card(name, manifest, Board())
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [weight for weight in self.method.parameters() if weight.requires_grad]
 
     def _with_teacher(self, rows: list[Example]) -> list[Example]:
         """Score rows that have no teacher's score yet by the mean of the teachers."""

@@ -184,6 +184,8 @@ class SentenceRecipe(Recipe):
         frozen_layers: How many of the lowest layers stay frozen, too, in tuning = "layers".
         dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
         lora: The adapters.
+        blend: How far the weights go from those of the start (0) to the trained ones (1) in the end. In between they
+            often keep more of what the start knew (Wortsman et al. 2022, arXiv:2109.01903).
         batch_size: Rows per forward pass and device; in blocks, sentences.
         accumulation: Forward passes per step of the optimizer.
         head_lr: Learning rate of the head; None takes `lr`.
@@ -204,6 +206,7 @@ class SentenceRecipe(Recipe):
     frozen_layers: Annotated[Int, Field(ge=0)] = 0
     dropout: Annotated[Share | None, OrNone] = None
     lora: Lora = Field(default_factory=Lora)
+    blend: Annotated[Number, Field(gt=0, le=1)] = 1.0
     batch_size: AtLeastOne = 32
     accumulation: AtLeastOne = 1
     head_lr: Annotated[Rate | None, OrNone] = None

@@ -144,6 +144,8 @@ def _work(loop: Loop, state: Path | None) -> None:
         loop.task.prepare()
     if not loop.task.fitted:
         loop.train(resume_from_checkpoint=str(state) if state else None)
+    if not loop.stopped:
+        loop.task.finish()
 
 
 def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:

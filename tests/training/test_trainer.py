@@ -157,6 +157,20 @@ def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
         build_model(quick(tmp_path, tuning="layers", frozen_layers=99))
 
 
+def test_trained_weights_are_blended_with_those_of_the_start(tmp_path: Path) -> None:
+    start = load(carry_out(quick(tmp_path), tmp_path / "start", device="cpu"))
+    again = {"init": str(tmp_path / "start"), "seed": 7, "validation": [], "keep": "last"}
+    trained, blended = (
+        load(carry_out(quick(tmp_path, blend=blend, **again), tmp_path / f"blend-{blend}", device="cpu")).state_dict()
+        for blend in (1.0, 0.25)
+    )
+    changed = 0
+    for name, weight in start.state_dict().items():
+        torch.testing.assert_close(blended[name], weight + 0.25 * (trained[name] - weight))
+        changed += bool((blended[name] != trained[name]).any())
+    assert changed > 5
+
+
 def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> None:
     first = carry_out(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first", device="cpu")
     model = build_model(quick(tmp_path, "csr", tuning="layers", init=str(first)))
