@@ -199,7 +199,7 @@ def names(parameter: str) -> tuple[str, ...]:
 
 def test_valid_values_give_a_result(page: Page) -> None:
     for name, parameters in page.endpoints.items():
-        if name in ("train", "train_stop"):
+        if name.startswith("train"):
             continue
         answered, content = page.call(name, [valid(one) for one in parameters])
         assert answered, f"/{name}: {content}"
