@@ -38,8 +38,8 @@ BARS = "data-ready"
 FIRST = 50
 """Requests after which memory counts as warm."""
 BULK_POINTS = 5_000
-MAP = (None, False, "umap", 15, 0.1, 0)
-"""What /embedding_map takes behind the model, as its defaults are."""
+MAP = (None, True, "umap", 15, 0.1, 0)
+"""What /embedding_map takes behind the model: every sentence under the condition, the rest as by default."""
 GIVE_UP_S = 600.0
 ALLOWED_P95_S, ALLOWED_RATIO, ALLOWED_SPREAD, ALLOWED_BULK, ALLOWED_MB = 2.0, 1.5, 2.0, 2.0, 300
 Job = tuple[str, str, list[str]]
