@@ -6,7 +6,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.plots.html import render
-from condviz.plots.words import QUIET
+from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Attribution, Comparison
 
 LITTLE = 10.0
@@ -81,7 +81,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
                 "before": (before or {}).get(condition),
                 "rating": float(ratings[column]) if np.isfinite(ratings[column]) else None,
                 "silent": silent(comparison, column),
-                "words": [word for word in words.strongest(6) if word not in QUIET][:3] if words else [],
+                "words": [word for word in words.strongest(6) if not is_quiet(word)][:3] if words else [],
                 "searched": words is not None,
             }
         )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from condviz.plots import similarity
-from condviz.types import Calibration, Comparison
+from condviz.types import Attribution, Calibration, Comparison, Word
 from tests.stand_ins import LengthModel
 
 CONDITIONS = ("the sport", "the <b>price</b>", "the mood")
@@ -48,3 +48,13 @@ def test_calibrated_models_show_ratings_and_others_scores(comparison: Comparison
     assert "of 5" not in similarity.bars(comparison)
     assert comparison.to_dict()["ratings"] == [[None] * 3]
     assert Comparison.from_dict(rated.to_dict(), [info]).to_dict() == rated.to_dict()
+
+
+def test_marks_and_function_words_carry_no_bar(comparison: Comparison) -> None:
+    words = (Word("surfs", 6, 11), Word("the", 0, 3), Word(".", 11, 12))
+    effects = np.array([0.4, 0.5, 0.6], np.float32)
+    read = Attribution("length", CONDITIONS[0], 0.9, words, (), effects, np.zeros(0, np.float32))
+    drawn = similarity.bars(replace(comparison, words=(read, read, read)))
+    assert drawn.count('<b dir="auto">surfs</b>') == 3
+    assert '<b dir="auto">.</b>' not in drawn
+    assert '<b dir="auto">the</b>' not in drawn
