@@ -20,6 +20,8 @@
       keep({ person: Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("") });
     }
     const { lesson, step } = document.querySelector("#cv-learn-top [data-step]").dataset;
+    // At once: a figure that is drawn before the answer comes must not join again.
+    if (name === "leave") keep({ code: "" });
     send({ act: name, code, person: mine.person, lesson, step, made: bets().made || [] });
   };
   const look = () => { if (mine.code) act("look"); };

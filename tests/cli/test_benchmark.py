@@ -23,7 +23,7 @@ FEW = ["--pairs", "10", "--resamples", "20"]
 @pytest.fixture(autouse=True)
 def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """Put two tiny models and a broken one into the registry, and no corpora; gives what is loaded."""
-    backbone = tiny_backbone()
+    encoder = tiny_backbone()
     methods = {"minilm": "unconditional", "bi-encoder": "bi-encoder"}
     loaded: list[str] = []
 
@@ -31,13 +31,13 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str
         if name not in {*methods, "broken"}:
             raise UnknownModelError(f"There is no model {name!r}. Models: {', '.join(methods)}.")
 
-    def load(name: str, *, device: str, precision: str) -> object:
+    def load(name: str, *, device: str, precision: str, backbone: str | None) -> object:
         loaded.append(f"{name} {precision}")
         if name == "broken":
             raise CheckpointError("checkpoints/broken/model.safetensors is damaged. Copy it again.")
         known = name.rpartition("/")[2]
         cls = METHODS[methods[known]]
-        model = cls(backbone, cls.config_cls()).eval()
+        model = cls(encoder, cls.config_cls()).eval()
         model.info = replace(model.info, name=known)
         return model
 
