@@ -63,10 +63,9 @@ def test_an_endpoint_answers_with_the_message_of_the_error() -> None:
     with gr.Blocks() as page:
         events.publish(endpoint, "endpoint")
     (function,) = page.fns.values()
-    with pytest.raises(gr.Error, match="x cannot be used"):
-        # In a thread of its own: in this one a browser test may have left a loop.
-        with ThreadPoolExecutor(1) as own:
-            own.submit(asyncio.run, function.fn("x")).result()
+    # In a thread of its own: in this one a browser test may have left a loop.
+    with ThreadPoolExecutor(1) as own, pytest.raises(gr.Error, match="x cannot be used"):
+        own.submit(asyncio.run, function.fn("x")).result()
 
 
 def test_the_pool_of_the_page_is_that_of_its_settings() -> None:
