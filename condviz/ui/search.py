@@ -21,7 +21,7 @@ from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, render
 from condviz.ui.page import Page, Tab, section
-from condviz.ui.state import Values, first, lines, number, write_link
+from condviz.ui.state import Values, first, lines, number, read_link, write_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,12 +223,13 @@ class SearchTab:
                self.contains: "", self.where: ""}  # fmt: skip
         yield from self.search(query, "\n".join(conditions), SCENES, model, "", "", HITS, shown)
 
-    def opened(self, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - the form, and what is shown
-        """Search when the tab is opened for the first time."""
-        if values[-1] is None:
-            yield from self.search(*values)
-        else:
+    def opened(self, request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - form, and what is shown
+        """Search when the tab is opened for the first time; a link brings its own query."""
+        asked, found = read_link(str(request.query_params))
+        if values[-1] is not None or (asked == "search" and first(found, "q")):
             yield {self.notice: gr.skip()}
+            return
+        yield from self.search(*values)
 
     def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
         """Restore the form from a link and search."""

@@ -23,7 +23,7 @@ from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, TYPED, Form, S
 from condviz.ui.markup import busy, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first
+from condviz.ui.state import Values, first, read_link
 
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
@@ -159,9 +159,10 @@ class MapTab:
         publish(self.api_embedding_map, "embedding_map")
         publish(self.api_impurity, "impurity")
 
-    def opened(self, shown: Shown | None) -> dict:
-        """Show the stored map when the tab is opened for the first time."""
-        if shown is not None or self.stored is None:
+    def opened(self, shown: Shown | None, request: gr.Request) -> dict:
+        """Show the stored map when the tab is opened for the first time, unless a link does."""
+        linked = read_link(str(request.query_params))[0] == "map"
+        if shown is not None or linked or self.stored is None:
             return {self.notice: gr.skip()}
         return self._show(Shown(ref(self.stored), Form(self.pool.default), self.stored.colour))
 
