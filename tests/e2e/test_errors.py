@@ -88,6 +88,7 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
         field.click()
         page.get_by_role("option", name=column, exact=True).click()
         expect(field).to_have_value(column)
+        expect(page.get_by_role("option")).to_have_count(0)
     page.locator("#cv-err-use").click()
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
     expect(page.get_by_test_id("detail")).to_contain_text("<i>a")

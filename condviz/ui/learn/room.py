@@ -155,7 +155,7 @@ class Rooms:
             shown = {
                 question: Counter(bets.values())
                 for question, bets in room.bets.items()
-                if person == room.teacher or person in bets
+                if bets and (person == room.teacher or person in bets)
             }
             return View(len(room.people), person == room.teacher, shown)
 

@@ -47,6 +47,9 @@ def test_sixty_people_join_double_click_and_leave() -> None:
     seen = View(50, teacher=True, counts={"pair 1": Counter(first=17, second=33)})
     assert rooms.look(code, TEACHER, SCHOOL) == seen
     assert rooms.look(code, person(1), SCHOOL) == replace(seen, teacher=False)
+    for number in range(50):
+        rooms.leave(code, person(number), SCHOOL)
+    assert rooms.look(code, TEACHER, SCHOOL).counts == {}
 
 
 def test_others_bets_show_only_to_the_teacher_and_to_whoever_has_bet() -> None:
