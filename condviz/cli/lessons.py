@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ def run(options: argparse.Namespace) -> None:
     from condviz.ui.learn.figures import make_figure
     from condviz.ui.pool import ModelPool
 
-    rows, default = [], ModelPool().default
+    rows, pool = [], ModelPool(load=partial(load, precision="float32"))
     for lesson in load_lessons():
         found: dict[str, Any] = {}
         for number, step in enumerate(lesson.steps, start=1):
             figure = make_figure(step)
             if figure is not None:
-                models = [load(name, precision="float32") for name in figure.models(default)]
+                models = [pool.get(name) for name in figure.models(pool.default)]
                 data = figure.compute(models)
                 if models:  # the others are computed when they are shown
                     found[figure.key] = data

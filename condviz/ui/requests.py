@@ -37,7 +37,7 @@ class Uploads:
                 self._users.setdefault(path, set()).add(session)
 
     def close(self, session: str) -> None:
-        """Delete what only this session used."""
+        """Delete the files that nobody else uses."""
         with self._lock:
             for users in self._users.values():
                 users.discard(session)

@@ -131,8 +131,10 @@ class LearnTab:
         return view.picture(figure, data, state="sheet") if figure and data is not None else ""
 
     def _live(self, figure: Figure) -> dict[str, Any] | None:
-        """Return what was computed for a figure before, or computes at once because no model is needed."""
-        return self.live.get(figure.key) if figure.models(self.pool.default) else figure.compute([])
+        """Return what was computed for a figure before; one that needs no model is computed at once."""
+        if figure.key not in self.live and not figure.models(self.pool.default):
+            self.live[figure.key] = figure.compute([])
+        return self.live.get(figure.key)
 
 
 def _compute(models: list[Any], figure: Figure) -> dict[str, Any]:
