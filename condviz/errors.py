@@ -42,6 +42,17 @@ class TruncationWarning(UserWarning):
     """A text was longer than the encoder can read, and its end was cut off."""
 
 
+def explain(error: Exception) -> str:
+    """Return what pydantic found wrong first, in one line; the message of any other error."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    found = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in found["loc"])
+    return f"{key}: {found['msg']}, got {str(found.get('input'))[:60]!r}."
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import an optional module.
 

@@ -23,9 +23,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Password
+from condviz.data.corpus import Corpus, Material, Password
 from condviz.data.families import Aspect, Family, Scene, wordings
-from condviz.data.pairs import Families
+from condviz.data.pairs import from_families
 from condviz.data.tables import read_release
 from condviz.errors import DataError
 
@@ -166,13 +166,13 @@ def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Famil
     return Family(f"cebab-{name}", "restaurant reviews", tuple(scenes))
 
 
-def _only_people(folder: Path, part: str, _: Password) -> Families:
+def _only_people(folder: Path, part: str, _: Password) -> Material:
     # Reviews rarely share two aspects, so many partners are tried.
-    return Families(load(folder, part, copies=False), aspects(), cross=12)
+    return from_families(load(folder, part, copies=False), aspects(), cross=12)
 
 
-def _with_copies(folder: Path, part: str, _: Password) -> Families:
-    return Families(load(folder, part, copies=True), aspects(), cross=0)
+def _with_copies(folder: Path, part: str, _: Password) -> Material:
+    return from_families(load(folder, part, copies=True), aspects(), cross=0)
 
 
 _cebab = partial(

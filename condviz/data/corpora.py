@@ -96,7 +96,7 @@ def build(
         MissingExtraError: If C-STS has to be decrypted and `cryptography` is not installed.
     """
     corpus = _corpus(name)
-    rows = corpus.read(part, password or csts.environment_password, folder).rows(seed)
+    rows = corpus.read(part, password or csts.environment_password, folder).rows(seed=seed)
     if not rows:
         raise DataError(
             f"The part {part} of {name} is empty: no two of its texts agree under one aspect and differ under another. "
@@ -120,12 +120,12 @@ def build_blocks(
     Raises:
         DataError: As `build`, or if the corpus or part has no blocks.
     """
-    blocks = _corpus(name).read(part, csts.environment_password, folder).blocks(seed, sentences)
-    if blocks is None:
+    material = _corpus(name).read(part, csts.environment_password, folder)
+    if material.blocks is None:
         raise DataError(
             f'{name} {part} has no blocks: only single pairs. Set batching = "pairs", or take another part.'
         )
-    return blocks
+    return material.blocks(seed=seed, sentences=sentences)
 
 
 def open_table(source: str) -> PairTable:

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -127,21 +126,19 @@ def word_overlap(sentence1: str, sentence2: str) -> float:
     return len(words1 & words2) / max(1, len(words1 | words2))
 
 
-class Material(ABC):
-    """One part of a corpus, read and checked, from which rows are built."""
+@dataclass(frozen=True)
+class Material:
+    """One part of a corpus, read and checked, from which rows are built.
 
-    @property
-    @abstractmethod
-    def texts(self) -> int | None:
-        """Number of texts; None to count those that occur in the rows."""
+    Attributes:
+        rows: Builds the rated rows, the two rows of a contrast side by side; `seed` decides pairs and wordings.
+        blocks: Builds rows in blocks of at least so many `sentences` that share wordings; None if there are only pairs.
+        texts: Number of texts; None to count those that occur in the rows.
+    """
 
-    @abstractmethod
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Build the rated rows, the two rows of a contrast side by side; the seed decides pairs and wordings."""
-
-    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]] | None:
-        """Build rows in blocks of at least so many sentences that share wordings; None if there are only pairs."""
-        return None
+    rows: Callable[..., list[RatedPair]]
+    blocks: Callable[..., list[list[RatedPair]]] | None = None
+    texts: int | None = None
 
 
 @dataclass(frozen=True)

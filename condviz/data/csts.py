@@ -21,7 +21,7 @@ import random
 import tarfile
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from condviz.data.corpus import Corpus, Material, Password, RatedPair
@@ -249,25 +249,10 @@ def divide(train: Sequence[Pair]) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     )
 
 
-@dataclass(frozen=True)
-class _Rows(Material):
-    """Rows of a file; they have their own pairs, and the seed decides nothing."""
-
-    pairs: Sequence[Pair]
-    part: str
-
-    @property
-    def texts(self) -> int:
-        """Number of rows of the file."""
-        return len(self.pairs)
-
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Arrange the rows of the file."""
-        return pair_rows(self.pairs, f"csts {self.part}")
-
-
 def _load(folder: Path, part: str, password: Password) -> Material:
-    return _Rows(load(folder, part, password=password), part)
+    """Read one part; its rows have their own pairs, and the seed decides nothing."""
+    pairs = load(folder, part, password=password)
+    return Material(rows=lambda seed: pair_rows(pairs, f"csts {part}"), texts=len(pairs))
 
 
 CORPUS = Corpus(

@@ -14,9 +14,9 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Password
+from condviz.data.corpus import Corpus, Material, Password
 from condviz.data.families import Aspect, Family, Scene, wordings
-from condviz.data.pairs import Families
+from condviz.data.pairs import from_families
 from condviz.data.tables import read_release
 from condviz.errors import DataError
 
@@ -100,8 +100,8 @@ def _aspects(representation: str, place: str) -> dict[str, str]:
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
 
 
-def _load(folder: Path, part: str, _: Password) -> Families:
-    return Families(load(folder, part), aspects())
+def _load(folder: Path, part: str, _: Password) -> Material:
+    return from_families(load(folder, part), aspects())
 
 
 CORPUS = Corpus(

@@ -18,7 +18,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from condviz.errors import DataError
 from condviz.paths import ASSETS
@@ -83,7 +85,7 @@ class Family:
 
     id: str
     domain: str
-    scenes: tuple[Scene, ...]
+    scenes: Annotated[tuple[Scene, ...], Field(alias="sentences")]  # as the files call them
     local_phrasings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -38,7 +38,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
-from condviz.errors import DataError
+from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
 LESSONS = ASSETS / "lessons"
@@ -136,15 +136,6 @@ def read_lesson(path: Path) -> Lesson:
         return Lesson(**(head | {"id": named[2], "number": int(named[1]), "steps": steps}))
     except (ValidationError, TypeError) as error:
         raise DataError(f"{path.name}, line 1 to {start - 1}: {explain(error)}") from error
-
-
-def explain(error: Exception) -> str:
-    """Return what pydantic found wrong first, in one line."""
-    if not isinstance(error, ValidationError):
-        return str(error)
-    found = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in found["loc"])
-    return f"{key}: {found['msg']}, got {str(found.get('input'))[:60]!r}."
 
 
 def _steps(body: str, start: int, name: str) -> tuple[Step, ...]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Password
+from condviz.data.corpus import Corpus, Material, Password
 from condviz.data.families import Aspect, Family, Scene, wordings
-from condviz.data.pairs import Families
+from condviz.data.pairs import from_families
 from condviz.errors import DataError
 
 FILES = {"train": "train.xml", "dev": "val.xml", "test": "test.xml"}
@@ -73,9 +73,9 @@ def _aspects(element: ElementTree.Element, place: str) -> dict[str, str]:
     return found
 
 
-def _load(folder: Path, part: str, _: Password) -> Families:
+def _load(folder: Path, part: str, _: Password) -> Material:
     # Sentences rarely share two aspects, so many partners are tried.
-    return Families(load(folder, part), aspects(), cross=12)
+    return from_families(load(folder, part), aspects(), cross=12)
 
 
 CORPUS = Corpus(

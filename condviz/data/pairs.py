@@ -16,6 +16,7 @@ import random
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, pairwise
 
 from condviz.data.corpus import Material, RatedPair
@@ -32,26 +33,13 @@ MOST_SURPLUS = 40
 Place = tuple[Family, Scene]
 
 
-@dataclass(frozen=True)
-class Families(Material):
-    """Families with the shared aspects to ask for; `cross` as in `build_pairs`."""
-
-    families: Sequence[Family]
-    aspects: Mapping[str, Aspect]
-    cross: int = 1
-
-    @property
-    def texts(self) -> int:
-        """Number of sentences."""
-        return sum(len(family.scenes) for family in self.families)
-
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Build pairs, without repeats."""
-        return without_repeats(build_pairs(self.families, self.aspects, seed=seed, cross=self.cross))
-
-    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]]:
-        """Build blocks."""
-        return build_blocks(self.families, self.aspects, seed=seed, sentences=sentences)
+def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, cross: int = 1) -> Material:
+    """Build pairs (without repeats) and blocks of families; arguments as in `build_pairs`."""
+    return Material(
+        rows=lambda seed: without_repeats(build_pairs(families, aspects, seed=seed, cross=cross)),
+        blocks=partial(build_blocks, families, aspects),
+        texts=sum(len(family.scenes) for family in families),
+    )
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,17 @@ import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import combinations, groupby
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from condviz.data.corpus import WORD, Corpus, Material, RatedPair, Shortcuts, fraction, read_jsonl, word_overlap
-from condviz.errors import DataError
+from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
 TABLES = ASSETS / "tables"
@@ -48,23 +52,36 @@ LEAST_CONTRASTS = 8
 SAME, DIFFERENT = 5, 1
 
 
-@dataclass(frozen=True)
+def _check_blanks(text: str) -> str:
+    if not text or text != " ".join(text.split()):
+        raise ValueError("it must be a text without blanks at its ends or twice inside")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_blanks)]
+_CLOSED = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, config=_CLOSED)
 class Question:
     """One aspect of a table: its wordings, and a value for each sentence, None where it is not told."""
 
-    wordings: tuple[str, ...]
-    values: tuple[str | None, ...]
+    wordings: Annotated[tuple[Text, ...], Field(min_length=WORDINGS, max_length=WORDINGS)]
+    values: Annotated[tuple[Text | None, ...], Field(min_length=SENTENCES, max_length=SENTENCES)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CLOSED)
 class Table:
     """Six sentences and what is told about them under five conditions."""
 
     id: str
     kind: str
     domain: str
-    sentences: tuple[str, ...]
-    aspects: tuple[Question, ...]
+    sentences: Annotated[tuple[Text, ...], Field(min_length=SENTENCES, max_length=SENTENCES)]
+    aspects: Annotated[tuple[Question, ...], Field(min_length=ASPECTS, max_length=ASPECTS)]
+
+
+_TABLE = TypeAdapter(Table)
 
 
 @dataclass(frozen=True)
@@ -83,7 +100,13 @@ def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    return tuple(_table(entry, place) for place, entry in read_jsonl(folder))
+    tables = []
+    for place, entry in read_jsonl(folder):
+        try:
+            tables.append(_TABLE.validate_python(entry))
+        except ValueError as error:
+            raise DataError(f"{place}: {explain(error)} See README.md in the folder of the tables.") from error
+    return tuple(tables)
 
 
 def group_of(table: Table) -> str:
@@ -145,6 +168,15 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
                     wording = fixed[aspect] if one_wording else rng.choice(aspect.wordings)
                     rows.append(_row(number, table, places, aspect, wording, label))
     return rows
+
+
+def build_blocks(tables: Sequence[Table], *, seed: int, sentences: int) -> list[list[RatedPair]]:
+    """Build blocks of whole tables, in random order, with at least so many sentences each."""
+    tables = random.Random(seed).sample(tables, len(tables))
+    size = math.ceil(sentences / SENTENCES)
+    rows = contrast_rows(tables, seed=seed, one_wording=True)
+    block_of = {table.id: place // size for place, table in enumerate(tables)}
+    return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
 
 
 def told_examples(tables: Sequence[Table], *, seed: int = 0) -> list[Told]:
@@ -270,42 +302,6 @@ def _row(number: int, table: Table, places: tuple[int, int], aspect: Question, w
     return RatedPair(number, first, second, wording, label, f"{table.id}:{aspect.wordings[0]}", table.id, table.id)
 
 
-def _table(entry: Any, place: str) -> Table:  # noqa: ANN401 (any JSON)
-    try:
-        _expect(entry, {"id": str, "kind": str, "domain": str, "sentences": list, "aspects": list})
-        aspects = []
-        for number, aspect in enumerate(entry["aspects"], start=1):
-            _expect(aspect, {"wordings": list, "values": list}, f"aspect {number}: ")
-            _texts(aspect["wordings"], f"aspect {number}: wordings", WORDINGS)
-            _texts([value for value in aspect["values"] if value is not None], f"aspect {number}: values")
-            if len(aspect["values"]) != SENTENCES:
-                raise ValueError(f"aspect {number}: {len(aspect['values'])} values instead of {SENTENCES}")
-            aspects.append(Question(tuple(aspect["wordings"]), tuple(aspect["values"])))
-        _texts(entry["sentences"], "sentences", SENTENCES)
-        if len(aspects) != ASPECTS:
-            raise ValueError(f"{len(aspects)} aspects instead of {ASPECTS}")
-    except ValueError as error:
-        raise DataError(f"{place}: {error}. See README.md in the folder of the tables.") from error
-    return Table(entry["id"], entry["kind"], entry["domain"], tuple(entry["sentences"]), tuple(aspects))
-
-
-def _expect(entry: Any, keys: Mapping[str, type], where: str = "") -> None:  # noqa: ANN401 (any JSON)
-    if not isinstance(entry, dict) or set(entry) != set(keys):
-        found = ", ".join(map(str, entry)) if isinstance(entry, dict) else type(entry).__name__
-        raise ValueError(f"{where}the keys must be {', '.join(keys)}, got {found[:100]}")
-    for key, kind in keys.items():
-        if not isinstance(entry[key], kind):
-            raise ValueError(f"{where}{key} must be a {kind.__name__}, got {entry[key]!r}"[:200])
-
-
-def _texts(texts: Sequence[Any], where: str, count: int | None = None) -> None:
-    if count is not None and len(texts) != count:
-        raise ValueError(f"{where}: {len(texts)} instead of {count}")
-    for text in texts:
-        if not isinstance(text, str) or not text or text != " ".join(text.split()):
-            raise ValueError(f"{where}: each must be a text without blanks at its ends or twice inside, got {text!r}")
-
-
 def _problems(table: Table, users: Mapping[str, int]) -> Iterator[str]:
     if table.kind not in KINDS:
         yield f"the kind is {table.kind!r}, allowed are {', '.join(KINDS)}"
@@ -338,32 +334,9 @@ def _repeated(values: Iterator[str]) -> list[str]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-@dataclass(frozen=True)
-class _Part(Material):
-    """The tables of one part."""
-
-    tables: Sequence[Table]
-
-    @property
-    def texts(self) -> int:
-        """Number of sentences."""
-        return SENTENCES * len(self.tables)
-
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Build contrasts."""
-        return contrast_rows(self.tables, seed=seed)
-
-    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]]:
-        """Build blocks of whole tables, in random order."""
-        tables = random.Random(seed).sample(self.tables, len(self.tables))
-        size = math.ceil(sentences / SENTENCES)
-        rows = contrast_rows(tables, seed=seed, one_wording=True)
-        block_of = {table.id: place // size for place, table in enumerate(tables)}
-        return [list(block) for _, block in groupby(rows, key=lambda row: block_of[row.family1])]
-
-
 def _load(folder: Path, part: str, kind: str) -> Material:
-    return _Part([table for table in load_tables(folder) if table.kind == kind and group_of(table) == part])
+    tables = [table for table in load_tables(folder) if table.kind == kind and group_of(table) == part]
+    return Material(partial(contrast_rows, tables), partial(build_blocks, tables), SENTENCES * len(tables))
 
 
 CORPUS = Corpus(

@@ -9,59 +9,22 @@ Source: written for this project by a language model (assets/scenes/README.md), 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from condviz.data import splits
 from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, parse_json, read_jsonl, read_text
-from condviz.data.families import Aspect, Family, Scene
+from condviz.data.families import Aspect, Family
 from condviz.data.pairs import without_repeats
-from condviz.errors import DataError
+from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
 SCENES = ASSETS / "scenes"
 """Folder of the corpus."""
-
-
-@dataclass(frozen=True)
-class _Part(Material):
-    """Rows of one part, as `splits` divides the families."""
-
-    families: Sequence[Family]
-    aspects: Mapping[str, Aspect]
-    part: str
-
-    @property
-    def texts(self) -> None:
-        """Counted in the rows."""
-
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Build pairs, without repeats."""
-        return without_repeats(splits.build_part(self.families, self.aspects, self.part, seed=seed))
-
-    def blocks(self, seed: int, sentences: int) -> list[list[RatedPair]] | None:
-        """Build blocks of the training part; the tests are single pairs."""
-        if self.part != "train":
-            return None
-        return splits.build_training_blocks(self.families, self.aspects, seed=seed, sentences=sentences)
-
-
-@dataclass(frozen=True)
-class _Plain(Material):
-    """Pairs without a condition."""
-
-    families: Sequence[Family]
-
-    @property
-    def texts(self) -> None:
-        """Counted in the rows."""
-
-    def rows(self, seed: int) -> list[RatedPair]:
-        """Build pairs, without repeats."""
-        return without_repeats(build_plain_pairs(self.families, seed=seed))
+_ASPECT, _FAMILY = TypeAdapter(Aspect), TypeAdapter(Family)
 
 
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
@@ -73,17 +36,8 @@ def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
     path = Path(folder) / "aspects.json"
     content = parse_json(read_text(path), str(path))
     try:
-        return {
-            name: Aspect(
-                name=name,
-                kind=entry["kind"],
-                phrasings=tuple(entry["phrasings"]),
-                values=tuple(entry.get("values", ())),
-                groups={group: tuple(members) for group, members in entry.get("groups", {}).items()},
-            )
-            for name, entry in content.items()
-        }
-    except (AttributeError, KeyError, TypeError) as error:
+        return {name: _ASPECT.validate_python({"name": name, **entry}) for name, entry in content.items()}
+    except (AttributeError, TypeError, ValueError) as error:
         raise _form_error(str(path), error) from error
 
 
@@ -93,32 +47,18 @@ def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    return tuple(_family(entry, place) for place, entry in read_jsonl(folder))
+    families = []
+    for place, entry in read_jsonl(folder):
+        try:
+            families.append(_FAMILY.validate_python(entry))
+        except ValueError as error:
+            raise _form_error(place, error) from error
+    return tuple(families)
 
 
 def _form_error(place: str, error: Exception) -> DataError:
-    missing = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-    return DataError(f"{place} is not of the form of the corpus: {missing}. See README.md in the folder of the scenes.")
-
-
-def _family(entry: Any, place: str) -> Family:  # noqa: ANN401 (any JSON)
-    try:
-        return Family(
-            id=entry["id"],
-            domain=entry["domain"],
-            scenes=tuple(
-                Scene(
-                    role=scene["role"],
-                    text=scene["text"],
-                    aspects=dict(scene["aspects"]),
-                    changed=tuple(scene.get("changed", ())),
-                )
-                for scene in entry["sentences"]
-            ),
-            local_phrasings={name: tuple(wordings) for name, wordings in entry.get("local_phrasings", {}).items()},
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _form_error(place, error) from error
+    advice = "See README.md in the folder of the scenes."
+    return DataError(f"{place} is not of the form of the corpus: {explain(error)} {advice}")
 
 
 def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPair]:
@@ -142,11 +82,16 @@ _families = cache(load_families)
 
 
 def _load(folder: Path, part: str, _: Password) -> Material:
-    return _Part(_families(folder), load_aspects(folder), part)
+    families, aspects = _families(folder), load_aspects(folder)
+    return Material(
+        rows=lambda seed: without_repeats(splits.build_part(families, aspects, part, seed=seed)),
+        blocks=partial(splits.build_training_blocks, families, aspects) if part == "train" else None,
+    )
 
 
 def _load_plain(folder: Path, part: str, _: Password) -> Material:
-    return _Plain([family for family in _families(folder) if splits.group_of(family) == part])
+    families = [family for family in _families(folder) if splits.group_of(family) == part]
+    return Material(rows=lambda seed: without_repeats(build_plain_pairs(families, seed=seed)))
 
 
 _ours = partial(

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -29,7 +28,6 @@ TABLE = "csv"
 MIN_ROWS = 16
 """Fewer rows than this teach nothing that holds for others."""
 FEW_ROWS = 200
-H = TypeVar("H", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -266,13 +264,6 @@ def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
         "labels": torch.tensor([row.target for row in rows]),
         "teacher": torch.tensor([float("nan") if row.teacher is None else row.teacher for row in rows]),
     }
-
-
-def number(items: Iterable[H]) -> tuple[list[H], Tensor]:
-    """List the different items, and return the place of each item in that list, (n,) int64."""
-    places: dict[H, int] = {}
-    index = [places.setdefault(item, len(places)) for item in items]
-    return list(places), torch.tensor(index, dtype=torch.long)
 
 
 # Before a training

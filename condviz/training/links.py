@@ -22,7 +22,8 @@ from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
 from condviz.evaluation.kgc_vectors import entity_texts, project, query_vectors, relation_texts, shorten, stored_vectors
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
-from condviz.training.data import MixedOrder, number
+from condviz.methods.base import number
+from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
 from condviz.training.model import TrainingModel

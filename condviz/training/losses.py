@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from condviz.errors import ConfigError, DataError
+from condviz.errors import DataError
 from condviz.evaluation.ranking import TrueAnswers
 
 MASKED_LOGIT = -1e4
@@ -76,13 +76,10 @@ def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
 
     Raises:
         DataError: If b is odd or 0.
-        ConfigError: If the margin is not a positive number.
 
     Source:
         C-STS (Deshpande et al. 2023), objective "triplet" of princeton-nlp/c-sts; "triplet_mse" adds the squared error.
     """
-    if not (math.isfinite(margin) and margin > 0):
-        raise ConfigError(f"margin must be a positive number, got {margin}.")
     high, low = high_low_halves(scores)
     return F.relu(margin - high + low).mean()
 
@@ -99,20 +96,13 @@ def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
 
     Raises:
         DataError: If b is odd or 0.
-        ConfigError: If the temperature is not a positive number.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 3.3; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
     """
-    _check_temperature(temperature)
     high, low = high_low_halves(scores)
     # -log sigmoid((p - n) / t), in the form that does not overflow.
     return F.softplus((low - high) / temperature).mean()
-
-
-def _check_temperature(temperature: float) -> None:
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ConfigError(f"temperature must be a positive number, got {temperature}.")
 
 
 def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor | None = None) -> Tensor:
@@ -166,20 +156,9 @@ def in_batch_logits(
     Returns:
         Shape (b, b).
 
-    Raises:
-        DataError: If the shapes do not fit.
-        ConfigError: If a temperature given as a number is not positive.
-
     Source:
         SimKGC (Wang et al. 2022), equation 4, and models.py, compute_logits.
     """
-    if queries.ndim != 2 or queries.shape != tails.shape or (keep is not None and keep.shape != (len(queries),) * 2):
-        raise DataError(
-            f"Queries and tails must both be (b, d) and keep (b, b), got {tuple(queries.shape)}, {tuple(tails.shape)} "
-            f"and {None if keep is None else tuple(keep.shape)}."
-        )
-    if not isinstance(temperature, Tensor):
-        _check_temperature(temperature)
     logits = queries @ tails.T
     if margin:
         logits = logits - margin * torch.eye(len(logits), dtype=logits.dtype, device=logits.device)
@@ -235,14 +214,9 @@ def symmetric_cross_entropy(logits: Tensor) -> Tensor:
     Returns:
         Shape ().
 
-    Raises:
-        DataError: If there are fewer columns than rows, or none.
-
     Source:
         SimKGC, trainer.py. The papers print the first term only; all released code trains with both.
     """
-    if logits.ndim != 2 or not 0 < len(logits) <= logits.shape[1]:
-        raise DataError(f"Logits must be (b, b + extra columns) with b >= 1, got {tuple(logits.shape)}.")
     targets = torch.arange(len(logits), device=logits.device)
     return F.cross_entropy(logits, targets) + F.cross_entropy(logits[:, : len(logits)].T, targets)
 
@@ -265,14 +239,11 @@ class TailQueue(nn.Module):
 
     def __init__(self, capacity: int, dimension: int, *, seed: int = 0) -> None:
         super().__init__()
-        if capacity < 1 or dimension < 1:
-            raise ConfigError(f"capacity and dimension must be at least 1, got {capacity} and {dimension}.")
         start = torch.randn(capacity, dimension, generator=torch.Generator().manual_seed(seed))
         self.register_buffer("vectors", F.normalize(start, dim=1))
         self.register_buffer("triples", torch.full((capacity, 3), -1))
-        self.register_buffer(
-            "next", torch.tensor(0)
-        )  # a buffer, so that a resumed training goes on with the same tails
+        # Buffers, so that a resumed training goes on with the same tails.
+        self.register_buffer("next", torch.tensor(0))
 
     @property
     def full(self) -> bool:
@@ -281,11 +252,6 @@ class TailQueue(nn.Module):
 
     def add(self, tails: Tensor, triples: Tensor) -> None:
         """Replace the oldest entries by the tails of a batch, shape (b, d), and their triples, shape (b, 3); b <= c."""
-        if len(tails) != len(triples) or len(tails) > len(self.vectors):
-            raise DataError(
-                f"Got {len(tails)} tails with {len(triples)} triples; the queue holds {len(self.vectors)}. "
-                "Give one triple per tail, and a queue at least as long as a batch."
-            )
         places = (self.next + torch.arange(len(tails), device=self.vectors.device)) % len(self.vectors)
         self.vectors[places] = tails.detach().to(self.vectors.dtype)
         self.triples[places] = triples.to(self.triples.device)
@@ -317,9 +283,6 @@ class LinkContrast(nn.Module):
         queue_weight: float = 0.5,
     ) -> None:
         super().__init__()
-        _check_temperature(temperature)
-        if not (math.isfinite(margin) and margin >= 0):
-            raise ConfigError(f"margin must be a number from 0 up, got {margin}.")
         self.known = known
         self.margin = margin
         self.queue = queue

@@ -22,6 +22,7 @@ from condviz.evaluation.cards import format_card
 from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import ConditionalScorer
+from condviz.methods.base import number
 from condviz.models.registry import load
 from condviz.training.data import (
     TABLE,
@@ -34,7 +35,6 @@ from condviz.training.data import (
     load_rows,
     load_source,
     make_units,
-    number,
     units_per_batch,
 )
 from condviz.training.loop import Task

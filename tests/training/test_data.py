@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condviz.errors import DataError
-from condviz.training.data import Example, MixedOrder, collate, make_units, number
+from condviz.methods.base import number
+from condviz.training.data import Example, MixedOrder, collate, make_units
 
 row = st.builds(
     Example,
