@@ -16,7 +16,8 @@ import torch
 
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.pretrained import DEFAULT_BACKBONE, PACKAGE, cpu_has_bfloat16, load_backbone
+from condviz.encoder.download import PACKAGE
+from condviz.encoder.pretrained import DEFAULT_BACKBONE, cpu_has_bfloat16, load_backbone
 from condviz.errors import require
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
@@ -105,6 +105,34 @@ def tiny_folder(folder: Path, kind: str = "bert", *, seed: int = 0) -> Path:
     tokenizer.save_pretrained(folder)
     model.config.save_pretrained(folder)
     save_file(dict(model.state_dict()), folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def tiny_nv_embed(folder: Path) -> Path:
+    """Write a random encoder laid out as NV-Embed-v2: a decoder, latent attention of 2 heads, 5 latents, no code."""
+    tiny_folder(folder, "mistral")
+    decoder, weights = json.loads((folder / "config.json").read_text()), load_file(folder / "model.safetensors")
+    shapes = {
+        "latents": (5, 32), "cross_attend_blocks.0.norm.weight": (32,), "cross_attend_blocks.0.norm.bias": (32,),
+        "cross_attend_blocks.0.norm_context.weight": (32,), "cross_attend_blocks.0.norm_context.bias": (32,),
+        "cross_attend_blocks.0.fn.to_q.weight": (32, 32), "cross_attend_blocks.0.fn.to_kv.weight": (64, 32),
+        "cross_attend_blocks.0.fn.to_out.weight": (32, 32), "cross_attend_blocks.1.norm.weight": (32,),
+        "cross_attend_blocks.1.norm.bias": (32,), "cross_attend_blocks.1.fn.net.0.weight": (256, 32),
+        "cross_attend_blocks.1.fn.net.0.bias": (256,), "cross_attend_blocks.1.fn.net.2.weight": (32, 128),
+        "cross_attend_blocks.1.fn.net.2.bias": (32,),
+    }  # fmt: skip
+    torch.manual_seed(7)
+    state = {f"embedding_model.{key}": value for key, value in weights.items()}
+    state |= {f"latent_attention_model.{key}": 0.3 * torch.randn(shape) for key, shape in shapes.items()}
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    config = {
+        "model_type": "nvembed",
+        "architectures": ["NVEmbedModel"],
+        "auto_map": {"AutoConfig": "configuration_nvembed.NVEmbedConfig", "AutoModel": "modeling_nvembed.NVEmbedModel"},
+        "text_config": decoder | {"model_type": "bidir_mistral"},
+        "latent_attention_config": {"model_type": "latent_attention", "num_cross_heads": 2},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
     return folder
 
 

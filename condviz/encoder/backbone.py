@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # importing them takes seconds
     from tokenizers import Encoding
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from condviz.encoder.latent import LatentAttention
+
 Item = tuple[str, ...]
 """One text, or two texts that share a sequence."""
 Progress = Callable[[int, int], None]
@@ -61,6 +63,7 @@ class Backbone(nn.Module):
         instruction: Template with {instruction} and {text} of an instruction-tuned encoder, or None.
         prefix: What the encoder was trained to see in front of each text, for instance "query: ".
         pooling: How the encoder was trained to pool, where that is known.
+        latent: The latent attention of an NV-Embed, for pooling "latent".
         bidirectional: A decoder that was trained to see in both directions; only with attention of the library.
         cache: Store for vectors; a new one by default.
         lock: Held while texts are encoded, or the weights are moved.
@@ -79,6 +82,7 @@ class Backbone(nn.Module):
         instruction: str | None = None,
         prefix: str = "",
         pooling: Pooling | None = None,
+        latent: LatentAttention | None = None,
         bidirectional: bool = False,
         cache: EmbeddingCache | None = None,
         lock: RLock | None = None,
@@ -87,7 +91,7 @@ class Backbone(nn.Module):
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
             raise ConfigError(f"{name} has a slow tokenizer without offsets. Choose an encoder with a tokenizer.json.")
-        self.model = model
+        self.model, self.latent = model, latent
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
@@ -141,7 +145,8 @@ class Backbone(nn.Module):
     def weights_hash(self) -> str:
         """Identity of the weights, 64 hex digits. Changes when they are trained."""
         if self._hash is None or (self.training and not self.digest):
-            self._hash = self.digest or hash_tensors(self.model.state_dict().items())
+            part = self.model if self.latent is None else self
+            self._hash = self.digest or hash_tensors(part.state_dict().items())
         return self._hash
 
     @property
@@ -277,7 +282,12 @@ class Backbone(nn.Module):
 
     def forward(self, tokens: Tokens, pooling: Pooling) -> Tensor:
         """Encode a batch: (b, d), float32 or better, with gradient where it is switched on."""
-        return pool(self.states(tokens, all_layers=pooling in ("first-last", "top-2")), tokens, pooling)
+        states = self.states(tokens, all_layers=pooling in ("first-last", "top-2"))
+        if pooling == "latent":
+            if self.latent is None:
+                raise ConfigError(f"pooling is latent, but {self.name} has no latent attention. Only NV-Embed has one.")
+            states = [self.latent(states[-1])]
+        return pool(states, tokens, pooling)
 
     def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
         """Compute hidden states (b, L, d): the embedding layer and each layer, or only the last."""

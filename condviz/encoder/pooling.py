@@ -12,13 +12,14 @@ if TYPE_CHECKING:  # the names of the poolings are needed where torch is not
 
     from condviz.encoder.tokens import Tokens
 
-Pooling = Literal["cls", "mean", "first-last", "top-2", "last"]
+Pooling = Literal["cls", "mean", "first-last", "top-2", "last", "latent"]
 """How token states become one vector: first token; mean of the last layer; mean of the embedding layer and the last
-layer; mean of the last two layers; last token. Means leave out padding (C-STS official code, modeling_encoders.py)."""
+layer; mean of the last two layers; last token; mean of what `condviz.encoder.latent` makes of the last layer. Means
+leave out padding (C-STS official code, modeling_encoders.py)."""
 
 
 def check_pooling(pooling: str) -> None:
-    """Raise ConfigError unless `pooling` is one of the five."""
+    """Raise ConfigError unless `pooling` is one of these."""
     if not isinstance(pooling, str) or pooling not in get_args(Pooling):
         raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
 
@@ -27,7 +28,8 @@ def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
     """Turn token states into one vector per row.
 
     Args:
-        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough.
+        states: Hidden states (b, L, d); for "first-last" and "top-2" those of all layers, else the last is enough; for
+            "latent" what the latent attention made of it.
         tokens: The batch, for its masks.
         pooling: See `Pooling`.
 

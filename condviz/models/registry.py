@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 ZERO_SHOT_SUFFIX = "-zero-shot"
+ON = " on "
+"""Between a method and the encoder that it was put on, in the name of such a model: "csr on intfloat/e5-base-v2"."""
 HEAD_SEED = 0
 """Seed of the weights that a method adds where nobody has trained them."""
 
@@ -45,7 +47,10 @@ ZERO_SHOT = {
     "case": Preset("case", {"prompt": "cond", "subtract": True}),
 }
 """Models that need no training: they are listed."""
-UNTRAINED = ZERO_SHOT | {"tri-concat": Preset("tri-encoder", {"composition": "concat"})}
+UNTRAINED = ZERO_SHOT | {
+    "tri-concat": Preset("tri-encoder", {"composition": "concat"}),
+    "unconditional": Preset("unconditional", {"pooling": "mean"}),
+}
 """What `load(name, backbone=...)` builds under these names; every other method under its own, with a random head."""
 
 
@@ -80,6 +85,9 @@ def describe(name: str) -> ModelInfo:
     base, variant = split_variant(str(name))
     if variant and not is_folder(name):
         return describe_variant(describe(base), variant)
+    if (built := _split_built(name)) is not None:
+        preset = UNTRAINED.get(built[0]) or Preset(built[0])
+        return _describe(name, CATALOG[preset.method], preset.settings, trained=False, source="zero-shot")
     folder, preset = _resolve(name)
     if preset is not None:
         return _describe(name, CATALOG[preset.method], preset.settings, trained=False, source="zero-shot")
@@ -112,7 +120,7 @@ def load(
     Args:
         name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
             of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`. With `backbone`: a
-            method, or a key of `UNTRAINED`.
+            method, or a key of `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one.
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         device: "auto", "cpu", "cuda" or "mps".
@@ -129,6 +137,8 @@ def load(
         >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"]).shape
         (1,)
     """
+    if not backbone and (built := _split_built(name)) is not None:
+        name, backbone = built
     if backbone:
         return _build_on(backbone, name, settings, device=device, precision=precision)
     if settings:
@@ -174,7 +184,7 @@ def _build_on(
     # A router decides by itself over which tokens it pools.
     own = {"pooling": encoder.pooling} if encoder.pooling and method.meets is None else {}
     preset = replace(preset, settings={**preset.settings, **own, **settings})
-    info = _describe(f"{name} on {backbone}", method, preset.settings, trained=False, source="zero-shot")
+    info = _describe(f"{name}{ON}{backbone}", method, preset.settings, trained=False, source="zero-shot")
     model = _build(preset, info, encoder=backbone, device=device, precision=precision)
     model.info = replace(model.info, added_parameters=model.added_parameters)
     return model
@@ -206,10 +216,18 @@ def _describe(name: str, method: Method, settings: Mapping[str, Any], **known: A
 
 
 def _title(name: str, method: Method) -> str:
+    if (built := _split_built(name)) is not None:
+        return f"{TITLES.get(built[0], method.title)} on {Path(built[1]).name}"
     plain = name.removesuffix(ZERO_SHOT_SUFFIX)
     if plain in TITLES or plain == method.name:
         return TITLES.get(plain, method.title)
     return f"{method.title}: {name}"  # several models of one method have to be told apart
+
+
+def _split_built(name: str) -> tuple[str, str] | None:
+    """Divide the name of a method on an encoder into the two; None where it is no such name."""
+    method, on, encoder = str(name).partition(ON)
+    return (method, encoder) if on and encoder and (method in UNTRAINED or method in CATALOG) else None
 
 
 def _checkpoint_names() -> list[str]:

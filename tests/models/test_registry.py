@@ -182,6 +182,9 @@ def test_any_method_is_built_on_any_encoder(tmp_path: Path, kind: str, name: str
     assert one.fingerprint == other.fingerprint  # what is random has a fixed seed
     assert np.isfinite(one.score(*ROWS)).all()
     assert (one.info.trained, one.info.added_parameters) == (False, one.added_parameters)
+    if not settings:  # its name says both
+        assert registry.describe(one.info.name).title == one.info.title
+        assert condviz.load(one.info.name, **OPTIONS).fingerprint == one.fingerprint
     if kind in ("qwen3", "mistral"):
         assert one.method_config.pooling == "last"
 

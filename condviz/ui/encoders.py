@@ -1,0 +1,122 @@
+"""The section "Try another encoder" of the Models tab: any method, untrained, on an encoder of the visitor's choice."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import gradio as gr
+
+from condviz.encoder import DEFAULT_BACKBONE
+from condviz.errors import CondvizError, DataError
+from condviz.models import registry
+from condviz.ui.events import connect
+from condviz.ui.markup import busy, html, notice, render
+from condviz.ui.page import Page
+from condviz.ui.pool import Work
+
+ENCODERS = (
+    "intfloat/e5-small-v2",
+    "intfloat/e5-base-v2",
+    "BAAI/bge-small-en-v1.5",
+    "thenlper/gte-small",
+    "sentence-transformers/all-mpnet-base-v2",
+    "intfloat/multilingual-e5-small",
+    DEFAULT_BACKBONE,
+)
+"""All that a visitor of a shared page may ask for: at most 0.5 GB each."""
+METHODS = ("unconditional", *(name for name in registry.ZERO_SHOT if name != "minilm"))
+KEPT = 3
+"""Models of this section that are in memory; the oldest goes when another is loaded."""
+SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")
+"""Settings of a page that is meant for others."""
+
+
+class EncoderForm:
+    """Widgets and events of the section."""
+
+    def __init__(self, page: Page) -> None:
+        """Lay out and connect; call inside the section."""
+        self.page, self.pool = page, page.pool
+        local = not any(os.environ.get(name) for name in SHARED)
+        html(render("models/encoder_help.html", local=local), elem_id="cv-models-encoder-help")
+        with gr.Row(elem_classes="cv-actions"):
+            self.encoder = gr.Dropdown(
+                list(ENCODERS), value=ENCODERS[0], allow_custom_value=local, scale=3, min_width=260,
+                label="Encoder" + (": hub id or folder" if local else ""), elem_id="cv-models-encoder-name",
+            )  # fmt: skip
+            titles = [(registry.describe(f"{name}{registry.ON}encoder").title.partition(registry.ON)[0], name)
+                      for name in METHODS]  # fmt: skip
+            self.method = gr.Dropdown(titles, value="bi-encoder", label="Method", scale=2, min_width=160)
+            self.load = gr.Button("Load", min_width=80, scale=0, elem_id="cv-models-encoder-load")
+            self.stop = gr.Button("Stop", visible=False, min_width=60, scale=0, elem_id="cv-models-encoder-stop")
+        self.notice = html("", elem_id="cv-models-encoder-notice")
+        connect(
+            self.load.click, self.add, [self.encoder, self.method], [page.models_changed],
+            notice=self.notice, stop=self.stop, heavy=True,
+        )  # fmt: skip
+
+    def add(self, request: gr.Request, encoder: str, method: str) -> Iterator[dict]:
+        """Download the encoder if it is not here, put the method on it, and offer the model in all tabs."""
+        from condviz.encoder.download import count_missing, fetch
+
+        encoder = check_encoder(encoder, request)
+        if method not in METHODS:
+            raise DataError(f"There is no method {str(method)[:40]!r} here. Choose one of: {', '.join(METHODS)}.")
+        name = f"{method}{registry.ON}{encoder}"
+        if name not in self.pool.names:
+            total = yield from self._wait(Work(lambda _: count_missing(encoder)), f"Looking for {encoder}.")
+            if total:
+                size = f"{total / 1e6:,.0f} MB" if total < 1e9 else f"{total / 1e9:.1f} GB"
+                work = Work(partial(fetch, encoder, total))
+                yield from self._wait(work, f"Downloading {encoder}, {size}, once for this machine.")
+            self._make_room()
+            self.pool.add(name)
+        try:
+            yield from self._wait(Work(lambda _: self.pool.get(name)), f"Loading {encoder}.")
+        except CondvizError:
+            self.pool.remove(name)
+            raise
+        title = self.pool.info(name).title
+        yield {
+            self.notice: notice(
+                "", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info"
+            ),
+            self.stop: gr.update(visible=False),
+            self.page.models_changed: time.time(),
+        }
+
+    def _wait(self, work: Work, message: str) -> Iterator[dict]:
+        for done, total in work.steps():
+            yield {self.notice: busy(message, done, total), self.stop: gr.update(visible=True)}
+        return work.result()
+
+    def _make_room(self) -> None:
+        added = [name for name in self.pool.names if registry.ON in name]
+        for name in added[: len(added) - KEPT + 1]:
+            self.pool.remove(name)
+
+
+def check_encoder(encoder: object, request: gr.Request) -> str:
+    """Return the encoder that a visitor asks for, if it may be loaded.
+
+    Whoever sits at the machine may name any hub id or folder. Others choose from `ENCODERS`: the answer would tell them
+    which folders there are, and a download of theirs would fill the disk.
+
+    Raises:
+        DataError: If it is none, or not among those.
+    """
+    asked = encoder.strip() if isinstance(encoder, str) else ""
+    if not asked:
+        raise DataError("No encoder is chosen. Choose one from the list.")
+    if asked in ENCODERS:
+        return asked
+    here = request.client is not None and request.client.host in ("127.0.0.1", "::1")
+    if not here or "x-forwarded-for" in request.headers or any(os.environ.get(name) for name in SHARED):
+        raise DataError(
+            f"{asked[:80]!r} is not offered here. On a page that others use, choose one of: {', '.join(ENCODERS)}. "
+            "For any other, run CondViz on your own machine."
+        )
+    return asked
