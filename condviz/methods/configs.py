@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from math import isfinite
-from typing import Literal, get_args
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal, get_type_hints
 
-from condviz.encoder.pooling import Pooling, check_pooling
-from condviz.errors import ConfigError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from condviz.encoder.pooling import Pooling
+from condviz.errors import ConfigError, explain
 
 Weighting = Literal["one-plus", "only"]
 """h = (1 + w) h', or the ablation Only Weight, h = w h' (CSR, Table 3)."""
@@ -19,6 +20,15 @@ Prompt = Literal["cond", "sent"]
 Order = Literal["sentence-first", "condition-first"]
 PoolOver = Literal["text", "all"]
 ProjectionName = Literal["linear", "mlp", "pca", "ica"]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+@cache
+def _checker(cls: type) -> type[BaseModel]:
+    """Return what checks each setting by its annotation."""
+    hints = get_type_hints(cls, include_extras=True)
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    return create_model(cls.__name__, __config__=config, **{name: (hint, ...) for name, hint in hints.items()})
 
 
 @dataclass(frozen=True)
@@ -32,26 +42,10 @@ class MethodConfig:
     pooling: Pooling = "mean"
 
     def __post_init__(self) -> None:
-        check_pooling(self.pooling)
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, float) and not isfinite(value):
-                raise ConfigError(f"{field.name} must be a finite number, got {value!r}.")
-
-    def _check_choice(self, name: str, allowed: Iterable[object]) -> None:
-        value = getattr(self, name)
-        if not isinstance(value, str | None) or value not in (allowed := tuple(allowed)):
-            raise ConfigError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value!r}.")
-
-    def _check_count(self, name: str, least: int = 1) -> None:
-        value = getattr(self, name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"{name} must be an integer of at least {least}, got {value!r}.")
-
-    def _check_flags(self, *names: str) -> None:
-        for name in names:
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name} must be true or false, got {getattr(self, name)!r}.")
+        try:
+            _checker(type(self))(**vars(self))
+        except ValidationError as error:
+            raise ConfigError(explain(error)) from None
 
 
 @dataclass(frozen=True)
@@ -66,10 +60,6 @@ class BiEncoderConfig(MethodConfig):
     pooling: Pooling = "cls"
     transform: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_flags("transform")
-
 
 @dataclass(frozen=True)
 class CrossEncoderConfig(BiEncoderConfig):
@@ -80,10 +70,6 @@ class CrossEncoderConfig(BiEncoderConfig):
     """
 
     inputs: Inputs = "all"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choice("inputs", get_args(Inputs))
 
 
 @dataclass(frozen=True)
@@ -98,10 +84,6 @@ class TriEncoderConfig(BiEncoderConfig):
 
     composition: Composition = "hadamard"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_choice("composition", get_args(Composition))
-
 
 @dataclass(frozen=True)
 class HyperCLConfig(BiEncoderConfig):
@@ -112,14 +94,8 @@ class HyperCLConfig(BiEncoderConfig):
         condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
     """
 
-    rank: int | None = 64
+    rank: AtLeastOne | None = 64
     condition_transform: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_flags("condition_transform")
-        if self.rank is not None and (not isinstance(self.rank, int) or self.rank < 1):
-            raise ConfigError(f"rank must be a positive integer, or None for the full matrix, got {self.rank!r}.")
 
 
 @dataclass(frozen=True)
@@ -131,13 +107,8 @@ class RoutedConfig(MethodConfig):
         weighting: "one-plus" for (1 + w), "only" for the ablation Only Weight.
     """
 
-    num_routed_layers: int = 1
+    num_routed_layers: Annotated[int, Field(ge=0)] = 1
     weighting: Weighting = "one-plus"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check_count("num_routed_layers", least=0)
-        self._check_choice("weighting", get_args(Weighting))
 
 
 @dataclass(frozen=True)
@@ -157,8 +128,6 @@ class CSRConfig(RoutedConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_choice("router", get_args(RouterName))
-        self._check_choice("query_layer", ("last", "same"))
         if self.pooling in ("first-last", "top-2"):
             raise ConfigError(
                 f"pooling {self.pooling!r} needs more than the routed state of the last layer. Use mean, cls or last."
@@ -207,20 +176,9 @@ class CASEConfig(MethodConfig):
     pool_over: PoolOver = "text"
     pooling: Pooling = "mean"
     projection: ProjectionName | None = None
-    projection_dim: int = 512
-    hidden_dim: int = 512
-    dropout: float = 0.2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, allowed in (("prompt", Prompt), ("order", Order), ("pool_over", PoolOver)):
-            self._check_choice(name, get_args(allowed))
-        self._check_choice("projection", (None, *get_args(ProjectionName)))
-        self._check_flags("subtract")
-        self._check_count("projection_dim")
-        self._check_count("hidden_dim")
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout must be a number in [0, 1), got {self.dropout!r}.")
+    projection_dim: AtLeastOne = 512
+    hidden_dim: AtLeastOne = 512
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
 
     @property
     def fitted(self) -> bool:

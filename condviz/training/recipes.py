@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, 
 from pydantic.dataclasses import dataclass
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.errors import ConfigError
+from condviz.errors import ConfigError, explain
 from condviz.methods.catalog import CATALOG
 
 NONE = "none"
@@ -400,20 +400,13 @@ def _explain(error: ValidationError, cls: type) -> str:
     """Describe what is wrong with the first wrong entry; unknown keys go first, as they are most often the cause."""
     found = sorted(error.errors(), key=lambda item: item["type"] != "unexpected_keyword_argument")[0]
     path = tuple(map(str, found["loc"][1:]))  # the first part names the kind of recipe
-    name, value, limits = ".".join(path), found["input"], found.get("ctx", {})
+    name = ".".join(path)
     if found["type"] == "unexpected_keyword_argument":
         known = _known_keys(cls, path[:-1])
         return f"Unknown key {name}{_near(path[-1], known)}. Known: {', '.join(known)}."
     if found["type"] == "missing":
         return f"Key {name} is missing. The recipes in assets/recipes show how it is written."
-    if "expected" in limits:
-        return f"{name} is {value!r}, allowed is one of {limits['expected'].replace(chr(39), '')}."
-    words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
-    if bound := next((key for key in words if key in limits), None):
-        return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:g}')}."
-    kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
-    expected = kinds.get(found["type"]) or found["msg"].removeprefix("Input should be ").removeprefix("a valid ")
-    return f"{name or 'The recipe'} is {value!r}, expected {expected}."
+    return explain(error, skip=1)
 
 
 def _known_keys(cls: type, path: Sequence[str]) -> list[str]:

@@ -161,7 +161,7 @@ def broken(change: str) -> dict[str, Any]:
         ("aspects", "aspects: .* at least 5 items"),
         ("wordings", r"aspects\.0\.wordings: .* at least 3 items"),
         ("values", r"aspects\.0\.values: .* at least 6 items"),
-        ("number", r"aspects\.0\.values\.0: .* string"),
+        ("number", r"aspects\.0\.values\.0 is 3, expected string"),
     ],
 )
 def test_another_form_is_refused(change: str, message: str, tmp_path: Path) -> None:

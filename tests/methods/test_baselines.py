@@ -119,9 +119,9 @@ def test_training_one_model_changes_the_identity_of_all_that_share_its_encoder()
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("tri-encoder", {"composition": "none"}, "composition must be one of hadamard, concat"),
-        ("cross-encoder", {"inputs": "both"}, "inputs must be one of all, sentences, condition"),
-        ("unconditional", {"pooling": "max"}, "pooling must be one of"),
+        ("tri-encoder", {"composition": "none"}, "composition is 'none', allowed is one of hadamard, concat"),
+        ("cross-encoder", {"inputs": "both"}, "inputs is 'both', allowed is one of all, sentences or condition"),
+        ("unconditional", {"pooling": "max"}, "pooling is 'max', allowed is one of"),
     ],
 )
 def test_settings_that_cannot_be(name: str, settings: dict, message: str) -> None:

