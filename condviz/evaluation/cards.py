@@ -12,7 +12,7 @@ from typing import Any
 
 from condviz.data.corpora import CORPORA
 from condviz.data.files import write_text
-from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table, read_board
+from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table
 from condviz.methods import METHODS
 from condviz.models.checkpoints import CARD, read_manifest
 from condviz.models.manifest import calibration_of
@@ -33,23 +33,23 @@ LIMITS = """- English, one or two sentences of everyday language; longer texts w
 - Texts of real people can be unlike the training data. Look at examples of your own before you rely on it."""
 
 
-def write_card(folder: str | Path, board: Board | None = None) -> Path:
+def write_card(folder: str | Path, board: Board) -> Path:
     """Write the card of a checkpoint into its folder.
 
     Args:
         folder: The checkpoint.
-        board: Stored scores; None reads those of the package.
+        board: Stored scores.
 
     Returns:
         The file.
 
     Raises:
         CheckpointError: If the folder is no checkpoint.
-        DataError: If the card cannot be written, or stored scores cannot be read.
+        DataError: If the card cannot be written.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    write_text(folder / CARD, format_card(folder.name, manifest, read_board() if board is None else board))
+    write_text(folder / CARD, format_card(folder.name, manifest, board))
     return folder / CARD
 
 

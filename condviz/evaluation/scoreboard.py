@@ -13,8 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from condviz.data.files import write_text
-from condviz.errors import ConfigError, DataError
+from condviz.errors import ConfigError, DataError, explain
 from condviz.evaluation.metrics import Metric
 from condviz.paths import ASSETS
 
@@ -215,6 +217,9 @@ class Board:
         return Board({**self.samples, **samples}, {**self.models, name: scores})
 
 
+_BOARD = TypeAdapter(Board)
+
+
 def read_board(path: str | Path = BENCHMARK) -> Board:
     """Read stored scores; an absent file gives an empty board.
 
@@ -227,15 +232,13 @@ def read_board(path: str | Path = BENCHMARK) -> Board:
         return Board()
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read: {error}. {_ADVICE}") from error
+    found = content.get("format") if isinstance(content, dict) else None
+    if found != FORMAT:
+        raise DataError(f"{path} has format {found!r}, this version reads {FORMAT}. {_ADVICE}")
     try:
-        if content["format"] != FORMAT:
-            raise DataError(f"{path} has format {content['format']!r}, this version reads {FORMAT}. {_ADVICE}")
-        return Board(
-            {name: Sample(**sample) for name, sample in content["samples"].items()},
-            {name: _read_model(scores) for name, scores in content["models"].items()},
-        )
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"{path} has not the form that this package writes ({error!r}). {_ADVICE}") from error
+        return _BOARD.validate_python(content)
+    except ValidationError as error:
+        raise DataError(f"{path} has not the form that this package writes ({explain(error)}). {_ADVICE}") from error
 
 
 def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
@@ -263,18 +266,6 @@ def _stored(part: dict[str, Any]) -> dict[str, Any]:
 
 def _entry(name: str, content: Mapping[str, Any]) -> str:
     return f"{json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}"
-
-
-def _read_model(content: Mapping[str, Any]) -> ModelScores:
-    return ModelScores(**{**content, "parts": {name: _read_part(part) for name, part in content["parts"].items()}})
-
-
-def _read_part(content: Mapping[str, Any]) -> PartScores:
-    figures = {name: Metric(**content[name]) for name in FIGURES}
-    groups = {
-        kind: {name: Group(**group) for name, group in members.items()} for kind, members in content["groups"].items()
-    }
-    return PartScores(**{**content, **figures, "groups": groups})
 
 
 def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> str:

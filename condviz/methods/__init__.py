@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from condviz.methods.catalog import CATALOG, Method
 
 if TYPE_CHECKING:
-    from condviz.methods.base import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+    from condviz.methods.base import ConditionalEncoder, ConditionalScorer
     from condviz.methods.routing import RoutedEncoder
+    from condviz.methods.separable import SeparableEncoder
 
 __all__ = [
     "CATALOG",
@@ -67,8 +68,8 @@ def register(method: type[ConditionalScorer]) -> type[ConditionalScorer]:
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
     places = {entry.module.partition(":")[2]: entry.module.partition(":")[0] for entry in CATALOG.values()}
-    bases = ("ConditionalScorer", "ConditionalEncoder", "SeparableEncoder")
-    places |= {"RoutedEncoder": f"{__name__}.routing"} | dict.fromkeys(bases, f"{__name__}.base")
+    places |= dict.fromkeys(("ConditionalScorer", "ConditionalEncoder"), f"{__name__}.base")
+    places |= {"RoutedEncoder": f"{__name__}.routing", "SeparableEncoder": f"{__name__}.separable"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(places[name]), name)

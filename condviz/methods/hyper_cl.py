@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
-from condviz.methods.base import SeparableEncoder
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import HyperCLConfig
 from condviz.methods.heads import ConditionLayer, SentenceTransform, shrink
+from condviz.methods.separable import SeparableEncoder
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""

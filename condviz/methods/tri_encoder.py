@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone
-from condviz.methods.base import SeparableEncoder
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import TriEncoderConfig
 from condviz.methods.heads import ConditionLayer, SentenceTransform, activation, dropout_rate, shrink
+from condviz.methods.separable import SeparableEncoder
 
 WIDTH_DIVISOR = 12
 """The wide head has K d numbers in the middle, with the K = d / 12 of Hyper-CL's papers: 64 for 768."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from condviz.methods.base import SeparableEncoder
 from condviz.methods.catalog import CATALOG
+from condviz.methods.separable import SeparableEncoder
 
 
 class Unconditional(SeparableEncoder):

@@ -294,12 +294,12 @@ def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest() if token else ""
 
 
-def this_process() -> Process:
-    """Return the process that asks."""
+def find_process(pid: int | None = None) -> Process:
+    """Return the process with a number, or, with None, the one that asks."""
     import psutil
 
-    own = psutil.Process()
-    return Process(own.pid, own.create_time())
+    found = psutil.Process(pid)
+    return Process(found.pid, found.create_time())
 
 
 def is_alive(process: Process | None) -> bool:

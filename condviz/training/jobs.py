@@ -32,10 +32,10 @@ from condviz.training.job import (
     RESERVE_BYTES,
     UNFINISHED,
     Job,
-    Process,
     Status,
     explain,
     explain_exit,
+    find_process,
     hash_token,
     is_alive,
     kill,
@@ -389,11 +389,8 @@ class Jobs:
                 start_new_session=True,  # it outlives whoever starts it, and the keys of a terminal do not reach it
             )  # fmt: skip
         threading.Thread(target=process.wait, daemon=True).start()  # or it would stay as a zombie
-        import psutil
-
-        born = psutil.Process(process.pid).create_time()
-        supervisor = Process(process.pid, born)
-        write_status(job.folder, replace(job.status, state="running", started=time.time(), supervisor=supervisor))
+        running = {"state": "running", "started": time.time(), "supervisor": find_process(process.pid)}
+        write_status(job.folder, replace(job.status, **running))
 
     def _end(self, job: Job, state: str, reason: str) -> None:
         status = replace(job.status, state=state, reason=reason, ended=time.time(), supervisor=None)

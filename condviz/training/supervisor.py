@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from condviz.training.job import Job, Process, kill, read_job
+from condviz.training.job import Job, find_process, kill, read_job
 from condviz.training.jobs import Jobs
 
 LOOK_S = 0.5
@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
         except subprocess.TimeoutExpired:
             forced = forced or _is_overdue(folder)
             if forced:
-                _kill(process.pid)
+                kill(find_process(process.pid))  # there until it has been waited for
     Jobs(folder.parent).settle(folder.name, code=code, forced=forced)
 
 
@@ -58,15 +58,6 @@ def _is_overdue(folder: Path) -> bool:
     except OSError:
         return False
     return time.time() - asked > GRACE_S or read_job(folder).phase == "preparing"
-
-
-def _kill(pid: int) -> None:
-    import psutil
-
-    try:
-        kill(Process(pid, psutil.Process(pid).create_time()))
-    except psutil.NoSuchProcess:
-        return
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
-from condviz.training.job import Heartbeat, Job, explain, read_job, this_process
+from condviz.training.job import Heartbeat, Job, explain, find_process, read_job
 
 BEAT_S = 1.0
 SAVE_S = 600.0
@@ -36,7 +36,7 @@ class Heart:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.beat = Heartbeat(time.time(), worker=this_process())
+        self.beat = Heartbeat(time.time(), worker=find_process())
         self.stop_asked = threading.Event()
         self.since = self.first_step = None
         self.last_save = time.monotonic()

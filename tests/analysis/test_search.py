@@ -11,10 +11,11 @@ from condviz.analysis import search as module
 from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.methods.base import ConditionalEncoder, ConditionalScorer
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.separable import SeparableEncoder
 from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from condviz.models import registry
 from condviz.store import corpus as corpora

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from condviz.errors import CondvizError, ConfigError, DataError, TrainingError
-from condviz.training.job import DISK, OUT_OF_MEMORY, Heartbeat, Job, Process, explain, this_process, write_status
+from condviz.training.job import DISK, OUT_OF_MEMORY, Heartbeat, Job, Process, explain, find_process, write_status
 from condviz.training.jobs import Jobs, is_enabled
 from condviz.training.recipes import SentenceRecipe, from_dict
 from tests.training.toy import HEADER, toy_recipe
@@ -91,7 +91,7 @@ def test_stopping_asks_first_and_then_ends_by_force(jobs: Jobs, monkeypatch: pyt
     stopped = jobs.stop(job.id, force=True)
     assert stopped.state == "stopped"
     assert stopped.reason == "Ended by force. Resume goes on from step 7."
-    assert this_process() in killed
+    assert find_process() in killed
     with pytest.raises(TrainingError, match="toy is stopped: there is nothing to stop"):
         jobs.stop(job.id)
 
@@ -124,7 +124,7 @@ def test_a_job_whose_processes_are_gone_is_dead_and_the_next_starts(jobs: Jobs) 
 def test_a_training_without_its_supervisor_still_counts_as_running(jobs: Jobs) -> None:
     job = submit(jobs)
     write_status(job.folder, replace(job.status, supervisor=GONE))
-    beat = {"time": 1.0, "step": 4, "steps": 9, "phase": "training", "worker": vars(this_process())}
+    beat = {"time": 1.0, "step": 4, "steps": 9, "phase": "training", "worker": vars(find_process())}
     (job.folder / "heartbeat.json").write_text(json.dumps(beat | {"seconds_left": 8.0, "tokens_per_second": 90.0}))
     seen = jobs.get(job.id)
     assert (seen.state, seen.step, seen.steps, seen.phase) == ("running", 4, 9, "training")

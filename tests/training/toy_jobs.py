@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from condviz.training.job import Job, this_process, write_status
+from condviz.training.job import Job, find_process, write_status
 from condviz.training.jobs import Jobs
 
 
@@ -16,7 +16,7 @@ def pretend_jobs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Jobs:
     """Give jobs that start no process: the test itself counts as the one that watches them."""
 
     def pretend(self: Jobs, job: Job) -> None:
-        started = replace(job.status, state="running", started=job.status.created, supervisor=this_process())
+        started = replace(job.status, state="running", started=job.status.created, supervisor=find_process())
         write_status(job.folder, started)
 
     monkeypatch.setattr(Jobs, "_start", pretend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -18,7 +19,6 @@ import gradio as gr
 
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.jobs import Jobs, is_enabled
-from condviz.types import Pair
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab, section
@@ -326,7 +326,8 @@ class TrainTab:
 
         waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
         curve = plot_curve(run.curve()).update_layout(uirevision=str(run.stamp))
-        learned = render_learned(run, _ratings(_sources(run.recipe)) if run.id else _recorded_ratings())
+        held = json.dumps(run.recipe.get("validation", ()))
+        learned = render_learned(run, _ratings(held) if run.id else _recorded_ratings())
         return {
             self.curve: panel_update(figure=curve, message=waiting),
             self.loss: panel_update(figure=plot_curve(run.losses(), "loss", digits=4)),
@@ -479,33 +480,21 @@ def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None
 
 
 # ---- held-back rows --------------------------------------------------------------------------------------------------
-Sources = tuple[tuple[str, str, str, int], ...]
-
-
-def _sources(recipe: Mapping[str, Any]) -> Sources:
-    rows = recipe.get("validation", ())
-    return tuple((row["name"], row.get("split", "train"), row.get("path", ""), row.get("seed", 0)) for row in rows)
-
-
 @lru_cache(maxsize=8)
-def _held_rows(sources: Sources) -> tuple[Pair, ...]:
-    """Load the validation rows of a recipe; none where they cannot be read, which the training itself reports."""
-    from condviz.data import corpora
-    from condviz.data.tables import read_pairs
+def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
+    """Read the ratings of validation rows; none where they cannot be read, which the training itself reports.
+
+    Args:
+        sources: Those of the recipe, as JSON.
+    """
+    from condviz.training.data import load_source
+    from condviz.training.recipes import Source
 
     try:
-        found = [
-            pair
-            for name, split, path, seed in sources
-            for pair in (read_pairs(Path(path)).pairs if name == "csv" else corpora.build(name, split, seed=seed))
-        ]
+        rows = [row for source in json.loads(sources) for row in load_source(Source(**source))]
     except (CondvizError, OSError):
-        return ()
-    return tuple(Pair(p.sentence1, p.sentence2, p.condition, p.label) for p in found if p.label is not None)
-
-
-def _ratings(sources: Sources) -> dict[tuple[str, str, str], float]:
-    return {(row.sentence1, row.sentence2, row.condition): row.label for row in _held_rows(sources)}
+        return {}
+    return {row.texts: row.label for row in rows}
 
 
 def _recorded_ratings() -> dict[tuple[str, str, str], float]:
