@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from condviz.analysis.readings import AttentionRow, HeadMap, RouterPictures
 from condviz.analysis.words import check_texts
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.tokens import Encoded
 from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
-from condviz.types import AttentionRow, HeadMap, RouterPictures
 
 if TYPE_CHECKING:  # importing it takes seconds
     from transformers import PreTrainedModel

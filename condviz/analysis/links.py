@@ -19,6 +19,7 @@ from cachetools import LRUCache
 from torch import Tensor
 from torch.nn import functional
 
+from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
 from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
@@ -28,7 +29,6 @@ from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_v
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.types import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
 
 Direction = Literal["tail", "head"]
 ARTICLE = re.compile(r"^(an?|the)\s+", re.IGNORECASE)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from condviz.analysis.readings import DeletionTest, WordReading
 from condviz.analysis.reference import reference_pairs
 from condviz.data.texts import check_condition, check_conditions, check_sentence, plain_cell
 from condviz.encoder.backbone import Progress
@@ -18,7 +19,7 @@ from condviz.encoder.words import leave_out, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.types import TOLD, Attribution, DeletionTest, TokenWeights, Word, WordReading
+from condviz.types import TOLD, Attribution, TokenWeights, Word
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""

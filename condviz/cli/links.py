@@ -12,8 +12,8 @@ from condviz.cli.terminal import format_table, progress_bar
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from condviz.analysis.answers import LinkAnswer, LinkAnswers
     from condviz.data.kg import Graph
-    from condviz.types import LinkAnswer, LinkAnswers
 
 FURTHER = 10
 """Known answers below the best ones that are printed."""

@@ -14,8 +14,9 @@ from condviz.cli.terminal import format_table, tell
 from condviz.data.files import check_target, write_text
 
 if TYPE_CHECKING:
+    from condviz.analysis.readings import DeletionTest, WordReading
     from condviz.methods import ConditionalScorer
-    from condviz.types import DeletionTest, TokenWeights, WordReading
+    from condviz.types import TokenWeights
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from condviz.analysis.answers import LinkAnswers, LinkProfile
 from condviz.data.kg import clause, with_article
 from condviz.plots.html import render
-from condviz.types import LinkAnswers, LinkProfile
 
 if TYPE_CHECKING:
-    from condviz.types import LinkAnswer
+    from condviz.analysis.answers import LinkAnswer
 
 NAMED = 2
 """Answers that the headline names for one question."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from condviz.analysis.readings import AttentionRow, DeletionTest, HeadMap, RouterPictures
 from condviz.plots.html import plain, render
 from condviz.plots.words import STYLES, Line, Scale, fit_scale, legend, make_cells
-from condviz.types import AttentionRow, DeletionTest, HeadMap, RouterPictures, Word
+from condviz.types import Word
 
 __all__ = ["STYLES", "deletion", "figures", "heads", "to_html"]
 CAPTIONS = {

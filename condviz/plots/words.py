@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from condviz.analysis.readings import WordReading
 from condviz.plots.html import plain, render, with_styles
 from condviz.plots.html import signed as with_sign
-from condviz.types import TokenWeights, Word, WordReading
+from condviz.types import TokenWeights, Word
 
 STYLES = ("words.css",)
 MIN_LIMIT = 0.01

@@ -11,13 +11,14 @@ from typing import Any
 import gradio as gr
 from cachetools import LRUCache
 
+from condviz.analysis.answers import LinkProfile
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation import kgc_scores
 from condviz.models import registry
 from condviz.plots import links as picture
-from condviz.types import LinkProfile, ModelInfo
+from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, read_asset, render

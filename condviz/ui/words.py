@@ -10,13 +10,14 @@ from typing import Any
 import gradio as gr
 from gradio.components.textbox import InputHTMLAttributes
 
+from condviz.analysis.readings import WordReading
 from condviz.data.examples import Example, load_examples
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.methods.variants import VARIANTS, describe_variant, split_variant
 from condviz.plots import router, words
-from condviz.types import ModelInfo, WordReading
+from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import busy, html, render

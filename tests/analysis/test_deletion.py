@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sentences, read_words, without_words
 from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.csr import CSR, CSRConfig
-from condviz.types import DeletionTest
 from tests.tiny import SENTENCES, tiny_backbone
 
 PAIR = [SENTENCES[3], SENTENCES[1]]

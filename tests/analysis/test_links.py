@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import condviz
+from condviz.analysis.answers import LinkAnswers
 from condviz.analysis.links import BONUS, LinkPredictor, get_predictor
 from condviz.data.kg import phrase, with_article
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS
-from condviz.types import LinkAnswers
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone
 

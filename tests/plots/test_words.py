@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from condviz.analysis.attention import read_heads, read_pictures
+from condviz.analysis.readings import WordReading
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
 from condviz.methods.configs import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.plots import router, words
-from condviz.types import WordReading
 from tests.tiny import SENTENCES, tiny_backbone
 
 TEXT = "The man <b>surfs</b>, 3 times & more."

@@ -10,11 +10,11 @@ import gradio as gr
 import pytest
 
 from condviz.analysis import links as core
+from condviz.analysis.answers import LinkProfile
 from condviz.data import kg_formats
 from condviz.errors import CondvizError, DataError
 from condviz.methods import METHODS
 from condviz.models import registry
-from condviz.types import LinkProfile
 from condviz.ui.links import LinksTab, _link
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool

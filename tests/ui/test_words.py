@@ -10,12 +10,12 @@ import gradio as gr
 import pytest
 
 import condviz
+from condviz.analysis.readings import WordReading
 from condviz.data.examples import load_examples
 from condviz.errors import CheckpointError, DataError, UnknownModelError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import registry
 from condviz.plots.words import heaviest_word
-from condviz.types import WordReading
 from condviz.ui import words
 from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool

@@ -1,0 +1,171 @@
+"""What `condviz.predict_links` returns: answers of a knowledge graph. Free of torch, as all results are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from condviz.types import ModelInfo, Result, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLOSE = 0.05
+"""Answers whose scores differ by less are shown as equally likely."""
+FITS = 0.5
+"""A question that fewer of the most similar entities have an answer to is marked as one that may not apply."""
+
+
+@dataclass(frozen=True)
+class LinkAnswer:
+    """An entity as an answer to a question.
+
+    Attributes:
+        id, label, name, description: As in `condviz.data.kg.Entity`.
+        score: Cosine with the question in [-1, 1], and the bonus where there is re-ranking.
+        unconditional: Cosine with the entity asked about, without the relation.
+        rank: Place among all entities of the graph, from 1; ties get the mean of their ranks.
+        split: "train", "valid" or "test" if the graph knows this answer, else "".
+        filtered_rank: The rank without the other known answers; None where the graph does not know this answer.
+    """
+
+    id: str
+    label: str
+    name: str
+    description: str
+    score: float
+    unconditional: float
+    rank: float
+    split: str = ""
+    filtered_rank: float | None = None
+
+
+@dataclass(frozen=True)
+class LinkAnswers(Result):
+    """The entities of a knowledge graph, ranked as answers to one question.
+
+    Attributes:
+        graph: Name of the graph.
+        model: What answered.
+        entity: The entity asked about: its label in the graph, or the text as it was typed.
+        entity_id: Its id in the graph; "" for a text that is not in it.
+        relation: Id of the relation.
+        direction: "tail" for (entity, relation, ?), "head" for (?, relation, entity).
+        question: The same in words.
+        answers: The k best, best first, without the entity itself.
+        known: All answers that the graph holds, best first.
+        fit: Share in [0, 1] of the entities most like this one for which the graph holds an answer to this question.
+        nearest: Label of the entity most like this one.
+        familiar: False for a text that is less like any entity of the graph than its own entities are.
+        median: Median score of all entities: what an unrelated one gets.
+        num_entities: E.
+        reranked: Whether entities close by in the train graph got a bonus.
+    """
+
+    graph: str
+    model: ModelInfo
+    entity: str
+    entity_id: str
+    relation: str
+    direction: Literal["tail", "head"]
+    question: str
+    answers: tuple[LinkAnswer, ...]
+    known: tuple[LinkAnswer, ...]
+    fit: float
+    nearest: str
+    familiar: bool
+    median: float
+    num_entities: int
+    reranked: bool = False
+
+    @property
+    def leading(self) -> tuple[LinkAnswer, ...]:
+        """The best answer, and those that the model can hardly tell from it: at most `CLOSE` below."""
+        best = max((item.score for item in self.answers), default=0.0)
+        return tuple(item for item in self.answers if item.score > best - CLOSE)
+
+    @property
+    def sensible(self) -> bool:
+        """Whether the question can be asked of such an entity at all."""
+        return bool(self.known) or self.fit >= FITS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON, and whether the question is sensible."""
+        return super().to_dict() | {"sensible": self.sensible}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers as a table, best first, and behind them the known answers that are not among them."""
+        shown = {item.id for item in self.answers}
+        rows = [*self.answers, *(item for item in self.known if item.id not in shown)]
+        return table([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
+
+
+@dataclass(frozen=True)
+class LinkReliability:
+    """How often a model is right about entities that it was not trained on: forward questions of the test part.
+
+    Attributes:
+        questions: Number of questions.
+        first: Questions whose first answer is right.
+        three: Questions with a right one among the first three.
+        clear: Questions where one answer stands out by `CLOSE`.
+        clear_first: Of those, how many are right.
+        by_relation: Id of the relation -> (questions, first, three).
+    """
+
+    questions: int
+    first: int
+    three: int
+    clear: int
+    clear_first: int
+    by_relation: dict[str, tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class LinkProfile(Result):
+    """One entity under several relations.
+
+    Attributes:
+        answers: The answers to each question, the best fitting question first.
+        others: Questions that were not asked and fit some similar entity: (id of the relation, direction, question).
+        nearest: Labels of the entities most like this one without any relation.
+        reliability: How often the model is right; None where that was not measured.
+    """
+
+    answers: tuple[LinkAnswers, ...]
+    others: tuple[tuple[str, str, str], ...]
+    nearest: tuple[str, ...]
+    reliability: LinkReliability | None
+
+    @property
+    def entity(self) -> str:
+        """The entity asked about."""
+        return self.answers[0].entity
+
+    @property
+    def model(self) -> ModelInfo:
+        """What answered."""
+        return self.answers[0].model
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return super().to_dict() | {"answers": [item.to_dict() for item in self.answers]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], model: ModelInfo) -> LinkProfile:
+        """Read what `to_dict` returned; `model` describes its model."""
+        kept = {field.name for field in fields(LinkAnswers)}
+        answers = []
+        for item in content["answers"]:
+            rows = {key: tuple(LinkAnswer(**row) for row in item[key]) for key in ("answers", "known")}
+            answers.append(LinkAnswers(**{key: item[key] for key in kept & item.keys()} | rows | {"model": model}))
+        others = tuple(map(tuple, content["others"]))
+        reliability = content["reliability"] and LinkReliability(**content["reliability"])
+        return cls(tuple(answers), others, tuple(content["nearest"]), reliability)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answers to all questions as one table."""
+        import pandas as pd
+
+        return pd.concat([item.to_frame().assign(question=item.question) for item in self.answers], ignore_index=True)
