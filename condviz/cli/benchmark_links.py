@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 BASELINE = "minilm"
-BERT_SIZES = {"BERT-base": 768, "BERT-large": 1024}
-"""Lengths of the vectors in Hyper-CL's table 4."""
 MARKS = ("<!-- links:start -->", "<!-- links:end -->")
-MB = 2**20
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,7 +31,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--split", default="test", help="valid or test (default: test)")
     parser.add_argument("--triples", type=int, default=0, help="the first so many only (default: 0, all; stores none)")
     parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
-    parser.add_argument("--costs", action="store_true", help="cache and time of architectures instead (table 4)")
     parser.add_argument("--out", metavar="FILE", help="where results are stored (default: assets/kgc.json)")
     parser.add_argument("--docs", action="store_true", help="put the table into docs/results.md")
     parser.add_argument("--cards", action="store_true", help="write the model cards anew")
@@ -47,9 +43,6 @@ def run(options: argparse.Namespace) -> None:
     from condviz.evaluation.kgc_scores import SCORES, format_relations, format_scores, read_scores
     from condviz.evaluation.scoreboard import fill_document, read_marked
 
-    if options.costs:
-        sys.stdout.write(_costs(options) + "\n")
-        return
     if options.triples < 0:
         raise ConfigError(f"--triples is {options.triples}, allowed is 0 (all) or more.")
     options.out = options.out or SCORES
@@ -110,34 +103,6 @@ def _describe(model: ConditionalScorer, report: dict) -> LinkScores:
         seed=training.get("seed"),
         report=report,
     )
-
-
-def _costs(options: argparse.Namespace) -> str:
-    """Write table 4 of Hyper-CL: hits and memory from the triples, and times measured here, as ratios."""
-    from condviz.data.kg_formats import load_graph
-    from condviz.encoder.pretrained import DEFAULT_BACKBONE, load_backbone
-    from condviz.evaluation.kgc_costs import cache_costs, time_costs
-    from condviz.evaluation.scoreboard import markdown_table
-
-    graph = load_graph(options.graph)
-    backbone = load_backbone(DEFAULT_BACKBONE, device=options.device, precision="float32")
-    sizes = {**BERT_SIZES, DEFAULT_BACKBONE.rpartition("/")[2]: backbone.hidden_size}
-    rows = []
-    for encoder, size in sizes.items():
-        costs = cache_costs(graph, size)
-        costs["hyper-cl, rank 64"] = cache_costs(graph, size, rank=64)["hyper-cl"]
-        for name, cost in costs.items():
-            counts = (f"{cost.requests:,}", f"{cost.sequences:,}")
-            rows.append((f"{name}, {encoder}", *counts, f"{100 * cost.hit_rate:.2f}", f"{cost.bytes / MB:.2f}"))
-    table = markdown_table(("architecture, encoder", "requests", "encoded", "hits, %", "cache, MB"), rows)
-    seconds = time_costs(graph, backbone)
-    slowest = seconds["bi-encoder"]
-    times = markdown_table(
-        ("architecture", "seconds for all triples (estimated)", "share of the bi-encoder"),
-        [(name, f"{value:.0f}", f"{value / slowest:.3f}") for name, value in seconds.items()],
-    )
-    where = f"Batch 1, {backbone.describe()}; per-call times of 50 triples times the counts above."
-    return f"{table}\n\n{times}\n\n{where}"
 
 
 def _write_cards(scores: list[LinkScores]) -> None:

@@ -1,13 +1,16 @@
-"""The command `papers`."""
+"""The command `papers`: the papers' tables beside ours, and what architectures cost on any table."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from condviz.cli import options as shared
 from condviz.cli.terminal import format_table, tell
 from condviz.errors import ConfigError
+from condviz.paths import is_folder
 
+MB = 2**20
 ABOUT = (
     "List every table and figure of the papers: what it needs, and how many of its rows have been measured in the "
     "paper's own setting and on open data with MiniLM."
@@ -26,6 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             "table", metavar="PAPER:TABLE", help="for instance hyper-cl:table-5; a paper alone is all of its"
         )
         action.add_argument("--write", action="store_true", help="write all tables into docs/papers.md, too")
+        action.add_argument("--html", metavar="FILE", help="draw what was measured")
         action.set_defaults(action=name)
     # Only `run` measures.
     action.add_argument(
@@ -35,7 +39,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     action.add_argument(
         "--paper", action="store_true", help="the paper's own data and encoder, not MiniLM on open data"
     )
-    action.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
+    action.add_argument("--device", default="auto", help=shared.DEVICE_HELP)
+    costs = actions.add_parser(
+        "costs",
+        parents=[shared.device("float32"), shared.backbone()],
+        help="hits, memory and time of every architecture on a table or graph",
+        description="Count cache hits and memory of every architecture on rated rows or a graph, and estimate its time "
+        "with caches that start empty (online) or are full (offline): Hyper-CL's tables 3 and 4, CSR's figure 4 (b).",
+    )
+    costs.add_argument("table", metavar="DATA", help="a CSV file, a part of a corpus such as scenes:test, or a graph")
+    costs.add_argument("--rank", type=int, default=64, metavar="K", help="of the low-rank hypernetwork (default: 64)")
+    costs.add_argument("--calls", type=int, default=50, metavar="N", help="calls that are timed (default: 50)")
+    costs.set_defaults(command=run_costs)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -45,14 +60,59 @@ def run(options: argparse.Namespace) -> None:
 
     if options.action == "list":
         print(_listing())
+        options.html = None
     else:
         found = papers.find_tables(options.table)
         if options.action == "run":
             _carry_out(found, options)
         results = papers.read_results()
         print("\n\n".join(f"{one.title}, {two.title}\n\n{papers.format_table(results, two)}" for one, two in found))
+    if options.html:
+        _draw(found, options.html)
     if options.write:
         fill_document(papers.format_page(papers.read_results()), papers.PAGE, marks=papers.MARKS)
+
+
+def run_costs(options: argparse.Namespace) -> None:
+    """Print what every architecture costs."""
+    from condviz.data.kg_formats import EVERYDAY, LARGE, load_graph
+    from condviz.encoder import DEFAULT_BACKBONE
+    from condviz.encoder.pretrained import load_backbone
+    from condviz.evaluation.costs import count_costs, count_csr, graph_demand, row_demand, time_costs
+    from condviz.evaluation.dataset import open_data
+
+    if options.table in (EVERYDAY, *LARGE) or is_folder(options.table):
+        demand = graph_demand(load_graph(options.table), samples=options.calls)
+    else:
+        demand = row_demand(open_data(options.table, max_rows=None).pairs)
+    backbone = load_backbone(options.backbone or DEFAULT_BACKBONE, device=options.device, precision=options.precision)
+    full = count_costs(demand, backbone.hidden_size)
+    low = count_costs(demand, backbone.hidden_size, rank=options.rank)
+    rows = []
+    for name, (online, offline) in time_costs(demand, backbone, rank=options.rank, calls=options.calls).items():
+        if name.startswith("csr"):
+            cost = count_csr(demand, backbone, int(name.split()[1]))
+        else:
+            cost = (low if "rank" in name else full).get(name.partition(",")[0], full["tri-encoder"])
+        times = (f"{seconds:,.2f}" if seconds is not None else "-" for seconds in (online, offline))
+        counts = (f"{cost.requests:,}", f"{cost.sequences:,}", f"{100 * cost.hit_rate:.2f}", f"{cost.bytes / MB:,.2f}")
+        rows.append((name, *counts, *times))
+    head = ("architecture", "requests", "encoded", "hits, %", "cache, MB", "online, s", "offline, s")
+    print(format_table(head, rows, right=set(range(1, 7))))
+    tell(f"Batch 1, {backbone.describe()}; times of {options.calls} calls times the counts.")
+
+
+def _draw(found: list, path: str) -> None:
+    from condviz.data.files import write_text
+    from condviz.evaluation.papers import read_results
+    from condviz.plots.papers import plot_table
+
+    results = read_results()
+    figures = [plot_table(results, table) for _, table in found]
+    if not any(figure.data for figure in figures):
+        raise ConfigError(f"Nothing of {found[0][1].title} has been measured, so there is nothing to draw.")
+    parts = [figure.to_html(full_html=False, include_plotlyjs="cdn") for figure in figures if figure.data]
+    write_text(path, "<!doctype html><meta charset=utf-8>" + "\n".join(parts))
 
 
 def _carry_out(found: list, options: argparse.Namespace) -> None:

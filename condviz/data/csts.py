@@ -33,8 +33,14 @@ ARCHIVE = "csts.tar.enc"
 FILES = {"train": "csts_train.csv", "dev": "csts_validation.csv", "test": "csts_test.csv"}
 REANNOTATED = ("csts-val-reannotated.tsv", "csts_dev_reannotated.tsv")
 """Names of the L-CSTS file: in its repository, and in its README."""
-_TENTHS = ("train90", "dev10")
-PARTS = (*FILES, "reannotated", *_TENTHS)
+_SHARES = {
+    "train90": ("train", 1, 0),
+    "dev10": ("train", 1, 1),
+    "reannotated70": ("reannotated", 3, 0),
+    "reannotated30": ("reannotated", 3, 1),
+}
+"""Part -> what it is a share of, tenths that are held back, and which of the two it is."""
+PARTS = (*FILES, "reannotated", *_SHARES)
 PASSWORD_VARIABLE = "CONDVIZ_CSTS_PASSWORD"
 
 _MAGIC, _SALT_BYTES, _ROUNDS = b"Salted__", 8, 10_000
@@ -48,7 +54,8 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
         folder: Where the files are.
         part: "train", "dev" (official validation), "test" (no labels), or "reannotated": dev with the labels of L-CSTS,
             without the rows that its authors found invalid; "train90" and "dev10": train, divided for the study of
-            unseen conditions (Hyper-CL, section 5.3), with dev as its test.
+            unseen conditions (Hyper-CL, section 5.3), with dev as its test; "reannotated70" and "reannotated30":
+            reannotated, divided to choose and to test as CASE does.
         password: Asked for the password of the archive, if the archive is needed.
 
     Raises:
@@ -63,8 +70,9 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
         if path is None:
             raise DataError(f"There is no {REANNOTATED[0]} in {folder}. Get it from github.com/brandeis-llc/L-CSTS.")
         return reannotate(load(folder, "dev", password=password), path)
-    if part in _TENTHS:
-        return divide(load(folder, "train", password=password))[_TENTHS.index(part)]
+    if part in _SHARES:
+        whole, tenths, which = _SHARES[part]
+        return divide(load(folder, whole, password=password), tenths)[which]
     plain, archive = folder / FILES[part], folder / ARCHIVE
     if plain.is_file():
         return read_pairs(plain).pairs
@@ -235,17 +243,18 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
     ]
 
 
-def divide(train: Sequence[Pair]) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-    """Divide the official training rows into nine tenths and one, always the same, by sentence pair.
+def divide(pairs: Sequence[Pair], tenths: int = 1) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    """Hold back some tenths of the rows, always the same, by sentence pair.
 
-    As in Hyper-CL's study of unseen conditions: official validation rows are the test there, so the tenth is for
-    choosing. A validation row is unseen if its condition does not occur in the nine tenths.
+    Hyper-CL holds one of train back to choose by, since official validation rows are the test in its study of unseen
+    conditions: a validation row is unseen if its condition does not occur in the nine tenths. CASE chooses on seven
+    tenths of the re-annotated rows and tests on three.
     """
-    keys = list(dict.fromkeys((pair.sentence1, pair.sentence2) for pair in train))
-    tenth = set(random.Random(0).sample(keys, len(keys) // 10))
+    keys = list(dict.fromkeys((pair.sentence1, pair.sentence2) for pair in pairs))
+    held = set(random.Random(0).sample(keys, len(keys) * tenths // 10))
     return (
-        tuple(pair for pair in train if (pair.sentence1, pair.sentence2) not in tenth),
-        tuple(pair for pair in train if (pair.sentence1, pair.sentence2) in tenth),
+        tuple(pair for pair in pairs if (pair.sentence1, pair.sentence2) not in held),
+        tuple(pair for pair in pairs if (pair.sentence1, pair.sentence2) in held),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import field
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
@@ -107,6 +107,7 @@ class Table:
         where: What is measured here, and how.
         absent: Why rows cannot be run here.
         compared: Two rows whose difference is tested.
+        series: What one series of its picture is: a figure over all rows, or "rows" over all figures.
     """
 
     id: str
@@ -121,6 +122,7 @@ class Table:
     where: str = ""
     absent: str = ""
     compared: tuple[str, ...] = ()
+    series: Literal["figures", "rows"] = "figures"
 
     def runs(self, setting: str) -> list[tuple[Row, Run]]:
         """Return the rows that can be run in a setting, "paper" or "here"."""
@@ -235,7 +237,7 @@ def format_table(results: Mapping[str, Any], table: Table) -> str:
     """Format a table as Markdown: what the paper prints, then what was measured in its setting, and here."""
     settings = [name for name in ("paper", "here") if count_done(results, table, name)]
     shown = [(name, figure) for name in settings for figure in getattr(table, f"{name}_figures")]
-    heads = [f"{name}, paper" for name in table.columns] + [_heading(*item) for item in shown]
+    heads = [f"{name}, paper" for name in table.columns] + [heading(*item) for item in shown]
     if not heads:
         return ""
     rows = []
@@ -243,7 +245,7 @@ def format_table(results: Mapping[str, Any], table: Table) -> str:
         printed = (*row.published, *[NONE] * (len(table.columns) - len(row.published)))
         measured = (_cell(values(results, getattr(row, one), two), two) for one, two in shown)
         rows.append((row.name, *printed, *measured))
-    tests = (f"{_heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item)))
+    tests = (f"{heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item)))
     return "\n\n".join([markdown_table(("", *heads), rows), *tests])
 
 
@@ -268,7 +270,8 @@ def _describe(paper: Paper, table: Table) -> Iterator[str]:
         yield f"`python -m condviz papers run {paper.id}:{table.id} --seeds 3`"
 
 
-def _heading(setting: str, figure: str) -> str:
+def heading(setting: str, figure: str) -> str:
+    """Name a figure for people, and the setting that it was measured in."""
     words = figure.replace(".", ": ").replace("_", " ").replace("spearman", "Spearman").replace("pearson", "Pearson")
     return f"{words}, {'our run' if setting == 'paper' else 'here'}"
 
@@ -277,7 +280,7 @@ def _cell(found: np.ndarray, figure: str) -> str:
     """Format mean and standard deviation over seeds."""
     if not len(found):
         return NONE
-    digits = DIGITS.get(figure.rpartition(".")[2], 1)
+    digits = 3 if figure.startswith("study.") else DIGITS.get(figure.rpartition(".")[2], 1)
     mean = f"{found.mean():,.{digits}f}"
     return f"{mean} ± {found.std(ddof=1):.{digits}f} ({len(found)})" if len(found) > 1 else mean
 

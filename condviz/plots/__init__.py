@@ -22,6 +22,7 @@ PICTURES = {
     "SortingConditions": "condviz.plots.search",
     "Twins": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
+    "Subtraction": "condviz.plots.papers",
     "Trained": "condviz.plots.training",
     "LinkProfile": "condviz.plots.links",
 }

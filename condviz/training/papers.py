@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
 from condviz.data import corpora
+from condviz.data.corpus import keep_pairs
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
@@ -120,15 +123,16 @@ def _links(model: ConditionalScorer, name: str) -> dict[str, float | None]:
 def _count(run: Run) -> dict[str, float | None]:
     """Count requests, hits and memory of an architecture on a graph, or on all parts of a corpus or table."""
     from condviz.data.kg_formats import load_graph
-    from condviz.evaluation.kgc_costs import cache_costs, count_costs, row_costs
+    from condviz.evaluation.costs import Demand, count_costs, graph_demand, row_demand
 
     if run.unique:
-        found = count_costs(*run.unique, run.size, rank=run.rank)[run.count]
+        rows, joint, texts, conditions = run.unique
+        demand = Demand(rows, 2 * rows, joint, 0, texts, conditions)
     elif ":" in run.data:
-        corpus, _, part = run.data.partition(":")
-        found = row_costs(corpora.build(corpus, part), run.size, rank=run.rank)[run.count]
+        demand = row_demand(corpora.build(*run.data.split(":")))
     else:
-        found = cache_costs(load_graph(run.data), run.size, rank=run.rank)[run.count]
+        demand = graph_demand(load_graph(run.data))
+    found = count_costs(demand, run.size, rank=run.rank)[run.count]
     return {"hits": 100 * found.hit_rate, "cache_MB": found.bytes / MB}
 
 
@@ -145,20 +149,38 @@ def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
     }
 
 
+def _conditioned(model: ConditionalScorer) -> np.ndarray:
+    """Encode sentences of the scenes, each with its condition."""
+    rows = keep_pairs(corpora.build("scenes", "test"), SAMPLE // 2)
+    return np.asarray(model.encode([row.sentence1 for row in rows], [row.condition for row in rows]))
+
+
 def _isotropy(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure how evenly vectors of conditional sentences point: mean and deviation of cosines to the mean, and IPC."""
-    from condviz.analysis.geometry import isotropy
-    from condviz.data.corpus import keep_pairs
-
-    rows = keep_pairs(corpora.build("scenes", "test"), SAMPLE // 2)
-    found = isotropy(np.asarray(model.encode([row.sentence1 for row in rows], [row.condition for row in rows])))
+    found = isotropy(_conditioned(model))
     return {"mean": found.mean_cosine, "std": found.std_cosine, "IPC": found.ipc}
+
+
+def _cosines(model: ConditionalScorer) -> dict[str, float | None]:
+    """Count the cosines to the mean, times 100, in steps of 10: shares in %."""
+    cosines = 100 * cosines_to_mean(_conditioned(model))
+    counts, edges = np.histogram(cosines, bins=20, range=(-100, 100))
+    steps = (f"{low:.0f} to {high:.0f}" for low, high in itertools.pairwise(edges))
+    return dict(zip(steps, (100 * counts / len(cosines)).tolist(), strict=True))
+
+
+def _study(model: ConditionalScorer) -> dict[str, float | None]:
+    """Score three pairs under the condition in which they are alike, and that in which they differ."""
+    rows = keep_pairs(corpora.build("scenes", "test"), 3)
+    scores = model.score(*zip(*((row.sentence1, row.sentence2, row.condition) for row in rows), strict=True))
+    twos = zip(rows[::2], rows[1::2], strict=True)
+    alike = [found for one, two in twos for found in (one.label > two.label, two.label > one.label)]
+    names = (f"{place // 2 + 1} {'alike' if found else 'different'}" for place, found in enumerate(alike))
+    return dict(zip(names, map(float, scores), strict=True))
 
 
 def _norms(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure the variance of the Frobenius norms of what conditions become: W_c, or the vectors of a Hadamard head."""
-    from condviz.analysis.geometry import frobenius_variance
-
     conditions = sorted({row.condition for row in corpora.build("scenes", "dev")})[:100]
     if model.condition_matrices:
         made = np.stack([np.asarray(model.condition_matrix(condition)) for condition in conditions])
@@ -167,9 +189,26 @@ def _norms(model: ConditionalScorer) -> dict[str, float | None]:
     return {"variance": frobenius_variance(made)}
 
 
+def _cost(model: ConditionalScorer) -> dict[str, float | None]:
+    """Count the cache of CSR, a bi- or a tri-encoder on rated scenes, and estimate processor seconds."""
+    from condviz.evaluation.costs import count_costs, count_csr, row_demand, time_costs, time_csr
+
+    demand, backbone = row_demand(corpora.build("scenes", "test")), model.backbone
+    if model.about.meets == "router":
+        routed = model.method_config.num_routed_layers
+        cost, (online, offline) = count_csr(demand, backbone, routed), time_csr(demand, backbone, routed)
+    else:
+        kind, head = {"bi": ("bi-encoder", "bi-encoder"), "tri": ("tri-encoder", "hadamard")}[model.about.kind]
+        cost, (online, offline) = count_costs(demand, backbone.hidden_size)[kind], time_costs(demand, backbone)[head]
+    return {"cache_MB": cost.bytes / MB, "hits": 100 * cost.hit_rate, "online_s": online, "offline_s": offline}
+
+
 MEASURES: dict[str, Callable[[ConditionalScorer], dict[str, float | None]]] = {
     "impurity": _impurity,
     "isotropy": _isotropy,
+    "cosines": _cosines,
+    "study": _study,
     "norms": _norms,
+    "cost": _cost,
     "size": lambda model: {"added_M": model.info.added_parameters / 1e6},
 }

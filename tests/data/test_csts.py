@@ -224,6 +224,13 @@ def test_a_tenth_of_train_is_divided_off_by_sentence_pair(folder: Path) -> None:
     assert csts.load(folder, "dev10", password=password) == small
 
 
+def test_seven_and_three_tenths_of_pairs_are_divided() -> None:
+    rows = [Pair(f"a{number // 2}", "b", f"c{number}", 1.0) for number in range(40)]
+    chosen, tested = csts.divide(rows, 3)
+    assert (len(chosen), len(tested)) == (28, 12)
+    assert not {pair.sentence1 for pair in chosen} & {pair.sentence1 for pair in tested}
+
+
 def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(csts.PASSWORD_VARIABLE, "secret")
     assert csts.environment_password() == "secret"

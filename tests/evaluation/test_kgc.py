@@ -7,12 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from condviz.data.corpora import data_folder
 from condviz.data.kg import Graph
-from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc import evaluate_links, split_queries
-from condviz.evaluation.kgc_costs import cache_costs, time_costs
 from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, format_scores, read_scores, write_scores
 from condviz.evaluation.kgc_vectors import entity_vectors, shorten
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
@@ -97,31 +94,6 @@ def test_first_triples_only(graph: Graph) -> None:
     queries = split_queries(graph, "train", limit=3)
     assert queries[:3].tolist() == graph.splits["train"][:3].tolist()
     assert queries[3:, [2, 0]].tolist() == graph.splits["train"][:3][:, [0, 2]].tolist()
-
-
-@pytest.mark.skipif(not (data_folder() / "wn18rr" / "train.txt").is_file(), reason="no WN18RR here")
-@pytest.mark.parametrize(("size", "megabytes"), [(768, [295.29, 121.86, 146.57]), (1024, [392.20, 161.85, 205.81])])
-def test_cache_columns_of_hyper_cl_table_4(size: int, megabytes: list[float]) -> None:
-    costs = cache_costs(load_graph("wn18rr"), size)
-    assert {name: (cost.requests, cost.sequences) for name, cost in costs.items()} == {
-        "bi-encoder": (186_006, 99_241),
-        "tri-encoder": (279_009, 40_954),
-        "hyper-cl": (279_009, 40_954),
-    }
-    assert round(100 * costs["bi-encoder"].hit_rate, 2) == 46.65
-    assert round(100 * costs["tri-encoder"].hit_rate, 2) == 85.32
-    assert [round(cost.bytes / MB, 2) for cost in costs.values()] == megabytes
-
-
-def test_cache_of_a_low_rank(graph: Graph) -> None:
-    full, low = (cache_costs(graph, 32, rank=rank)["hyper-cl"].bytes for rank in (None, 4))
-    assert full - low == 2 * (4 * 32 * 32 + 48) - 2 * (2 * 4 * 32 * 4 + 2 * 48)
-
-
-def test_times_are_positive(graph: Graph) -> None:
-    found = time_costs(graph, tiny_backbone(), rows=2)
-    assert set(found) == {"bi-encoder", "hadamard", "concat", "hyper-cl", "hyper-cl, rank 64"}
-    assert min(found.values()) > 0
 
 
 def test_stored_results(tmp_path: Path) -> None:

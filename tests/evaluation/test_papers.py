@@ -9,9 +9,10 @@ import pytest
 
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation import papers as module
-from condviz.evaluation.kgc_costs import count_costs
+from condviz.evaluation.costs import Demand, count_costs
 from condviz.evaluation.papers import Paper, Row, Run, Table, add_result, find_tables, format_page, format_table, papers
 from condviz.paths import ASSETS
+from condviz.plots.papers import plot_table
 from condviz.training.recipes import load_recipe
 from tests.test_project import ROOT
 
@@ -61,7 +62,9 @@ def test_counts_give_the_memory_that_table_3_prints() -> None:
     ((_, table),) = find_tables("hyper-cl:table-3")
     for row in table.rows:
         run, (_, hits, cache) = row.paper, row.published
-        found = count_costs(*run.unique, run.size, rank=run.rank)[run.count]
+        rows, joint, texts, conditions = run.unique
+        demand = Demand(rows, 2 * rows, joint, 0, texts, conditions)
+        found = count_costs(demand, run.size, rank=run.rank)[run.count]
         unit = 2**30 if cache.endswith("GB") else 2**20
         assert f"{100 * found.hit_rate:.2f}%" == hits, row.name
         assert found.bytes / unit == pytest.approx(float(cache[:-2]), abs=0.0051), row.name
@@ -89,6 +92,8 @@ def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
     results = module.read_results()
     assert module.format_state(results, table, "here") == "2 of 2"
     text = format_table(results, table)
+    (drawn,) = plot_table(results, table).data
+    assert (list(drawn.x), list(drawn.y), list(drawn.error_y.array)) == (["A", "B"], [22, 12], [2, 2])
     assert "| A | 1.0 | 22.0 ± 2.0 (3) |" in text
     assert "| C | – | – |" in text
     assert "A against B: p = 0.0036 (Welch’s t-test, 3 and 3 seeds)." in text

@@ -9,8 +9,10 @@ import pytest
 from condviz.errors import ConfigError
 from condviz.evaluation import papers as tables
 from condviz.evaluation.papers import Row, Run, Table
+from condviz.methods import METHODS
 from condviz.training import papers as module
 from condviz.training.papers import run_table
+from tests.tiny import tiny_backbone
 from tests.training.toy import toy_recipe
 
 
@@ -48,6 +50,19 @@ def test_a_recipe_is_trained_once_for_each_seed(kept: Path, tmp_path: Path, monk
     first, second = (one["figures"]["validation"]["spearman"] for one in found.values())
     assert first != second
     assert {one["figures"]["size"]["added_M"] for one in found.values()} == {0.025584}
+
+
+def test_cosines_and_the_case_study_of_a_model(kept: Path) -> None:
+    model = METHODS["case"](tiny_backbone(), METHODS["case"].config_cls()).eval()
+    shares = module.measure(model, "cosines")
+    assert sum(shares.values()) == pytest.approx(100)
+    assert {"-10 to 0", "0 to 10", "90 to 100"} <= set(shares)
+    study = module.measure(model, "study")
+    assert sorted(study) == [f"{pair} {kind}" for pair in (1, 2, 3) for kind in ("alike", "different")]
+    ((_, table),) = tables.find_tables("case:figures-5-6")
+    assert {name.partition(".")[2] for name in table.here_figures} <= set(shares)
+    ((_, table),) = tables.find_tables("case:tables-3-7")
+    assert {name.partition(".")[2] for name in table.here_figures} == set(study)
 
 
 def test_a_table_without_rows_says_why() -> None:
