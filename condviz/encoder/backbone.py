@@ -15,6 +15,7 @@ from condviz.encoder import gather
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.gather import VISITOR, Request, encode_here
 from condviz.encoder.layers import LayerAccess
+from condviz.encoder.packed import rows_stand_alone
 from condviz.encoder.pooling import Pooling, pool
 from condviz.encoder.tokens import Encoded, Tokens, collate
 from condviz.errors import ConfigError, DataError, TruncationWarning
@@ -268,8 +269,12 @@ class Backbone(nn.Module):
     def collate(self, rows: Sequence[Encoded]) -> Tokens:
         """Pad token ids to a batch on the device of the model."""
         pad = self.model.config.pad_token_id
-        multiple = CPU_HALF_MULTIPLE if self.device.type == "cpu" and self.dtype.itemsize == 2 else 1
-        return collate(rows, pad if pad is not None else 0, multiple=multiple).to(self.device)
+        return collate(rows, pad if pad is not None else 0, multiple=self.length_multiple).to(self.device)
+
+    @property
+    def length_multiple(self) -> int:
+        """What the length of a batch is rounded up to."""
+        return CPU_HALF_MULTIPLE if self.device.type == "cpu" and self.dtype.itemsize == 2 else 1
 
     def truncated(self, items: Iterable[Item]) -> list[Item]:
         """Return the texts that are too long for the encoder and lose their end."""
@@ -386,8 +391,9 @@ class Backbone(nn.Module):
             rows, visitor = tokenize(missing), VISITOR.get()
             _warn_truncated(missing, rows, self.max_length)
             budget = BATCH_TOKENS.get(self.device.type, 1024)
+            by_text = dict(zip(missing, rows, strict=True))
             request = Request(
-                key, dict(zip(missing, rows, strict=True)), run, recall, keep, self.lock, budget, batch_size, visitor
+                key, by_text, run, recall, keep, self.lock, budget, batch_size, self._shape_multiple, visitor
             )
             gathered = visitor is not None and not self.training
             for done in gather.GATHERING.encode(request) if gathered else encode_here(request):
@@ -399,12 +405,17 @@ class Backbone(nn.Module):
     def _together(self, items: Sequence[Item]) -> int | None:
         """Return a mark of the texts that are computed together, where that shows in the result; else None.
 
-        In half precision a vector depends in its third digit on the other texts of its batch. A small request, such as
-        one comparison, therefore shares vectors only with requests for the same texts: the same call gives the same
-        numbers, whatever was asked before. Large ones share by text, and in float32 all do.
+        In half precision a vector can depend in its third digit on the other texts of its batch. Where it does, a small
+        request, such as one comparison, shares vectors only with requests for the same texts: the same call gives the
+        same numbers, whatever was asked before. Large ones share by text, and in float32 all do.
         """
-        exact = self.dtype.itemsize > 2
+        exact = self.dtype.itemsize > 2 or self._shape_multiple > 0
         return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))
+
+    @property
+    def _shape_multiple(self) -> int:
+        """Return the multiple of `Request`; above 0 where equal padding gives a text the same bits in every batch."""
+        return self.length_multiple if self.length_multiple > 1 and rows_stand_alone(self.dtype) else 0
 
 
 def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:

@@ -81,6 +81,8 @@ class Request:
         lock: Held while a batch is encoded.
         max_tokens: Of one batch, with padding.
         batch_size: Texts of one batch, whatever their length; None goes by tokens.
+        multiple: Only texts whose lengths, rounded up to a multiple of this, are equal share a batch, so that nobody is
+            padded further than alone; 0 for all that are of similar length.
         visitor: Who asks.
         values: What is done.
         arrived: Number of the turn at which it came.
@@ -95,6 +97,7 @@ class Request:
     lock: AbstractContextManager
     max_tokens: int
     batch_size: int | None = None
+    multiple: int = 0
     visitor: Visitor | None = None
     values: dict[Hashable, Value] = field(default_factory=dict)
     arrived: int = 0
@@ -102,12 +105,23 @@ class Request:
 
     def __post_init__(self) -> None:
         self._news = threading.Event()
-        self.batches = batches_of(self.rows, self.max_tokens, self.batch_size)
+        self.batches = self.batches_of(self.rows)
         self.tokens = sum(map(len, self.rows.values()))
         self.large = self.tokens > LARGE * self.max_tokens
         if self.visitor is not None:
             self.visitor.charge(self.tokens)
             self.large |= self.visitor.patient
+
+    def batches_of(self, rows: Mapping[Hashable, Sized]) -> Iterator[dict[Hashable, Sized]]:
+        """Yield batches of texts, its own or others of its key; see `batches_by_length`."""
+        from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
+
+        groups: dict[tuple[int, ...], list[Hashable]] = {}
+        for item, row in rows.items():
+            groups.setdefault(shape_of(row, self.multiple) if self.multiple else (), []).append(item)
+        for _, items in sorted(groups.items(), reverse=True):
+            for batch in batches_by_length([len(rows[item]) for item in items], self.max_tokens, self.batch_size):
+                yield {items[i]: rows[items[i]] for i in batch}
 
     @property
     def done(self) -> bool:
@@ -148,7 +162,7 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
     first, batches = requests[0], requests[0].batches
     if len(requests) > 1:
         rows = {item: row for request in requests for item, row in request.rows.items()}
-        batches = batches_of(rows, first.max_tokens, first.batch_size)
+        batches = first.batches_of(rows)
     for batch in itertools.islice(batches, limit):
         # While they waited, others may have had the same texts encoded.
         found = dict(zip(batch, first.recall(list(batch)), strict=True))
@@ -159,17 +173,6 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
             found |= zip(missing, values, strict=True)
         for request in requests:
             request.deliver(found)
-
-
-def batches_of(
-    rows: Mapping[Hashable, Sized], max_tokens: int, batch_size: int | None
-) -> Iterator[dict[Hashable, Sized]]:
-    """Yield texts of similar length; see `batches_by_length`."""
-    from condviz.encoder.tokens import batches_by_length  # imports torch
-
-    items = list(rows)
-    for batch in batches_by_length([len(rows[item]) for item in items], max_tokens, batch_size):
-        yield {items[i]: rows[items[i]] for i in batch}
 
 
 class Gathering:

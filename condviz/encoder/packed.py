@@ -7,6 +7,8 @@ operators are private to torch; its own compiler puts them in the place of linea
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -49,6 +51,22 @@ def can_pack() -> bool:
     operators = torch.ops.mkldnn
     usable = torch.backends.mkldnn.is_available() and hasattr(operators, "_linear_pointwise")
     return usable and operators._is_mkldnn_bf16_supported()
+
+
+@cache
+@torch.no_grad()
+def rows_stand_alone(dtype: torch.dtype) -> bool:
+    """Return whether this CPU multiplies a row of a matrix to the same bits, whatever rows are beside it.
+
+    Libraries are free to sum up in another order for another number of rows; oneDNN does not where it was tried.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layer, inputs = nn.Linear(384, 1536).to(dtype), torch.randn(1024, 384).to(dtype)
+    if can_pack() and dtype == torch.bfloat16:
+        layer.__class__ = PackedLinear
+    whole = layer(inputs)
+    return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
 
 
 def packed(weight: Tensor) -> Tensor:

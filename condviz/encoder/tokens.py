@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,7 +75,7 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
         pad_id: Id written after the end of the shorter rows.
         multiple: The common length is rounded up to a multiple of this.
     """
-    length = -(-max(map(len, rows)) // multiple) * multiple
+    length = rounded_up(max(map(len, rows)), multiple)
     ids = torch.tensor([(*row.ids, *([pad_id] * (length - len(row)))) for row in rows])
     lengths = torch.tensor([len(row) for row in rows])
     types = None
@@ -88,6 +88,12 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
             [(*(row.pooled or [True] * len(row)), *([False] * (length - len(row)))) for row in rows], dtype=torch.bool
         )
     return Tokens(ids, mask, types=types, pooled=pooled)
+
+
+def shape_of(row: Sized, multiple: int) -> tuple[int, ...]:
+    """Return the lengths to which `collate` pads the sequences of a record, if it is alone in its batch."""
+    parts = row if isinstance(row, Joined) else (row,)
+    return tuple(rounded_up(len(part), multiple) for part in parts)
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int, batch_size: int | None = None) -> Iterator[list[int]]:
@@ -107,6 +113,11 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, batch_size: int |
         size = batch_size or max(1, max_tokens // max(1, lengths[order[start]]))
         yield order[start : start + size]
         start += size
+
+
+def rounded_up(length: int, multiple: int) -> int:
+    """Return the smallest multiple that is not below a length."""
+    return -(-length // multiple) * multiple
 
 
 class Joined(tuple[Encoded, ...]):

@@ -13,11 +13,12 @@ from typing import Unpack
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Encoded, Tokens
+from condviz.encoder.tokens import Encoded, Tokens, rounded_up
 from condviz.methods.base import Options, Passes, number
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CSRConfig
@@ -196,10 +197,12 @@ class CSR(RoutedEncoder):
     def _pad(self, sentences: Sequence[str], states: list[Tensor]) -> tuple[Tokens, Tensor]:
         """Pad a batch of sentences whose states are known: tokens, and states (b, L, d)."""
         hidden = pad_sequence(states, batch_first=True).to(self.backbone.device)
+        missing = rounded_up(hidden.shape[1], self.backbone.length_multiple) - hidden.shape[1]
+        hidden = functional.pad(hidden, (0, 0, 0, missing))
         lengths = torch.tensor([len(state) for state in states], device=hidden.device)
         mask = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
         ids = torch.zeros_like(mask, dtype=torch.long)
         if self.method_config.router == "random":  # the only router that looks at ids
             known = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
-            ids = known[:, : hidden.shape[1]]  # in half precision `collate` pads further than the longest state
+            ids = known[:, : hidden.shape[1]]
         return Tokens(ids, mask), hidden

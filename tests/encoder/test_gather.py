@@ -11,8 +11,11 @@ import pytest
 import torch
 
 from condviz.encoder.gather import LARGE, LARGE_TURN, Gathering, Request, Visitor
+from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import DataError
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
+
+SHORT, LONG = Encoded((1, 2), (0, 0)), Encoded((3, 4, 5), (0, 1, 1))
 
 
 def request(
@@ -48,6 +51,12 @@ def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request() -
     found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
     for own, vectors in zip(texts, found, strict=True):
         assert torch.equal(vectors, alone.encode(own, pooling="mean"))
+
+
+def test_texts_that_are_padded_alike_share_batches() -> None:
+    rows = {length: "x" * length for length in (1, 8, 9, 16, 30, 17)} | {"joined": Joined((LONG, SHORT))}
+    one = Request("key", rows, list, list, print, nullcontext(), 64, multiple=8)
+    assert [set(batch) for batch in one.batches] == [{30}, {17}, {9, 16}, {"joined"}, {1, 8}]
 
 
 def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
