@@ -16,7 +16,7 @@ test: $(STAMPS)/dev $(STAMPS)/browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile
 
 test-fast: $(STAMPS)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \
 		-m "not browser and not training and not slow"
 
 lint: $(STAMPS)/dev

@@ -9,6 +9,7 @@ from hypothesis import settings
 
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("condviz", derandomize=True, deadline=None)
+settings.register_profile("fast", settings.get_profile("condviz"), max_examples=20)
 settings.load_profile("condviz")
 
 TESTS = Path(__file__).parent

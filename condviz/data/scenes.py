@@ -41,8 +41,9 @@ def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
         raise _form_error(str(path), error) from error
 
 
+@cache
 def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
-    """Read all families, file by file in alphabetical order.
+    """Read all families, file by file in alphabetical order; once per process.
 
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
@@ -77,12 +78,8 @@ def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPai
     return rows
 
 
-_families = cache(load_families)
-"""Read once per process: a survey asks for ten parts of the same files."""
-
-
 def _load(folder: Path, part: str, _: Password) -> Material:
-    families, aspects = _families(folder), load_aspects(folder)
+    families, aspects = load_families(folder), load_aspects(folder)
     return Material(
         rows=lambda seed: without_repeats(splits.build_part(families, aspects, part, seed=seed)),
         blocks=partial(splits.build_training_blocks, families, aspects) if part == "train" else None,
@@ -90,7 +87,7 @@ def _load(folder: Path, part: str, _: Password) -> Material:
 
 
 def _load_plain(folder: Path, part: str, _: Password) -> Material:
-    families = [family for family in _families(folder) if splits.group_of(family) == part]
+    families = [family for family in load_families(folder) if splits.group_of(family) == part]
     return Material(rows=lambda seed: without_repeats(build_plain_pairs(families, seed=seed)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import gradio as gr
@@ -23,9 +24,14 @@ def double(word: str, times: int = 2) -> str:
     return word * times
 
 
-@pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRADIO_TEMP_DIR", str(tmp_path_factory.mktemp("uploads")))
+        yield make_page()
+
+
+def make_page() -> TestClient:
     with gr.Blocks() as blocks:
         publish(double, "double", heavy=False)
         file, name = gr.File(), gr.Textbox()

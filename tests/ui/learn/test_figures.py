@@ -66,7 +66,7 @@ def test_a_lesson_that_asks_for_what_no_figure_has_names_the_place() -> None:
     for figure, says in (
         ({"name": "nothing"}, "no figure is called"),
         ({"name": "counts", "k": 3}, "Its parameters: "),
-        ({"name": "counts", "n": 1}, "greater than or equal to 2"),
+        ({"name": "counts", "n": 1}, "n is 1, allowed is 2 or more"),
         ({"name": "counts", "show": ["o"]}, "show names 'o'"),
     ):
         with pytest.raises(DataError, match=says) as caught:
