@@ -7,12 +7,13 @@
   let follow = () => {};
   let compute = () => {};
   let moved = false;
+  let fresh = false;
   let waiting;
 
   const step = () => document.querySelector("#cv-learn-top [data-step]");
   const isOpen = () => document.querySelector("#cv-learn-top")?.offsetParent;
   const go = (query) => {
-    moved = true;
+    moved = fresh = true;
     clearTimeout(waiting);
     follow({ query });
   };
@@ -30,6 +31,7 @@
     clearTimeout(waiting);
     waiting = setTimeout(() => {
       if (!form.isConnected) return;
+      fresh = true;
       document.querySelector("#cv-learn-picture section")?.classList.add("cv-dimmed");
       ask(values(form), false);
     }, delay);
@@ -65,7 +67,7 @@
     if (!form) return;
     const shown = event.target.closest("label")?.querySelector("output");
     if (shown) shown.textContent = event.target.value;
-    if (!event.target.matches("textarea")) change(form, 200);
+    if (!event.target.matches("textarea")) change(form, 120);
     else if (form.hasAttribute("data-follow")) change(form, 600);
   });
   document.addEventListener("submit", (event) => {
@@ -96,6 +98,11 @@
     const show = () => {
       const place = element.querySelector("section");
       place?.classList.remove("cv-dimmed");
+      if (fresh) {  // a choice or an opened answer belonged to what was asked before
+        for (const choice of $$(".cv-choice input", element)) choice.checked = false;
+        for (const part of $$("details", element)) part.open = false;
+      }
+      fresh = false;
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);

@@ -29,6 +29,9 @@
       pair.querySelector("[data-you]").textContent = made[i] || "";
       const dot = root.querySelector(`[data-dot="${i}"]`);
       dot.dataset.state = !made[i] ? "" : !pair.dataset.answer ? "made" : made[i] === pair.dataset.answer ? "right" : "wrong";
+      dot.setAttribute("aria-label", `Pair ${i + 1}${dot.dataset.state && `: ${dot.dataset.state}`}`);
+      dot.setAttribute("aria-current", String(i === shown));
+      dot.disabled = !made[i] && i !== next;
     });
     const rated = pairs.filter((pair) => pair.dataset.answer);
     const count = (test) => rated.filter((pair) => test(made[pairs.indexOf(pair)], pair.dataset)).length;
@@ -38,9 +41,10 @@
     const after = root.parentElement.querySelector(".cv-step-after");
     if (after) after.hidden = !done;  // it tells what came out
     root.querySelector(".cv-bet-reset").hidden = !done;
-    sum.textContent = `As whoever wrote them: you ${count((bet, { answer }) => bet === answer)}, the model ` +
-      `${count((_, { answer, said }) => said === answer)} of ${rated.length}. ` +
-      `You and the model agree on ${count((bet, { said }) => bet === said)}.`;
+    const missed = rated.filter(({ dataset }) => dataset.said !== dataset.answer).map((pair) => pairs.indexOf(pair) + 1);
+    sum.textContent = `Right, out of ${rated.length}: you ${count((bet, { answer }) => bet === answer)}, the model ` +
+      `${rated.length - missed.length}. You and the model agree on ${count((bet, { said }) => bet === said)}.` +
+      (missed.length ? ` The model misses ${missed.length > 1 ? "pairs" : "pair"} ${missed.join(", ").replace(/, (\d+)$/, " and $1")}.` : "");
   };
   document.addEventListener("click", (event) => {
     const root = event.target.closest?.("#cv-learn-picture [data-figure=bets]");
@@ -53,6 +57,8 @@
       bets(root, at);
       (root.querySelector(`[data-bet="${at}"] [data-bet-next]`) || root.querySelector("[data-bet-reset]")).focus({ preventScroll: true });
       document.dispatchEvent(new CustomEvent("condviz-bet", { detail: { ...place(), pair: at, choice: button.dataset.choice } }));
+    } else if (button.dataset.dot) {
+      bets(root, Number(button.dataset.dot));
     } else if (button.hasAttribute("data-bet-next")) {
       bets(root, at + 1);
       root.querySelector(`[data-bet="${at + 1}"] [data-choice]`).focus({ preventScroll: true });

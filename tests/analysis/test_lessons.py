@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import entropy
 from sklearn.decomposition import FastICA
 
@@ -19,6 +20,7 @@ from condviz.analysis.lessons.subtraction import (
     read_offsets,
 )
 from condviz.analysis.points import points_from_table
+from condviz.encoder.backbone import CPU_HALF_MULTIPLE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
 from condviz.methods.configs import CASEConfig, CSRConfig
@@ -41,6 +43,14 @@ def test_a_trace_is_what_the_model_computes(csr: object) -> None:
         np.testing.assert_allclose(trace.weights, powers / powers.sum(), atol=1e-6)
         np.testing.assert_allclose(trace.after, trace.before * (1 + trace.weights[:, None]), atol=1e-6)
         np.testing.assert_allclose(trace.vector, csr.encode([SENTENCE], [CONDITION])[0], atol=1e-5)
+
+
+def test_a_trace_has_one_number_per_token_where_a_cpu_pads_in_half_precision() -> None:
+    half = METHODS["csr"](tiny_backbone().to(torch.bfloat16), CSRConfig(num_routed_layers=2)).eval()
+    trace = trace_router(half, SENTENCE, CONDITION)
+    assert len(trace.tokens) == len(trace.scores) == len(trace.weights) == len(trace.before) == len(trace.after)
+    assert len(trace.tokens) % CPU_HALF_MULTIPLE
+    assert trace.weights.sum() == pytest.approx(1, abs=1e-3)
 
 
 def test_a_high_temperature_makes_all_conditions_alike(csr: object) -> None:
@@ -103,3 +113,4 @@ def test_a_label_wins_impurity_and_changes_no_neighbour() -> None:
     found = measure_spaces(model, points, label=5.0)
     assert found["label"]["impurity"] == pytest.approx(0, abs=1e-12)
     assert found["label"]["agreement"] == pytest.approx(found["alone"]["agreement"])
+    assert list(measure_spaces(model, points, names=("alone",))) == ["alone", "chance"]

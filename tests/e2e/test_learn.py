@@ -14,8 +14,8 @@ from condviz.data.lessons import Lesson, load_lessons
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-TALLEST = {380: 2600, 1024: 2000, 1440: 2000}
-"""Height of a step by width: on a phone tables of a step stand below each other."""
+TALLEST = {380: 2000, 1024: 2000, 1440: 2000}
+"""Height of a step by width."""
 READY = "#cv-learn-picture [data-ready=true]"
 SMALL = """() => [...document.querySelectorAll(".cv-learn *")]
     .filter((node) => node.checkVisibility() && !node.closest("svg, sub, sup"))

@@ -73,7 +73,9 @@ def trace_router(
         state = layers.finish(number - 1, after, state)
     scores = (keys.float() @ reading[0, place].float())[0] / keys.shape[-1] ** 0.5
     names = backbone.tokenizer.convert_ids_to_tokens(list(row.ids))
-    arrays = (part.float().cpu().numpy() for part in (scores, weights[place][0], before[0], after[0], vector[0]))
+    # A batch of one is padded, too, in half precision on a CPU.
+    per_token = (part[: len(names)] for part in (scores, weights[place][0], before[0], after[0]))
+    arrays = (part.float().cpu().numpy() for part in (*per_token, vector[0]))
     return RouterTrace(routed, tuple(names), *arrays)
 
 

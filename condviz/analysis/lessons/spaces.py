@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
+from threading import Lock
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from condviz.analysis.geometry import unit_rows
-from condviz.analysis.impurity import group_cluster_table, impurity, kmeans_impurity
+from condviz.analysis.impurity import KMeansImpurity, group_cluster_table, impurity, kmeans_impurity
 from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.methods import ConditionalEncoder
 
 SEEDS = range(3)
+SPACES = ("alone", "model", "random", "label")
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,12 @@ class Space:
     table: list[list[int]]
 
 
+# Whoever draws another matrix or makes the label longer changes one space of four.
+@cached(LRUCache(200), key=lambda unit, conditions: (sha256(unit.tobytes()).digest(), tuple(conditions)), lock=Lock())
+def _cluster(unit: np.ndarray, conditions: Sequence[str]) -> KMeansImpurity:
+    return kmeans_impurity(unit, conditions, seeds=SEEDS, num_starts=5)
+
+
 def measure(vectors: np.ndarray, points: MapPoints) -> Space:
     """Measure one space; by direction, as the score is a cosine.
 
@@ -39,41 +50,51 @@ def measure(vectors: np.ndarray, points: MapPoints) -> Space:
         points: Sentences, each under a condition, with its answer.
     """
     unit = unit_rows(vectors)
-    found = kmeans_impurity(unit, points.conditions, seeds=SEEDS, num_starts=5, num_shuffles=50)
+    found = _cluster(unit, points.conditions)
     agreement = np.mean([row.agreement for row in value_agreement(unit, points.conditions, points.values)])
     return Space(found.mean, float(agreement), found.table.counts.tolist())
 
 
 def measure_spaces(
-    model: ConditionalEncoder, points: MapPoints, *, seed: int = 0, centred: bool = False, label: float = 1.0
+    model: ConditionalEncoder,
+    points: MapPoints,
+    *,
+    names: Sequence[str] = SPACES,
+    seed: int = 0,
+    centred: bool = False,
+    label: float = 1.0,
 ) -> dict[str, dict[str, Any]]:
     """Measure sentences alone, under the model, under random matrices, and with their condition stuck on.
 
     Args:
         model: Any with vectors.
         points: Sentences, each under a condition, with its answer.
+        names: Of `SPACES`, those to measure.
         seed: Of the random matrices, one per condition.
         centred: Take the mean of all sentences off before the random matrices.
         label: Length of the piece with which a vector of length 1 is made longer: one number per condition, `label` for
             its own and 0 for the others. Two sentences under one condition keep the order of their cosines.
 
     Returns:
-        "alone", "model", "random", "label" -> fields of `Space`; "chance" -> both measures with shuffled answers and
-        conditions.
+        Name -> fields of `Space`; "chance" -> both measures with shuffled answers and conditions.
     """
     alone = unit_rows(model.encode_sentences(list(points.texts)))
     own = np.array([points.groups.index(condition) for condition in points.conditions])
-    generator = np.random.default_rng(seed)
-    size = alone.shape[1]
-    matrices = generator.standard_normal((len(points.groups), size, size)) / size**0.5
+
+    def project() -> np.ndarray:
+        generator, size = np.random.default_rng(seed), alone.shape[1]
+        matrices = generator.standard_normal((len(points.groups), size, size)) / size**0.5
+        plain = alone - centred * alone.mean(axis=0)
+        return np.concatenate([plain[i : i + 1] @ matrices[group] for i, group in enumerate(own)])
+
     spaces = {
-        "alone": alone,
-        "model": model.encode(list(points.texts), list(points.conditions)),
-        "random": np.einsum("nd,nde->ne", alone - centred * alone.mean(axis=0), matrices[own]),
-        "label": np.hstack([alone, label * np.eye(len(points.groups))[own]]),
+        "alone": lambda: alone,
+        "model": lambda: model.encode(list(points.texts), list(points.conditions)),
+        "random": project,
+        "label": lambda: np.hstack([alone, label * np.eye(len(points.groups))[own]]),
     }
-    found = {name: asdict(measure(vectors, points)) for name, vectors in spaces.items()}
-    shuffled = kmeans_impurity(alone, points.conditions, seeds=SEEDS, num_starts=5).chance
+    found = {name: asdict(measure(spaces[name](), points)) for name in names}
+    shuffled = _cluster(alone, points.conditions).chance
     agreement = np.mean([row.chance for row in value_agreement(alone, points.conditions, points.values)])
     return found | {"chance": {"impurity": shuffled, "agreement": float(agreement), "table": []}}
 

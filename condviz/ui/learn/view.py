@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -19,6 +20,8 @@ from condviz.ui.state import write_link
 _INDEX = re.compile(r"\b([A-Z])_([a-z])\b")
 _TERM = re.compile(r'<a href="term:([a-z0-9-]+)">(.*?)</a>')
 QUESTIONS = "Questions"
+_NUMBERS = itertools.count()
+"""The browser hears of an answer only where its markup differs from the one before."""
 
 
 def to_html(text: str, *, inline: bool = False) -> Markup:
@@ -84,7 +87,7 @@ def place(link: str, *, content: str = "", asks: bool = False, replace: bool = F
         asks: The browser should ask for the live result.
         replace: The address is that of the same step with other parameters.
     """
-    return render("learn/place.html", link=link, content=content, asks=asks, replace=replace)
+    return render("learn/place.html", link=link, content=content, asks=asks, replace=replace, number=next(_NUMBERS))
 
 
 def foot(lesson: Lesson, step: int) -> Markup:

@@ -74,6 +74,20 @@ def test_a_lesson_that_asks_for_what_no_figure_has_names_the_place() -> None:
         assert "09-mine.md, line 3" in str(caught.value)
 
 
+def test_what_clicks_on_the_picture_set_has_no_control_of_its_own() -> None:
+    figure = FIGURES["spectrum"](**TEXTS, show=("off",))
+    assert [control["kind"] for control in figure.controls()] == ["hidden"]
+    assert figure.changed({"off": "1 2"}).off == "1 2"
+
+
+def test_two_equal_rankings_agree_and_reversed_ones_do_not() -> None:
+    figure = FIGURES["ranking"]()
+    rows = [["a", 0.1, 0.9], ["b", 0.2, 0.8], ["c", 0.3, 0.7]]
+    assert figure.view({"rows": rows})["agreement"] == pytest.approx(1)
+    reversed_rows = [[name, impurity, -answers] for name, impurity, answers in rows]
+    assert figure.view({"rows": reversed_rows})["agreement"] == pytest.approx(-1)
+
+
 def test_a_student_changes_only_what_is_shown() -> None:
     figure = FIGURES["spectrum"](**TEXTS, show=("keep",))
     assert figure.changed({"keep": "3", "model": "other", "random": "true"}) == FIGURES["spectrum"](

@@ -2,7 +2,8 @@
 
 To add one, write a file with a subclass of `Figure`, list it in `condviz/ui/learn/figures/__init__.py`, and draw it in
 `condviz/ui/templates/learn/figures/NAME.html`. A parameter with a title gets a control: text a field, `Lines` a larger
-one, a `Literal` a menu, a bool a switch, and a number with ge and le a slider. One without belongs to the lesson alone.
+one, a `Literal` a menu, a bool a switch, and a number with ge and le a slider. One without belongs to the lesson alone;
+one marked `HIDDEN` is set by clicks on the picture.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ def _split(value: Any) -> Any:  # noqa: ANN401 - what a lesson or a form holds
 Sentence = Annotated[str, Field(max_length=1000)]
 Lines = Annotated[tuple[str, ...], BeforeValidator(_split), Field(max_length=12)]
 """Several texts; in a form one per line."""
+
+
+HIDDEN = {"hidden": True}
+"""`json_schema_extra` of a field with a title that gets no control of its own."""
 
 
 class Figure(BaseModel):
@@ -104,6 +109,8 @@ class Figure(BaseModel):
 
 
 def _control(schema: dict[str, Any]) -> dict[str, Any]:
+    if schema.get("hidden"):
+        return {"kind": "hidden"}
     if "enum" in schema:
         return {"kind": "menu", "choices": schema["enum"]}
     kinds = {"boolean": "switch", "array": "lines", "string": "text", "integer": "slider", "number": "slider"}

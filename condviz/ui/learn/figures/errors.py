@@ -179,6 +179,11 @@ class ErrorHalves(_Errors):
         every = [100 * float(np.nanmean(wrong[side])) for side in (half, ~half)]
         return {"rows": rows, "tried": found.tried, "every": every}
 
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Count those that are worse than all rows in the other half, too."""
+        shares = [row[-1] for row in data["rows"]]
+        return data | {"stay": sum(share is not None and share > data["every"][1] for share in shares)}
+
 
 class ErrorReport(_Errors):
     """What was found, as a text to hand in."""

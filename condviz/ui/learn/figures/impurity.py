@@ -97,9 +97,8 @@ class Spaces(Figure):
         from condviz.analysis.lessons.spaces import measure_spaces
         from condviz.analysis.points import scene_points
 
-        return {
-            "spaces": measure_spaces(models[0], scene_points(), seed=self.seed, centred=self.centred, label=self.label)
-        }
+        settings = {"seed": self.seed, "centred": self.centred, "label": self.label}
+        return {"spaces": measure_spaces(models[0], scene_points(), names=self._names(), **settings)}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Choose and name the rows."""
@@ -107,9 +106,12 @@ class Spaces(Figure):
             "alone": "sentences alone", "model": self.model, "random": "a random matrix per condition",
             "label": "a label stuck on", "chance": "chance",
         }  # fmt: skip
-        order = list(titles)
-        shown = [*order[: order.index(self.rows) + 1], "chance"]
-        return {"found": [(name, titles[name], data["spaces"][name]) for name in shown], "spaces": data["spaces"]}
+        shown = [(name, titles[name], data["spaces"][name]) for name in (*self._names(), "chance")]
+        return {"found": shown, "spaces": data["spaces"]}
+
+    def _names(self) -> tuple[str, ...]:
+        names = ("alone", "model", "random", "label")
+        return names[: names.index(self.rows) + 1]
 
     def link(self) -> str:
         """Open the Map tab."""
@@ -145,7 +147,8 @@ class Ranking(Figure):
         """Sort: low impurity, or many neighbours, first."""
         conditions = self.by == "impurity of conditions"
         rows = sorted(data["rows"], key=lambda row: row[1] if conditions else -row[2])
-        return {"rows": rows, "conditions": conditions}
+        places = np.argsort(np.argsort([[row[1] for row in rows], [-row[2] for row in rows]], axis=1), axis=1)
+        return {"rows": rows, "conditions": conditions, "agreement": float(np.corrcoef(places)[0, 1])}
 
 
 FIGURES = (ImpurityByHand, ImpurityKMeans, Spaces, Ranking)

@@ -9,10 +9,9 @@ import numpy as np
 from markupsafe import Markup
 from pydantic import Field
 
-from condviz.ui.learn.figures.base import Figure, Lines, Sentence
+from condviz.ui.learn.figures.base import HIDDEN, Figure, Lines, Sentence
 from condviz.ui.state import write_link
 
-SHOWN_NUMBERS = 3
 FACTORS = {"1 + w": lambda weight: 1 + weight, "w alone": lambda weight: weight, "1, no router": lambda _: 1.0}
 Layer = Annotated[int, Field(ge=3, le=6)]
 Temperature = Annotated[float, Field(ge=0.25, le=16, multiple_of=0.25)]
@@ -78,16 +77,16 @@ class RouterTokens(_Router):
 
         layer = models[0].routed_layers[self.place(models[0])] + 1
         trace = trace_router(models[0], self.sentence, self.condition, layer=layer, temperature=self.temperature)
-        # Those numbers of the state that are largest over all tokens: most are near 0.
-        places = np.sort(np.argsort(-np.abs(trace.before).mean(axis=0))[:SHOWN_NUMBERS])
+        # The number of the state that is largest over all tokens: most are near 0.
+        place = int(np.abs(trace.before).mean(axis=0).argmax())
         numbers = (
             trace.scores.round(3).tolist(),
             trace.weights.round(4).tolist(),
-            trace.before[:, places].round(3).tolist(),
+            trace.before[:, place].round(3).tolist(),
         )
         return {
             "rows": list(zip(trace.tokens, *numbers, strict=True)),
-            "places": (places + 1).tolist(),
+            "place": place + 1,
             "size": trace.before.shape[1],
         }
 
@@ -111,7 +110,7 @@ class RouterScore(_Router):
     sentence2: Sentence = Field(title="Sentence 2")
     condition: Sentence = Field(title="Condition")
     temperature: Temperature = Field(1.0, title="Temperature")
-    without: Sentence = Field("", title="Word dropped from sentence 1")
+    without: Sentence = Field("", title="Word dropped from sentence 1", json_schema_extra=HIDDEN)
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Score the pair as it is asked for, as the model was trained, and without a condition."""

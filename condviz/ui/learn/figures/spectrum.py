@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from condviz.ui.learn.figures.base import Figure, Sentence
+from condviz.ui.learn.figures.base import HIDDEN, Figure, Sentence
 from condviz.ui.state import write_link
 
 MOST = 48
@@ -23,7 +23,7 @@ class Spectrum(Figure):
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     keep: int = Field(default=MOST, ge=1, le=MOST, title="Singular values kept, the largest first")
-    off: str = Field(default="", max_length=200, title="Switched off, by number")
+    off: str = Field(default="", max_length=200, title="Switched off, by number", json_schema_extra=HIDDEN)
     random: bool = Field(default=False, title="Use a random matrix instead")
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     model: str = "hyper-cl"
