@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +17,7 @@ from condviz.ui.learn.figures import FIGURES, make_figure
 from condviz.ui.learn.figures.encoders import passes
 from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
 
+ROOT = Path(__file__).resolve().parents[3]
 RANK = 8
 TEXTS = {"condition": "the sport", "sentence1": SENTENCES[0], "sentence2": SENTENCES[1]}
 
@@ -86,6 +90,11 @@ def test_two_equal_rankings_agree_and_reversed_ones_do_not() -> None:
     assert figure.view({"rows": rows})["agreement"] == pytest.approx(1)
     reversed_rows = [[name, impurity, -answers] for name, impurity, answers in rows]
     assert figure.view({"rows": reversed_rows})["agreement"] == pytest.approx(-1)
+
+
+def test_the_guide_lists_every_figure() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "lessons.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(re.findall(r"`([a-z-]+)`", " ".join(rows))) == sorted(FIGURES)
 
 
 def test_a_student_changes_only_what_is_shown() -> None:
