@@ -184,7 +184,8 @@ class ModelsTab:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _table(self, view: View) -> str:
-        rows = [row for row in self._rows(view.metric) if row.info.trained]
+        board, problem = self._board()
+        rows = [row for row in self._rows(board, view.metric) if row.info.trained]
         shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
         by_name = view.by == "name"
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
@@ -195,19 +196,19 @@ class ModelsTab:
             view=view,
             metrics=METRICS,
             columns=[(column, titles[column], _about(column)) for column in shown],
-            headline=self._headline(),
-            problem=self._board()[1],
+            headline=self._headline(board),
+            problem=problem,
         )
 
-    def _headline(self) -> dict[str, Any]:
+    def _headline(self, board: Board) -> dict[str, Any]:
         """Find the best encoder and the best model of all, by mean pair accuracy."""
-        rows = {row.info.name: row for row in self._rows("pair_accuracy") if row.info.trained and MEAN in row.figures}
+        known = [row for row in self._rows(board, "pair_accuracy") if row.info.trained and MEAN in row.figures]
+        rows = {row.info.name: row for row in known}
         best = max(rows.values(), key=lambda row: row.figures[MEAN].value, default=None)
         return {"count": len(rows), "best": best, "encoder": rows.get(self.pool.default)}
 
-    def _rows(self, metric: str) -> list[Row]:
-        board, states = self._board()[0], self.pool.states()
-        infos = self.pool.infos()
+    def _rows(self, board: Board, metric: str) -> list[Row]:
+        states, infos = self.pool.states(), self.pool.infos()
         good = strengths(infos)
         return [
             Row(

@@ -10,11 +10,10 @@ import pytest
 from condviz.analysis.errors.findings import analyse
 from condviz.errors import DataError
 from condviz.plots.errors import in_words
-from condviz.ui.errors import tables as module
+from condviz.ui.errors import desk as module
 from condviz.ui.errors import view
-from condviz.ui.errors.desk import Choice
+from condviz.ui.errors.desk import Choice, Desk, Source
 from condviz.ui.errors.sections import read_remarks
-from condviz.ui.errors.tables import Source, Tables
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.analysis.errors.toy import toy_study
@@ -27,34 +26,32 @@ def write(path: Path, head: str) -> Path:
 
 
 @pytest.fixture
-def tables() -> Tables:
-    return Tables(ModelPool(["minilm"], load=lambda name: pytest.fail(f"{name} was loaded")))
+def desk() -> Desk:
+    return Desk(ModelPool(["minilm"], load=lambda name: pytest.fail(f"{name} was loaded")))
 
 
-def test_a_table_with_any_columns_is_read(tables: Tables, tmp_path: Path) -> None:
+def test_a_table_with_any_columns_is_read(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "one,two,asked,points,score_m")
-    columns, rows, found = tables.columns(str(path))
+    columns, rows, found = desk.columns(str(path))
     assert (columns[0], len(rows), found) == ("one", 3, {})
     picked = tuple(zip(module.ROLES, ("one", "two", "asked", "points"), strict=True))
-    dataset = tables.dataset(Source("upload", str(path), "t.csv", picked))
+    dataset = desk.dataset(Source("upload", str(path), "t.csv", picked))
     assert (len(dataset.pairs), len(dataset.items), list(dataset.stored)) == (40, 20, ["m"])
-    assert tables.study(Source("upload", str(path), "t.csv", picked), ("m",)).first.model == "m"
+    assert desk.study(Choice(Source("upload", str(path), "t.csv", picked), "m")).first.model == "m"
 
 
-def test_scores_that_were_dropped_are_told(tables: Tables, tmp_path: Path) -> None:
+def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
     source = Source("upload", str(path), "t.csv", tuple(zip(module.ROLES, module.ROLES, strict=True)))
     with pytest.raises(DataError, match="Find errors"):
-        tables.study(source, ("minilm",))
-    tables.keep(tables.dataset(source), "minilm", np.arange(40.0))
-    assert tables.study(source, ("minilm",)).first.model == "minilm"
+        desk.study(Choice(source, "minilm"))
+    desk.keep(desk.dataset(source), "minilm", np.arange(40.0))
+    assert desk.study(Choice(source, "minilm")).first.model == "minilm"
 
 
-def test_a_budget_drops_what_was_used_longest_ago(
-    tables: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_budget_drops_what_was_used_longest_ago(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DATASETS", 60_000)
-    small = Tables(tables.pool)
+    small = Desk(desk.pool)
     sources = []
     for name in ("a.csv", "b.csv", "c.csv"):
         path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
@@ -68,22 +65,22 @@ def test_a_budget_drops_what_was_used_longest_ago(
         small.dataset(sources[1])
 
 
-def test_thirty_visitors_with_tables_of_their_own_lose_none(tables: Tables, tmp_path: Path) -> None:
+def test_thirty_visitors_with_tables_of_their_own_lose_none(desk: Desk, tmp_path: Path) -> None:
     sources = []
     for i in range(30):
         path = write(tmp_path / f"{i}.csv", "sentence1,sentence2,condition,label,score_m")
         path.write_text(path.read_text().replace("a1", f"visitor {i}"))
         columns = tuple(zip(module.ROLES, module.ROLES, strict=True))
         sources.append(Source("upload", str(path), path.name, columns))
-    first = [tables.study(source, ("m",)).dataset.digest for source in sources]
+    first = [desk.study(Choice(source, "m")).dataset.digest for source in sources]
     assert len(set(first)) == 30
-    assert [tables.study(source, ("m",)).dataset.digest for source in sources] == first
+    assert [desk.study(Choice(source, "m")).dataset.digest for source in sources] == first
 
 
 @pytest.mark.parametrize("key", ["/etc/passwd", "scenes:train", "nowhere:test", ""])
-def test_only_known_rows_can_be_asked_for(tables: Tables, key: str) -> None:
+def test_only_known_rows_can_be_asked_for(desk: Desk, key: str) -> None:
     with pytest.raises(DataError, match="Choose a corpus"):
-        tables.dataset(Source(key))
+        desk.dataset(Source(key))
 
 
 def test_a_link_holds_the_choice_but_for_the_default_row() -> None:

@@ -17,7 +17,7 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab() -> ModelsTab:
     with gr.Blocks() as blocks:
         address = html("", elem_id="address", script="trigger('navigate', {})")
@@ -68,10 +68,11 @@ def test_each_model_has_a_card(tab: ModelsTab) -> None:
     assert "everyday" in tab.show_card(event(name="everyday-concat"), View())[tab.card]
 
 
-def test_scores_of_other_weights_are_not_shown(tab: ModelsTab) -> None:
+def test_scores_of_other_weights_are_not_shown(tab: ModelsTab, monkeypatch: pytest.MonkeyPatch) -> None:
     board, _ = tab._board()
     assert tab._figures(board, "case", "spearman")
-    tab.pool._models["case"] = SimpleNamespace(weights_hash="0" * 64, info=tab.pool.info("case"))
+    other = SimpleNamespace(weights_hash="0" * 64, info=tab.pool.info("case"))
+    monkeypatch.setitem(tab.pool._models, "case", other)
     assert not tab._figures(board, "case", "spearman")
 
 

@@ -1,25 +1,64 @@
-"""What is chosen in the Errors tab, and what was found for it: shared by the panes and the folded sections."""
+"""What is chosen in the Errors tab, the rows and scores behind it, and what was found.
+
+Tables, scores and studies are shared by all visitors, each kind within a budget of memory. What does not fit any more
+is dropped, the least recently used first. A session keeps only where its table lies, so a dropped table is read again;
+dropped scores have to be computed again, which the tab offers.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from cachetools import LRUCache
 
+from condviz.data.corpora import CORPORA
+from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
-from condviz.ui.errors.tables import ROLES, Source, Tables
+from condviz.ui import limits
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import write_link
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
     from condviz.analysis.errors.study import Study
+    from condviz.evaluation.dataset import Dataset
 
 START = "scenes:test"
 WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
+MAX_TABLE_BYTES = 5 * 2**20
+ROLES = ("sentence1", "sentence2", "condition", "label")
+MB = 2**20
+DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
+"""Budgets."""
+ROW_BYTES, REFIT_BYTES = 4_500, 32 * MB
+"""Of a study, measured: a row with its features, and the resampled errors of a model."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where rows come from; small, as each session keeps its own.
+
+    Attributes:
+        key: "scenes:test" for a part of a corpus, or "upload".
+        path: Of an upload.
+        name: Of an upload, for people.
+        columns: Of an upload: (role, column of the file).
+    """
+
+    key: str
+    path: str = ""
+    name: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,15 +98,97 @@ class Choice:
 
 
 class Desk:
-    """The study of a choice, and what was found in it."""
+    """Tables, scores, studies, and what was found in them."""
 
     def __init__(self, pool: ModelPool) -> None:
         """Prepare; reads nothing."""
-        self.pool, self.tables = pool, Tables(pool)
+        self.pool = pool
+        self._datasets: LRUCache = LRUCache(DATASETS, getsizeof=_dataset_bytes)
+        self._scores: LRUCache = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)
+        self._studies: LRUCache = LRUCache(STUDIES, getsizeof=_study_bytes)
+        self._results: LRUCache = LRUCache(60)
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def corpora() -> list[tuple[str, str]]:
+        """List (title, key) of the parts of corpora whose files are here; what models were trained on is left out."""
+        return [
+            (f"{name}: {part.replace('_', ' ')}", f"{name}:{part}")
+            for name, corpus in CORPORA.items()
+            if corpus.ours or any(corpus.found().values())
+            for part in corpus.parts
+            if part != "train" and name != "scenes-plain"
+        ]
+
+    def dataset(self, source: Source) -> Dataset:
+        """Return the rows of a source, read again where they were dropped.
+
+        Raises:
+            DataError: If it does not exist, its file is gone, or it cannot be read.
+        """
+        from condviz.evaluation.dataset import corpus_dataset
+
+        if source.key == "upload":
+            if not Path(source.path).is_file():
+                raise DataError("The uploaded table is not on this server any more. Upload it again.")
+            return self._keep(self._datasets, source, lambda: self._read(source))
+        if source.key not in {key for _, key in self.corpora()}:
+            raise DataError(f"There are no rows called {source.key[:60]!r} here. Choose a corpus, or upload a table.")
+        return self._keep(self._datasets, source, lambda: corpus_dataset(*source.key.split(":")))
+
+    def columns(self, path: str) -> tuple[list[str], list[list[str]], dict[str, str]]:
+        """Look into an uploaded file.
+
+        Returns:
+            Its columns, the first three rows, and role -> column where the names tell.
+
+        Raises:
+            DataError: If it is no table.
+        """
+        table = read_table(path, max_bytes=MAX_TABLE_BYTES)
+        folded = {column.casefold(): column for column in table.columns}
+        found = {role: folded[role] for role in ROLES if role in folded}
+        return list(table.columns), [list(row) for row in table.rows[:3]], found
+
+    def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
+        """Return the scores of a model if they are known: from the file, computed before, or shipped; else None."""
+        from condviz.analysis.errors.stored import read_stored
+
+        if name in dataset.stored:
+            return dataset.stored[name]
+        weights = getattr(self.pool.loaded(name), "weights_hash", None)
+        with self._lock:
+            found = self._scores.get((dataset.digest, name))
+        if found is not None:
+            return found
+        stored = self._keep(self._results, ("stored", dataset.digest), lambda: read_stored(dataset)).get(name)
+        return None if stored is None or weights not in (None, stored.weights) else stored.scores
+
+    def keep(self, dataset: Dataset, name: str, scores: np.ndarray) -> None:
+        """Keep computed scores."""
+        with self._lock:
+            self._scores[dataset.digest, name] = scores
 
     def study(self, choice: Choice) -> Study:
-        """Return the rows with the scores of the chosen models; errors as in `Tables.study`."""
-        return self.tables.study(choice.source, choice.names)
+        """Return the rows with the scores of the chosen models.
+
+        Raises:
+            DataError: If scores are not in memory.
+        """
+        dataset, names = self.dataset(choice.source), choice.names
+        return self._keep(self._studies, (dataset.digest, names), lambda: self.judge(dataset, names))
+
+    def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
+        """Make a study of one or two models whose scores are known; errors as in `study`."""
+        from condviz.analysis.errors.findings import with_training_of
+        from condviz.analysis.errors.study import judge, make_study
+
+        rows = with_training_of(dataset, "" if names[0] in dataset.stored else names[0])
+        scores = [(name, self.known(dataset, name)) for name in names]
+        if missing := [name for name, values in scores if values is None]:
+            lost = " and ".join(missing)
+            raise DataError(f"The scores of {lost} had to make room for others. Press Find errors to score again.")
+        return make_study(rows, *(judge(rows, name, values) for name, values in scores))
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
         """Return what was found, kept without the study itself, which has a budget of its own.
@@ -80,7 +201,7 @@ class Desk:
         study = self.study(choice)
         key = (study.dataset.digest, choice.names, choice.filter, choice.selected, resamples)
         settings = {"filter": choice.filter, "selected": choice.selected, "resamples": resamples}
-        bare = self.tables.remember(key, lambda: replace(analyse(study, **settings), study=None))
+        bare = self._keep(self._results, key, lambda: replace(analyse(study, **settings), study=None))
         return replace(bare, study=study)
 
     def scorer(self, name: str) -> str:
@@ -88,6 +209,29 @@ class Desk:
         if name not in self.pool.names:
             raise DataError(f"{name} is a column of the file, not a model: it cannot score other rows.")
         return name
+
+    def _read(self, source: Source) -> Dataset:
+        from condviz.evaluation.dataset import table_dataset
+
+        chosen = dict(source.columns)
+        if all(role == column.casefold() for role, column in chosen.items()):
+            table = read_pairs(source.path, max_bytes=MAX_TABLE_BYTES)
+        else:
+            frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
+            taken = [column for column in frame if str(column).casefold() in ROLES and column not in chosen.values()]
+            frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
+            table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
+        return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
+
+    def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:
+        with self._lock:
+            if key in cache:
+                return cache[key]
+        value = make()  # outside of the lock: others need not wait; at worst it is made twice
+        with self._lock:
+            if cache.getsizeof(value) <= cache.maxsize:
+                cache[key] = value
+        return value
 
 
 def resamples_for(study: Study) -> int:
@@ -106,3 +250,12 @@ def needed(choice: Choice | None) -> Choice:
     if choice is None:
         raise DataError("Nothing has been found yet. Press Find errors first.")
     return choice
+
+
+def _dataset_bytes(dataset: Dataset) -> int:
+    texts = sum(len(p.sentence1) + len(p.sentence2) + len(p.condition) + 600 for p in dataset.pairs)
+    return texts + sum(len(cell) + 50 for cells in dataset.extra.values() for cell in cells)
+
+
+def _study_bytes(study: Any) -> int:  # noqa: ANN401 - a Study
+    return ROW_BYTES * len(study.dataset.pairs) + REFIT_BYTES * len(study.judged)

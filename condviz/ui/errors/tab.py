@@ -14,9 +14,19 @@ from gradio.components.textbox import InputHTMLAttributes
 from condviz.analysis.errors.filters import TARGETS
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
-from condviz.ui.errors.desk import MAX_RESAMPLES, START, Choice, Desk, needed, resamples_for, score_rows
+from condviz.ui.errors.desk import (
+    MAX_RESAMPLES,
+    MAX_TABLE_BYTES,
+    ROLES,
+    START,
+    Choice,
+    Desk,
+    Source,
+    needed,
+    resamples_for,
+    score_rows,
+)
 from condviz.ui.errors.sections import Sections
-from condviz.ui.errors.tables import MAX_TABLE_BYTES, ROLES, Source
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab
@@ -39,7 +49,6 @@ class ErrorsTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.desk = Desk(page.pool)
-        self.tables = self.desk.tables
         self.result = html(render("errors/empty.html"), elem_id="cv-err-result")
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
@@ -64,7 +73,7 @@ class ErrorsTab:
     def _form(self) -> None:
         with gr.Row(elem_classes="cv-err-data"):
             self.data = gr.Dropdown(
-                self.tables.corpora(), value=START, label="Rows", elem_id="cv-err-data", min_width=120
+                self.desk.corpora(), value=START, label="Rows", elem_id="cv-err-data", min_width=120
             )
             self.upload = gr.UploadButton(
                 "Upload", file_types=[".csv", ".tsv", ".txt"], elem_id="cv-err-upload", min_width=80, scale=0
@@ -159,17 +168,19 @@ class ErrorsTab:
             self.stop: gr.update(visible=True),
             **({self.result: render("errors/busy.html", picture=self._headline(shown))} if shown else {}),
         }
-        dataset = self.tables.dataset(choice.source)
+        dataset = self.desk.dataset(choice.source)
         if not choice.first:
             names = [*dataset.stored, self.pool.default]
             choice = replace(choice, first=names[0])
-        self._menus_know(choice, dataset)
         for name in choice.names:
-            if self.tables.known(dataset, name) is None:
+            if name not in dataset.stored:
+                self.pool.info(name)  # raises where there is none of this name
+        for name in choice.names:
+            if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 for done, total in work.steps():
                     yield {self.notice: busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)}
-                self.tables.keep(dataset, name, work.result())
+                self.desk.keep(dataset, name, work.result())
         stored = [(f"{name} (from the file)", name) for name in dataset.stored]
         choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
         yield {
@@ -179,11 +190,6 @@ class ErrorsTab:
             self.notice: busy("Looking for slices."),
         }
         yield from self._show(choice)
-
-    def _menus_know(self, choice: Choice, dataset: Any) -> None:  # noqa: ANN401 - a Dataset
-        for name in choice.names:
-            if name not in dataset.stored:
-                self.pool.info(name)
 
     def _show(self, choice: Choice, *, keep_selection: bool = False, close: bool = True) -> Iterator[dict]:
         """Show what is found: at once without intervals, then with them."""
@@ -290,7 +296,7 @@ class ErrorsTab:
         if not path:
             raise DataError("No file arrived. Choose a CSV file of at most 5 MB.")
         name = path.replace("\\", "/").rpartition("/")[2]
-        columns, rows, found = self.tables.columns(path)
+        columns, rows, found = self.desk.columns(path)
         source = Source("upload", path, name, tuple(found.items()))
         if set(ROLES[:3]) <= found.keys():
             yield {self.pickers: gr.update(visible=False), self.uploaded: source}
@@ -332,9 +338,9 @@ class ErrorsTab:
         yield from self._adopt(source, model, second)
 
     def _adopt(self, source: Source, model: str, second: str) -> Iterator[dict]:
-        dataset = self.tables.dataset(source)
+        dataset = self.desk.dataset(source)
         names = list(dataset.stored)[:2] or [model, second or ""]
-        choices = [*self.tables.corpora(), (source.name, "upload")]
+        choices = [*self.desk.corpora(), (source.name, "upload")]
         yield {self.data: gr.Dropdown(choices, value="upload")}
         yield from self._find(Choice(source, names[0], names[1] if len(names) > 1 else ""))
 
@@ -356,7 +362,7 @@ class ErrorsTab:
             view=first(values, "ev") if first(values, "ev") in VIEWS else "residuals",
             row=int(row) - 1 if row.isascii() and row.isdigit() and 0 < int(row) < 10**8 else None,
         )
-        yield {self.data: key if key in {known for _, known in self.tables.corpora()} else gr.skip()}
+        yield {self.data: key if key in {known for _, known in self.desk.corpora()} else gr.skip()}
         yield from self._find(asked, shown=choice)
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
@@ -369,8 +375,7 @@ class ErrorsTab:
             filter: The slice, for instance 'gold >= 4 and "dog" in shared'; "" for all rows.
             resamples: For the intervals, 0 to 10,000.
         """
-        from condviz.analysis.errors.findings import analyse, with_training_of
-        from condviz.analysis.errors.study import judge, make_study
+        from condviz.analysis.errors.findings import analyse
         from condviz.data.tables import read_pairs
         from condviz.evaluation.dataset import table_dataset
 
@@ -382,14 +387,12 @@ class ErrorsTab:
             table = read_pairs(io.StringIO(data), max_bytes=MAX_TABLE_BYTES)
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
-            dataset = self.tables.dataset(Source(data))
+            dataset = self.desk.dataset(Source(data))
         for name in models:
-            if self.tables.known(dataset, name) is None:
+            if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
-                self.tables.keep(dataset, name, work.result())
-        dataset = with_training_of(dataset, "" if models[0] in dataset.stored else models[0])
-        judged = (judge(dataset, name, self.tables.known(dataset, name)) for name in models)
-        return analyse(make_study(dataset, *judged), filter=filter, resamples=resamples).to_dict()
+                self.desk.keep(dataset, name, work.result())
+        return analyse(self.desk.judge(dataset, models), filter=filter, resamples=resamples).to_dict()
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _headline(self, choice: Choice) -> str:
