@@ -130,8 +130,10 @@ def rate(
     (family1, scene1), (family2, scene2) = first, second
     ratings = []
     for name, value in scene1.aspects.items():
+        if name not in scene2.aspects:
+            continue
         is_local = name.startswith(LOCAL)
-        if name not in scene2.aspects or (is_local and family1.id != family2.id):
+        if is_local and family1.id != family2.id:
             continue
         if is_local or name in aspects:
             node = f"{family1.id}:{name}" if is_local else name

@@ -13,11 +13,12 @@ Source: written for this project; the protocol of two conditions is that of C-ST
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 
 from condviz.data.corpus import Material, RatedPair
 from condviz.data.families import Aspect, Family, Scene, rate
@@ -289,14 +290,16 @@ def _block_pairs(block: Sequence[Family], rng: random.Random) -> Iterator[tuple[
     within = [
         ((family, first), (family, second)) for family in block for first, second in combinations(family.scenes, 2)
     ]
-    across = [
-        ((family1, first), (family2, second))
-        for family1, family2 in combinations(block, 2)
-        for first in family1.scenes
-        for second in family2.scenes
-    ]
     yield from within
-    yield from rng.sample(across, min(len(across), 8 * max(len(within), len(block))))
+    # Pairs across are numbered, family by family, and only those that are drawn are built: there are thousands.
+    couples = list(combinations(block, 2))
+    ends = list(accumulate(len(family1.scenes) * len(family2.scenes) for family1, family2 in couples))
+    number = ends[-1] if ends else 0
+    for place in rng.sample(range(number), min(number, 8 * max(len(within), len(block)))):
+        couple = bisect_right(ends, place)
+        family1, family2 = couples[couple]
+        row, column = divmod(place - (ends[couple - 1] if couple else 0), len(family2.scenes))
+        yield (family1, family1.scenes[row]), (family2, family2.scenes[column])
 
 
 def _contrasts(
@@ -304,6 +307,8 @@ def _contrasts(
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
     """Choose (low, high) aspects with their ratings; those that were mostly low become high and the other way round."""
     left = dict(rate(first, second, aspects))
+    if not left or max(left.values()) - min(left.values()) < GAP:  # most pairs
+        return
     for _ in range(CONTRASTS if first[0].id == second[0].id else 1):
         options = [
             (surplus[high] - surplus[low], rng.random(), low, high)
