@@ -7,7 +7,8 @@ import math
 import random
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,8 @@ from condviz.training.tuning import FITTED
 if TYPE_CHECKING:
     from condviz.training.probe import Measured
 
-TIMED_BATCHES = 5
-SCORED_ROWS = 64
+TIMED_BATCHES = 2
+SCORED_ROWS = 32
 LONGEST_TEXTS = 64
 TIMEOUT_S = 300.0
 
@@ -75,12 +76,13 @@ def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto") -
         return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
     if isinstance(recipe, LinkRecipe):
         return _check_links(recipe, device)
-    found = survey(recipe)
-    steps = count_steps(recipe, found, processes)
-    facts = (device, found.rows, found.validation_rows, found.dropped, steps)
-    if found.problems:
-        return Preflight(*facts, problems=found.problems, advice=found.advice)
-    tried, problem = _try(recipe, device, found)
+    with _start_probe(recipe, device) as probe:
+        found = survey(recipe)
+        steps = count_steps(recipe, found, processes)
+        facts = (device, found.rows, found.validation_rows, found.dropped, steps)
+        if found.problems:
+            return Preflight(*facts, problems=found.problems, advice=found.advice)
+        tried, problem = _try(probe, _sample(recipe, found))
     if tried is None:
         return Preflight(*facts, problems=problem, advice=found.advice)
     advice = found.advice
@@ -121,24 +123,34 @@ def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> in
     return recipe.epochs * math.ceil(batches / recipe.accumulation)
 
 
-def _try(recipe: SentenceRecipe, device: str, found: Survey) -> tuple[Measured | None, tuple[str, ...]]:
-    """Run the probe; gives what it measured, or why it could not."""
+@contextmanager
+def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Popen]:
+    """Start the probe, which imports torch and loads the encoder while the data are read here."""
+    command = [sys.executable, "-m", "condviz.training.probe"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    probe = subprocess.Popen(command, **pipes, text=True, errors="replace", env=child_environment())
+    try:
+        with suppress(OSError):  # it has ended, and says why
+            print(json.dumps({"recipe": recipe.to_dict(), "device": device}), file=probe.stdin, flush=True)
+        yield probe
+    finally:
+        probe.kill()
+        probe.communicate()
+
+
+def _try(probe: subprocess.Popen, sample: Mapping[str, Any]) -> tuple[Measured | None, tuple[str, ...]]:
+    """Let the probe try some batches; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
 
-    request = {"recipe": recipe.to_dict(), "device": device, **_sample(recipe, found)}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "condviz.training.probe"],
-            input=json.dumps(request), capture_output=True, text=True, timeout=TIMEOUT_S, env=child_environment(),
-            errors="replace",
-        )  # fmt: skip
+        said, complaints = probe.communicate(json.dumps(sample), timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
-    if done.returncode == 0:
-        answer = json.loads(done.stdout.splitlines()[-1])
+    if probe.returncode == 0:
+        answer = json.loads(said.splitlines()[-1])
         return (None, (answer["problem"],)) if "problem" in answer else (Measured(**answer), ())
-    said = explain_exit(done.returncode, done.stderr)
-    return None, (OUT_OF_MEMORY if "killed" in said else said,)
+    why = explain_exit(probe.returncode, complaints)
+    return None, (OUT_OF_MEMORY if "killed" in why else why,)
 
 
 def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A short, measured try of a training, in a process of its own: python -m condviz.training.probe < REQUEST.
 
+The request has two lines: recipe and device, with which it loads what a training loads, and then what to try.
+
 Memory that does not suffice ends this process and no other, and its peak is that of the training alone.
 """
 
@@ -9,7 +11,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from condviz.training.model import TrainingModel
 from condviz.training.recipes import SentenceRecipe, from_dict
 from condviz.training.tuning import build_model, load_pretrained
 
-MEASURE_S = 6.0
+MEASURE_S = 2.0
 """Batches are timed until this is over, at least one."""
 SHARE = 0.9
 """Of the free memory: the rest is for what a try does not show."""
@@ -132,21 +134,28 @@ class Try:
         return time.perf_counter()
 
 
-def measure(recipe: SentenceRecipe, device: str, request: Mapping[str, Any]) -> Measured:
+def measure(recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str, Any]]) -> Measured:
     """Try a training.
 
     Args:
         recipe: The recipe.
         device: Where.
-        request: "batches", lists of units, the heaviest first; "validation", some rows; "longest", texts.
+        read: Waits for what to try: "batches", lists of units, the heaviest first; "validation", some rows; "longest",
+            texts.
     """
     available = free_memory(device)
     tried = Try(recipe, device)
+    loaded = time.time() - psutil.Process().create_time()
+    request = read()
+    start = time.perf_counter()
     batches = [[tuple(Example(**row) for row in unit) for unit in batch] for batch in request["batches"]]
     rows = [Example(**row) for row in request["validation"]]
-    encoding = tried.time_encoding([unit for batch in batches for unit in batch]) if tried.frozen else 0.0
+    encoding = 0.0
+    if tried.frozen:
+        tried.time_encoding(batches[0])  # the heaviest texts say nothing about the others
+        encoding = tried.time_encoding([unit for batch in batches[1:] or batches for unit in batch])
     cut = tried.count_cut(request["longest"])
-    preparation = time.time() - psutil.Process().create_time()
+    preparation = loaded + time.perf_counter() - start
     memory, fitting, batch, update = peak_memory(device), recipe.batch_size, 0.0, 0.0
     scoring = 2 * encoding  # of a projection, which cannot score before it is fitted: a row has two texts
     if not tried.fitted:
@@ -228,9 +237,9 @@ def _group_free() -> int:
 
 def main() -> None:
     """Read a request from standard input; write what was measured, or {"problem"}, as the last line of the output."""
-    request = json.load(sys.stdin)
+    asked = json.loads(sys.stdin.readline())
     try:
-        found = asdict(measure(from_dict(request["recipe"]), request["device"], request))
+        found = asdict(measure(from_dict(asked["recipe"]), asked["device"], lambda: json.load(sys.stdin)))
     except CondvizError as error:
         found = {"problem": str(error)}
     sys.stdout.write("\n" + json.dumps(found) + "\n")

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ def write(recipe: SentenceRecipe, text: str) -> None:
     Path(recipe.train[0].path).write_text(HEADER + text)
 
 
+def answer(monkeypatch: pytest.MonkeyPatch, tried: probe.Measured | None) -> None:
+    """Measure nothing, and give this."""
+    monkeypatch.setattr(preflight, "_start_probe", lambda *_: nullcontext())
+    monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
+
+
 @pytest.mark.parametrize(
     "changes",
     [{}, {"accumulation": 2, "epochs": 3}, {"batching": "rows", "loss": {"mse": 1.0}, "batch_size": 5}],
@@ -43,7 +50,7 @@ def test_steps_are_those_of_the_training(tmp_path: Path, changes: dict[str, Any]
 
 
 def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "_try", lambda *_: (None, ()))
+    answer(monkeypatch, None)
     recipe = toy_recipe(tmp_path, keep="last", validation=[])
     pairs = "".join(f"a{i},b,x,1\na{i},b,y,5\n" for i in range(10))
     write(recipe, pairs + "a0,b,x,1\nc,d,x,\nalone,d,x,2\n")  # repeated, without a label, without a partner
@@ -57,7 +64,7 @@ def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.
 def test_labels_that_contradict_each_other_and_rows_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preflight, "_try", lambda *_: (None, ()))
+    answer(monkeypatch, None)
     recipe = toy_recipe(tmp_path, batching="rows", loss={"mse": 1.0})
     write(recipe, "".join(f"a{i},b,x,1\na{i},b,x,5\n" for i in range(10)))
     advice = check(recipe, roots=[tmp_path], device="cpu").advice
@@ -66,6 +73,7 @@ def test_labels_that_contradict_each_other_and_rows_on_both_sides(
 
 
 def test_what_is_wrong_with_the_data_is_told_without_a_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "_start_probe", lambda *_: nullcontext())
     monkeypatch.setattr(preflight, "_try", lambda *_: pytest.fail("nothing to try"))
     recipe = toy_recipe(tmp_path, validation=[{"name": "csv", "path": str(tmp_path / "dev.csv")}])
     (tmp_path / "dev.csv").write_text(HEADER + "a,b,x,3\nc,d,x,3\n")
@@ -92,7 +100,7 @@ def test_a_try_measures_time_and_memory(
 ) -> None:
     monkeypatch.setattr(probe, "MEASURE_S", 0.0)
     recipe = toy_recipe(tmp_path, method, **changes)
-    found = probe.measure(recipe, "cpu", request(recipe))
+    found = probe.measure(recipe, "cpu", lambda: request(recipe))
     fitted = method == "case"
     assert (found.batch > 0, found.update > 0, found.scoring > 0) == (not fitted, not fitted, True)
     assert (found.encoding > 0) == (recipe.tuning == "frozen")
@@ -106,9 +114,9 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(probe, "peak_memory", lambda device: next(peaks))
     monkeypatch.setattr(probe, "free_memory", lambda device: 5 * GB)
     recipe = toy_recipe(tmp_path, batch_size=16, accumulation=2)
-    found = probe.measure(recipe, "cpu", request(recipe))
+    found = probe.measure(recipe, "cpu", lambda: request(recipe))
     assert (found.batch, found.memory, found.fitting_rows) == (None, 9 * GB, 4)
-    monkeypatch.setattr(preflight, "_try", lambda *_: (found, ()))
+    answer(monkeypatch, found)
     told = check(recipe, roots=[tmp_path], device="cpu")
     assert told.problems == (
         "This needs about 9.0 GB of memory, and 5.0 GB are free on this machine. batch_size = 4 with accumulation = 8 "
@@ -122,7 +130,7 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
         preparation=10.0, batch=2.0, update=0.5, scoring=0.1, encoding=0.0, memory=GB, available=8 * GB,
         fitting_rows=8, cut_texts=3, precision="float32",
     )  # fmt: skip
-    monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
+    answer(monkeypatch, tried)
     found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
     assert found.steps == 6
     assert found.minutes == pytest.approx((10 + 6 * 2.5 + 4 * 24 * 0.1) / 60)
@@ -140,9 +148,9 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
 ) -> None:
-    start = subprocess.run
+    start = subprocess.Popen
     monkeypatch.setattr(
-        preflight.subprocess, "run", lambda _, **options: start([sys.executable, "-c", code], **options)
+        preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
     )
     assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
@@ -153,8 +161,8 @@ def test_the_process_of_a_try_answers_in_one_line(
     recipe = toy_recipe(tmp_path)
     for backbone in (recipe.backbone, str(tmp_path / "nowhere")):
         content = {**recipe.to_dict(), "backbone": backbone}
-        sent = json.dumps({"recipe": content, "device": "cpu", **request(recipe)})
-        monkeypatch.setattr(sys, "stdin", io.StringIO(sent))
+        asked = json.dumps({"recipe": content, "device": "cpu"})
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{asked}\n{json.dumps(request(recipe))}"))
         probe.main()
         answer = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert ("problem" in answer) == (backbone != recipe.backbone)
