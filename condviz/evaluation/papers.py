@@ -223,8 +223,11 @@ def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarr
 
 def count_done(results: Mapping[str, Any], table: Table, setting: str) -> int:
     """Count the rows of a table that have been measured in a setting."""
-    names = getattr(table, f"{setting}_figures")
-    return sum(all(len(values(results, run, name)) for name in names) for _, run in table.runs(setting))
+    wanted = set(table.measurements(setting))
+    return sum(
+        any(wanted <= set(one["figures"]) for one in results.get(run.key, {}).values())
+        for _, run in table.runs(setting)
+    )
 
 
 def format_state(results: Mapping[str, Any], table: Table, setting: str) -> str:
