@@ -1,22 +1,25 @@
 """Search of a large store under a new condition: time, memory and exactness, as ratios in one run.
 
-python -m benchmarks.search [--rows 1000000] [--json FILE]
+python -m benchmarks.search [--rows 1000000] [--built 8192] [--kills 20] [--json FILE]
 
 The vectors are those of 2,000 sentences of the scenes, repeated with noise; searching reads no text but the hits'.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common import Plan, Result, conditions, options, ratio, report, times_in_turns
+from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
 from benchmarks.speed import load_anchor
 from condviz.analysis.search import search
 from condviz.data.scenes import load_families
@@ -28,11 +31,12 @@ from condviz.store.sources import Row
 ENCODED, HITS, NOISE, CHUNK = 2_000, 100, 0.05, 50_000
 QUERY = "Two women are playing tennis in the rain."
 PLAIN, UNDER, ANCHOR = "plain search", "under a new condition", "sentence-transformers"
+ENCODER, BUILD = "encoder alone", "build"
 READ = """
 with open("/proc/self/status") as status:
     print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 """
-MOST_MB, MOST_SECONDS, LEAST_FACTOR = 1500, 1.0, 1000
+MOST_MB, MOST_SECONDS, LEAST_FACTOR, MOST_OVERHEAD = 1500, 1.0, 1000, 0.1
 
 
 def texts() -> list[str]:
@@ -47,7 +51,8 @@ def write_store(folder: Path, rows: int, model: object) -> None:
 
     given, draw = texts(), np.random.default_rng(0)
     vectors = model.encode_sentences(given)
-    meta = disk.Meta(disk.VERSION, Identity.of(model), "text", {}, "noisy copies", "", rows, 0)
+    part = disk.Part("noisy copies", "", rows, 0)
+    meta = disk.Meta(disk.VERSION, Identity.of(model), "text", {}, (part,))
     folder.mkdir()
     (folder / "store.json").write_text(meta.to_json(), encoding="utf-8")
     scale = NOISE * np.linalg.norm(vectors, axis=1).mean() / np.sqrt(vectors.shape[1])
@@ -64,6 +69,46 @@ def write_store(folder: Path, rows: int, model: object) -> None:
     disk.open_store(folder).write_flat()
 
 
+def build_times(count: int, model: object, plan: Plan) -> dict[str, list[float]]:
+    """Time the encoder alone, and a build of a store of the same texts in the same slices; the cache is emptied."""
+    given = mixed_sentences(count)
+    slices = [given[start : start + disk.SLICE_ROWS] for start in range(0, count, disk.SLICE_ROWS)]
+    with tempfile.TemporaryDirectory() as place:
+        source, numbers = Path(place) / "texts.jsonl", iter(range(99))
+        source.write_text("".join(json.dumps(text) + "\n" for text in given), encoding="utf-8")
+        return times_in_turns(
+            {
+                ENCODER: lambda: [model.encode_sentences(texts) for texts in slices],
+                BUILD: lambda: disk.build_store(source, Path(place) / str(next(numbers)), model=model),
+            },
+            rounds=plan.rounds, before=model.backbone.cache.clear, clock=plan.clock,
+        )  # fmt: skip
+
+
+def same_after_kills(kills: int, model: object) -> int:
+    """Kill a build at random moments and go on; return how many of `kills` ends are the store of one go."""
+    count, same, draw = 3 * disk.SLICE_ROWS, 0, np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as place:
+        source = Path(place) / "texts.jsonl"
+        source.write_text("".join(json.dumps(text) + "\n" for text in mixed_sentences(count)), encoding="utf-8")
+        command = [sys.executable, "-m", "condviz", "store", "build", str(source), "--out"]
+        start = time.perf_counter()
+        subprocess.run([*command, f"{place}/whole"], capture_output=True, check=True)
+        whole, seconds = disk.open_store(f"{place}/whole"), time.perf_counter() - start
+        for number in range(kills):
+            process = subprocess.Popen([*command, f"{place}/{number}"], stdout=-3, stderr=-3)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds * draw.uniform(0.2, 1))
+            process.kill()
+            process.wait()
+            found = disk.build_store(source, f"{place}/{number}", model=model)
+            same += found.rows(range(count)) == whole.rows(range(count)) and all(
+                np.allclose(one.astype(np.float32), other.astype(np.float32), atol=2e-3)
+                for one, other in zip(found.vectors(np.arange(count)), whole.vectors(np.arange(count)), strict=True)
+            )
+    return same
+
+
 def brute_force(store: disk.Store, model: object, condition: str) -> np.ndarray:
     """Score all rows by composing every stored vector, without the projection of the search."""
     asked, query = model.encode_conditions([condition]), model.encode_sentences([QUERY])
@@ -74,10 +119,13 @@ def brute_force(store: disk.Store, model: object, condition: str) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def run(rows: int, plan: Plan | None = None) -> list[Result]:
+def run(rows: int, built: int, kills: int, plan: Plan | None = None) -> list[Result]:
     """Measure; some minutes at a million rows."""
     plan = plan or Plan()
     model, reader, anchor = load("hyper-cl"), load("csr"), load_anchor()
+    building = build_times(built, model, plan)
+    overhead = ratio(building, BUILD, ENCODER) - 1
+    same_stores = same_after_kills(kills, model) if kills else 0
     asked = iter(conditions(40))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "s"
@@ -120,6 +168,18 @@ def run(rows: int, plan: Plan | None = None) -> list[Result]:
         ("peak memory of a fresh process", f"< {MOST_MB:,} MB", f"{peak:,.0f} MB", peak < MOST_MB, peak),
     ]  # fmt: skip
     results = [Result(f"{same}: {what}", *rest, {"seconds": seconds}) for what, *rest in lines]
+    results.append(
+        Result(
+            f"Building a store of {built:,} texts, above the encoder alone", f"≤ {MOST_OVERHEAD:.0%}",
+            f"{overhead:.1%}",
+            overhead <= MOST_OVERHEAD, overhead, {"seconds": building},
+        )
+    )  # fmt: skip
+    if kills:
+        results.append(
+            Result("Builds killed at random moments that end in the same store", f"{kills} of {kills}",
+                   f"{same_stores} of {kills}", same_stores == kills, same_stores, {})
+        )  # fmt: skip
     reread = again["csr"][0]
     return [*results, Result("Re-ranking 1,000 texts, CSR", "≤ 3 s", f"{reread:.1f} s", reread <= 3, reread, {})]
 
@@ -137,9 +197,11 @@ def main() -> None:
     """Run from the command line."""
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--built", type=int, default=4 * disk.SLICE_ROWS, help="texts of the store that is built")
+    parser.add_argument("--kills", type=int, default=0, help="builds that are killed; each takes half a minute")
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    report(run(chosen.rows, Plan(rounds=chosen.rounds)), path=chosen.json)
+    report(run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds)), path=chosen.json)
 
 
 if __name__ == "__main__":

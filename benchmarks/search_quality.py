@@ -1,9 +1,10 @@
-"""How good is a search under a condition? Precision and nDCG at 10 of texts with the same value, on the test scenes.
+"""How good is a search under a condition? Precision and nDCG at 10 of texts with the same value.
 
-python -m benchmarks.search_quality [--queries 8] [--model NAME ...] [--json FILE]
+python -m benchmarks.search_quality [--corpus cebab] [--queries 8] [--model NAME ...] [--json FILE]
 
-The corpus is the first sentence of each test family; a query is one of them under an aspect that it tells, in a
-wording of that aspect; right are the other families' sentences with the same value. Beside every method: plain search
+The corpus is the first sentence of each test family of the scenes, or each original review of the test part of CEBaB
+(in the folder CONDVIZ_DATA); a query is one of them under an aspect that it tells, in a wording of that aspect; right
+are the other families' sentences with the same value. Beside every method: plain search
 with its own vectors, and plain search for the query with the condition typed behind it. Where fewer than 10 texts are
 right, only as many hits are looked at.
 """
@@ -13,13 +14,15 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.common import options
 from condviz.analysis.search import embed_rows
-from condviz.data.families import LOCAL, Aspect
+from condviz.data import cebab
+from condviz.data.families import LOCAL, Aspect, Scene
 from condviz.data.scenes import load_aspects, load_families
 from condviz.data.splits import UNSEEN_ASPECTS, group_of, seen_phrasings
 from condviz.errors import CondvizError
@@ -51,15 +54,27 @@ class Question:
     told: frozenset[int]
 
 
-def make_questions(queries: int, most: int) -> tuple[list[str], list[Question]]:
-    """Return the corpus and the questions, `queries` for each of `most` aspects; one wording an aspect."""
-    scenes = [family.scenes[0] for family in load_families() if group_of(family) == "test"]
+def read_scenes(corpus: str) -> tuple[list[Scene], Mapping[str, Aspect]]:
+    """Return the texts of a corpus and the aspects that they tell.
+
+    Raises:
+        DataError: If the files of the corpus are not there.
+    """
+    if corpus == "scenes":
+        return [family.scenes[0] for family in load_families() if group_of(family) == "test"], load_aspects()
+    found = cebab.CORPUS.read("test", str)
+    return [family.scenes[0] for family in found.families], found.aspects
+
+
+def make_questions(corpus: str, queries: int, most: int) -> tuple[list[str], list[Question]]:
+    """Return the texts and the questions, `queries` for each of `most` aspects; one wording an aspect."""
+    scenes, aspects = read_scenes(corpus)
     values: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place, scene in enumerate(scenes):
         for name, value in scene.aspects.items():
             if not name.startswith(LOCAL):
                 values[name][value].append(place)
-    draw, questions, aspects = np.random.default_rng(0), [], load_aspects()
+    draw, questions = np.random.default_rng(0), []
     for name in draw.permutation(sorted(aspects)).tolist():
         if len(questions) == queries * most:
             break
@@ -117,11 +132,12 @@ def _grade(scores: np.ndarray, question: Question) -> list[float]:
 def main() -> None:
     """Measure the models, print a table in markdown."""
     parser = options(__doc__.splitlines()[0])
+    parser.add_argument("--corpus", choices=("scenes", "cebab"), default="scenes")
     parser.add_argument("--queries", type=int, default=8, help="for each aspect")
     parser.add_argument("--aspects", type=int, default=24)
     parser.add_argument("--model", action="append", default=[])
     chosen = parser.parse_args()
-    texts, questions = make_questions(chosen.queries, chosen.aspects)
+    texts, questions = make_questions(chosen.corpus, chosen.queries, chosen.aspects)
     seen = np.array([question.aspect not in UNSEEN_ASPECTS for question in questions])
     asked = len({question.aspect for question in questions})
     among_all = np.mean([len(question.right) / len(texts) for question in questions])
@@ -144,7 +160,7 @@ def main() -> None:
         for way, grades in found.items():
             if grades:
                 values = np.array(grades)
-                cells = [*values.mean(axis=0), values[~seen, 2].mean()]
+                cells = [*values.mean(axis=0), values[~seen, 2].mean() if (~seen).any() else np.nan]
                 print(f"| {name} | {way} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |", flush=True)
     if chosen.json:
         chosen.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")

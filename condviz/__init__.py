@@ -14,7 +14,7 @@ from condviz.version import __version__
 if TYPE_CHECKING:
     from condviz.analysis.compare import compare
     from condviz.analysis.errors.findings import find_errors
-    from condviz.analysis.groups import find_twins, group_by, rank_sorting_conditions
+    from condviz.analysis.groups import cross_table, find_twins, group_by, rank_sorting_conditions
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
     from condviz.analysis.search import search
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
     from condviz.models.registry import describe, list_models, load
-    from condviz.store.disk import build_store, open_store
+    from condviz.store.disk import append_store, build_store, open_store
     from condviz.training.trainer import train
 
 __all__ = [
     "METHODS",
     "__version__",
+    "append_store",
     "build_map",
     "build_store",
     "compare",
+    "cross_table",
     "describe",
     "evaluate",
     "find_errors",
@@ -47,9 +49,11 @@ __all__ = [
 ]
 _PLACES = {
     "METHODS": "condviz.methods",
+    "append_store": "condviz.store.disk",
     "build_map": "condviz.analysis.maps",
     "build_store": "condviz.store.disk",
     "compare": "condviz.analysis.compare",
+    "cross_table": "condviz.analysis.groups",
     "describe": "condviz.models.registry",
     "evaluate": "condviz.evaluation.csts",
     "find_errors": "condviz.analysis.errors.findings",

@@ -7,7 +7,7 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -338,9 +338,10 @@ class Attribution(Result):
             texts[f"effects{number}"] = np.array([row["effect"] for row in rows], dtype=np.float32)
         return cls(content["model"], content["condition"], content["score"], **texts)
 
-    def strongest(self, count: int = 3) -> list[str]:
+    def strongest(self, count: int = 3, *, sentences: Sequence[int] = (1, 2)) -> list[str]:
         """Return the words, in lower case, that raise the score most, strongest first; leave out negligible effects."""
-        effects = [*zip(self.words1, self.effects1, strict=True), *zip(self.words2, self.effects2, strict=True)]
+        texts = {1: (self.words1, self.effects1), 2: (self.words2, self.effects2)}
+        effects = [pair for number in sentences for pair in zip(*texts[number], strict=True)]
         largest = max((float(effect) for _, effect in effects), default=0.0)
         ordered = sorted(effects, key=lambda item: -item[1])
         words = [word.text.lower() for word, effect in ordered if effect > max(0.01, 0.25 * largest)]
@@ -385,6 +386,8 @@ class Hit:
         applies: Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and
             for hits far down a long list.
         cells: The other columns of the corpus.
+        words: What each word of the query and of the text does to the score; None where nobody has looked, see
+            `condviz.analysis.search.add_words`.
     """
 
     row: int
@@ -396,6 +399,12 @@ class Hit:
     good: bool
     applies: float | None
     cells: Mapping[str, Any]
+    words: Attribution | None = None
+
+    @property
+    def carried_by(self) -> list[str]:
+        """Words of the text that raise the score most, strongest first."""
+        return self.words.strongest(6, sentences=(2,)) if self.words else []
 
 
 @dataclass(frozen=True)
@@ -448,7 +457,10 @@ class Hits(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/search` endpoint."""
-        hits = [plain(hit) | {"rank": rank} for rank, hit in enumerate(self.hits, start=1)]
+        hits = [
+            plain(replace(hit, words=None)) | {"rank": rank, "words": hit.words and hit.words.to_dict()["words2"]}
+            for rank, hit in enumerate(self.hits, start=1)
+        ]
         return super().to_dict() | {"hits": hits, "matches": self.matches}
 
     def to_frame(self) -> pd.DataFrame:
@@ -456,7 +468,7 @@ class Hits(Result):
         names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
         rows = []
         for rank, hit in enumerate(self.hits, start=1):
-            found = asdict(hit)
+            found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
             cells = found.pop("cells")
             rows.append({"rank": rank, **found} | {name: cells[name] for name in cells if name not in names})
         return table(rows, columns=names if not rows else None)

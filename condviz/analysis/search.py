@@ -8,6 +8,7 @@ nearest without the condition, and the result says how many it has read.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -18,7 +19,9 @@ from torch import Tensor
 
 from condviz.analysis.errors.filters import select
 from condviz.analysis.reference import percentile, reference_scores
+from condviz.analysis.words import MAX_WORDS, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence
+from condviz.encoder.words import split_words
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -34,6 +37,8 @@ MAX_HITS = 1_000
 GOOD_PERCENTILE = 75.0
 """Under a condition a hit counts as a match above this share of the reference pairs: two fifths of them are alike, and
 texts that do not tell the condition reach 60."""
+READ_FOR_WORDS = 10
+"""Hits whose words are left out one by one: some twenty scores each."""
 READ_FOR_TELLING = 50
 """Hits that are read once more, to see whether they say anything about the condition."""
 BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 95.0, 2_000
@@ -52,6 +57,7 @@ def search(
     model: str | ConditionalScorer | None = None,
     where: str | None = None,
     contains: str | None = None,
+    words: bool = False,
     progress: Progress | None = None,
 ) -> Hits:
     """Find the texts of a corpus that are most like a query under a condition.
@@ -65,6 +71,7 @@ def search(
             reads sentence and condition together: it re-ranks.
         where: Filter on the columns, for instance `stars >= 4 and kind == "poodle"`; also row and text.
         contains: Text that each hit has to contain, in upper or lower case; between slashes a regular expression.
+        words: Also find the words that carry the first `READ_FOR_WORDS` hits, see `add_words`.
         progress: Told (texts scored under the condition, texts to score); may raise to stop.
 
     Raises:
@@ -112,11 +119,33 @@ def search(
         )
         for row, place, match, says, found in zip(best, places, good, applies, rows, strict=True)
     ]  # fmt: skip
-    return Hits(
+    found = Hits(
         query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
         applies=told[0] if condition is not None else None, notes=_notes(corpus, searched, read),
     )  # fmt: skip
+    return add_words(given if condition is not None else plain_model, found) if words else found
+
+
+def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None = None) -> Hits:
+    """Add to the first `READ_FOR_WORDS` hits what each word does to the score, by leaving it out.
+
+    Args:
+        model: What scored them.
+        hits: From `search`.
+        progress: Told (hits done, hits to do); may raise to stop.
+    """
+    first = [hit for hit in hits.hits[:READ_FOR_WORDS] if _words_of(hits, hit) <= MAX_WORDS]
+    found = {}
+    for done, hit in enumerate(first, start=1):
+        found[hit.row] = leave_one_word_out(model, hits.query, hit.text, hits.condition)
+        if progress:
+            progress(done, len(first))
+    return replace(hits, hits=tuple(replace(hit, words=found.get(hit.row)) for hit in hits.hits))
+
+
+def _words_of(hits: Hits, hit: Hit) -> int:
+    return len(split_words(hits.query)) + len(split_words(hit.text))
 
 
 def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.ndarray:

@@ -27,13 +27,30 @@ from condviz.cli import (
     papers,
     score,
     search,
+    store,
     train,
     words,
 )
 from condviz.cli.terminal import tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = (deploy, models, score, evaluate, words, map, search, links, data, train, benchmark, errors, papers, lessons)
+COMMANDS = (
+    deploy,
+    models,
+    score,
+    evaluate,
+    words,
+    map,
+    search,
+    store,
+    links,
+    data,
+    train,
+    benchmark,
+    errors,
+    papers,
+    lessons,
+)
 """`add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""

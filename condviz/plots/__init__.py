@@ -17,6 +17,7 @@ PICTURES = {
     "HeadMap": "condviz.plots.router",
     "RouterPictures": "condviz.plots.router",
     "WordReading": "condviz.plots.words",
+    "CrossTable": "condviz.plots.search",
     "Groups": "condviz.plots.search",
     "Hits": "condviz.plots.search",
     "SortingConditions": "condviz.plots.search",

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from condviz.plots.html import render
+from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Hit, Hits
 
 if TYPE_CHECKING:
-    from condviz.analysis.groups import Groups, SortingConditions, Twins
+    from condviz.analysis.groups import CrossTable, Groups, SortingConditions, Twins
 
 STYLES = ("search.css",)
 QUOTED = 90
 """Characters of a text that a headline quotes."""
+CARRYING = 3
+"""Words marked in a hit."""
 
 
-def to_html(result: Hits | Groups | Twins | SortingConditions) -> Markup:
-    """Render the hits of one search; or groups, pairs, or conditions, which have templates of their names."""
+def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> Markup:
+    """Render the hits of one search; or groups, pairs and so on, which have templates of their names."""
     if isinstance(result, Hits):
         return headline([result]) + columns([result])
     return render(f"search/{type(result).__name__.lower()}.html", result=result)
@@ -47,18 +50,21 @@ def headline(results: Sequence[Hits]) -> Markup:
     )
 
 
-def columns(results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], str] | None = None) -> Markup:
+def columns(
+    results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], Sequence[tuple[str, str]]] | None = None
+) -> Markup:
     """Render ranked lists side by side.
 
     Args:
         results: As in `headline`.
-        open_hit: Returns the query string that opens a hit elsewhere on the page.
+        open_hit: Returns where else on the page a hit can be opened: names, and query strings.
     """
     lists = [
         {"result": result, "rows": [_row(rank, hit, result) for rank, hit in enumerate(result.hits, start=1)]}
         for result in results
     ]
-    return render("search/columns.html", lists=lists, open_hit=open_hit)
+    read = any(hit.words for result in results for hit in result.hits)
+    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read)
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
@@ -67,10 +73,27 @@ def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     return {
         "rank": rank,
         "hit": hit,
+        "parts": _parts(hit),
         "move": move,
         "untold": untold,
         "cells": {k: v for k, v in hit.cells.items() if v is not None},
     }
+
+
+def words_of(hit: Hit) -> list[str]:
+    """Return the words that carry a hit, marks and function words left out, strongest first."""
+    return [word for word in hit.carried_by if not is_quiet(word)][:CARRYING]
+
+
+def _parts(hit: Hit) -> list[tuple[str, float | None]]:
+    """Split the text at the words that carry it; these come with their effects."""
+    carrying = words_of(hit)
+    parts, end = [], 0
+    for word, effect in zip(hit.words.words2, hit.words.effects2, strict=True) if carrying else ():
+        if word.text.lower() in carrying and effect > 0:
+            parts += [(hit.text[end : word.start], None), (word.text, float(effect))]
+            end = word.end
+    return [*parts, (hit.text[end:], None)]
 
 
 def _shorten(text: str) -> str:

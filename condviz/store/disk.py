@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import timedelta
-from itertools import islice
+from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +31,53 @@ if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
 
 DEFAULT_MODEL = "hyper-cl"
-VERSION = 1
+VERSION = 2
 SLICE_ROWS = 2_048
 """Rows that a kill can cost; a commit takes some 30 ms, encoding a slice seconds."""
 IO_BYTES = 64 * 2**20
 """Read ahead of a scan; the 2 GB that Lance takes by default would be more than the vectors."""
 _META, _ROWS, _FLAT, _LOCK = "store.json", "rows.lance", "vectors.npy", ".building"
 _ROW, _TEXT, _VECTOR, _NORM = "_row", "_text", "_vector", "_norm"
+Vectors = tuple[np.ndarray, np.ndarray]
+"""Vectors of length one (b, d) float16, and their lengths before (b,) float32."""
+Encoder = Callable[[Iterable[list[str]]], Iterator[Vectors]]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Rows that are stored in one step.
+
+    Attributes:
+        rows: The rows.
+        start: Place of the first of them in the store.
+        places: Where the vector of each is: its own place, or that of an equal text before it.
+    """
+
+    rows: list[Row]
+    start: int
+    places: list[int]
+
+    @property
+    def fresh(self) -> list[str]:
+        """Texts that have to be encoded."""
+        return [row.text for number, row in enumerate(self.rows) if self.places[number] == self.start + number]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One source of a store: what it was built from, or what was added.
+
+    Attributes:
+        source: Its name.
+        digest: Its SHA-256.
+        total: Rows when all are encoded.
+        left_out: Rows of the source that have no usable text.
+    """
+
+    source: str
+    digest: str
+    total: int
+    left_out: int
 
 
 @dataclass(frozen=True)
@@ -47,22 +87,26 @@ class Meta:
     Attributes:
         version: Of this form.
         identity: The model.
-        column: Column of the texts in the source.
+        column: Column of the texts in the first source.
         columns: The other columns -> what they hold.
-        source: Name of the source.
-        digest: Its SHA-256.
-        total: Rows when all are encoded.
-        left_out: Rows of the source that have no usable text.
+        parts: The sources, in the order of their rows.
     """
 
     version: int
     identity: Identity
     column: str
     columns: dict[str, Kind]
-    source: str
-    digest: str
-    total: int
-    left_out: int
+    parts: tuple[Part, ...]
+
+    @property
+    def total(self) -> int:
+        """Rows when all are encoded."""
+        return sum(part.total for part in self.parts)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of the sources that have no usable text."""
+        return sum(part.left_out for part in self.parts)
 
     def to_json(self) -> str:
         """Return the content of store.json."""
@@ -82,12 +126,16 @@ class Meta:
             )
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if content["version"] == 1:  # of one source, whose fields stood beside the others
+                names = [field.name for field in fields(Part)]
+                content |= {"version": VERSION, "parts": [{name: content.pop(name) for name in names}]}
             if content["version"] != VERSION:
                 raise DataError(
                     f"{folder} is a store of version {content['version']}, this program reads version {VERSION}. Build "
                     "it again, or use the program that built it."
                 )
-            return cls(**content | {"identity": Identity(**content["identity"])})
+            parts = tuple(Part(**part) for part in content["parts"])
+            return cls(**content | {"identity": Identity(**content["identity"]), "parts": parts})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path} is damaged ({error}). Copy the store again, or build it again.") from error
 
@@ -158,12 +206,10 @@ class Store(Corpus):
             norms = self._data.to_table(columns=[_NORM]).column(0).to_numpy()
         return vectors, norms
 
-    def vectors(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def vectors(self, places: np.ndarray) -> Vectors:
         """Return the vectors of some rows, (b, d) float16, and their lengths, (b,)."""
         with _reading(self.folder):
-            table = self._data.take(list(places), columns=[_VECTOR, _NORM]).combine_chunks()
-            batch = table.to_batches()[0]
-        return _to_arrays(batch, self.identity.dimension)
+            return _take(self._data, places, self.identity.dimension)
 
     def rows(self, places: Iterable[int]) -> list[dict[str, Any]]:
         """Return rows as "row", "text" and the columns."""
@@ -211,16 +257,20 @@ def build_store(
     column: str = "",
     model: str | ConditionalScorer = DEFAULT_MODEL,
     skip_bad: bool = False,
+    ray: str | None = None,
+    workers: int = 0,
     progress: Progress | None = None,
 ) -> Store:
     """Encode the texts of a file into a store; goes on where an earlier build was stopped or killed.
 
     Args:
-        source: A CSV, TSV, JSONL, TXT or Parquet file, or a folder of those.
+        source: A CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or "hf://datasets/OWNER/NAME".
         out: Folder of the store.
         column: Column of the texts; "" where there is only one, or one is called text or sentence.
         model: A name or a loaded model with vectors.
         skip_bad: Leave out rows whose text cannot be used; those without any text are always left out.
+        ray: Encode on a Ray cluster: its address, "auto", or "local" for one on this machine.
+        workers: Models on the cluster; 0 for as many as fit.
         progress: Told (rows stored, rows in all) after each slice; may raise to stop. What is stored stays.
 
     Raises:
@@ -236,54 +286,168 @@ def build_store(
             raise DataError(f"{folder} exists and is no store. Choose another folder with --out.")
         if isinstance(model, str):
             model = load(model, precision=begun.identity.precision if begun else "auto")
-        meta = Meta(
-            version=VERSION, identity=Identity.of(model), column=read.column, columns=dict(read.columns),
-            source=read.name, digest=read.digest, total=read.total, left_out=read.left_out,
-        )  # fmt: skip
+        meta = begun or Meta(VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
+        _check_model(folder, meta.identity, Identity.of(model))
+        if meta.parts[0].digest != read.digest:
+            raise DataError(
+                f"{folder} was built from {meta.parts[0].source} as it was then; {read.name} has other rows. Choose "
+                "another folder with --out, delete this one, or add the rows to it: condviz store append."
+            )
         if begun is None:
             write_text(folder / _META, meta.to_json())
+        _add_rows(folder, meta, 0, read, _encoder(model, ray, workers), progress)
+        return _finish(folder)
+
+
+def append_store(
+    source: str | Path,
+    store: str | Path,
+    *,
+    column: str = "",
+    model: str | ConditionalScorer | None = None,
+    skip_bad: bool = False,
+    ray: str | None = None,
+    workers: int = 0,
+    progress: Progress | None = None,
+) -> Store:
+    """Add the texts of another file to a store; goes on where it was stopped or killed.
+
+    A text that the store holds already takes its vector from there, for which the texts of the store are read into
+    memory. A file that has been added adds nothing the second time. The number of a row counts on from file to file.
+
+    Args:
+        source, skip_bad, ray, workers, progress: As in `build_store`.
+        store: Folder of a store.
+        column: Column of the texts; "" for that of the store.
+        model: None for the one whose vectors are stored; any other is refused.
+
+    Raises:
+        DataError: If the source cannot be used or has other columns, the model is another one, an earlier file has not
+            been added to its end, or the disk is full.
+    """
+    folder = Path(store)
+    column = column or Meta.read(folder).column
+    read = read_source(source, column, skip_bad=skip_bad)
+    with _writing(folder):
+        meta = Meta.read(folder)
+        if not isinstance(model, str):
+            model = model or meta.identity.load()
         else:
-            _check_same(folder, begun, meta)
-        _add_rows(folder, meta, read, model, progress)
-        store = open_store(folder)
-        if not (folder / _FLAT).is_file():
-            store.write_flat()
-    return store
+            model = load(model, precision=meta.identity.precision)
+        _check_model(folder, meta.identity, Identity.of(model))
+        read = _fit_columns(folder, meta, read)
+        digests = [part.digest for part in meta.parts]
+        if read.digest not in digests:
+            data = _open_rows(folder)
+            if data is None or data.count_rows() < meta.total:
+                raise DataError(
+                    f"{folder} does not hold all rows of {meta.parts[-1].source} yet. Run the command for that file "
+                    "again first: it goes on where it stopped."
+                )
+            meta, digests = replace(meta, parts=(*meta.parts, _part(read))), [*digests, read.digest]
+            write_text(folder / _META, meta.to_json())
+        _add_rows(folder, meta, digests.index(read.digest), read, _encoder(model, ray, workers), progress)
+        return _finish(folder)
 
 
-def _check_same(folder: Path, begun: Meta, meta: Meta) -> None:
-    """Refuse to go on with other rows or other vectors."""
-    if begun.digest != meta.digest:
-        raise DataError(
-            f"{folder} was built from {begun.source} as it was then; {meta.source} has other rows. Choose another "
-            "folder with --out, or delete this one."
-        )
-    old, new = begun.identity, meta.identity
+def _part(source: Source) -> Part:
+    return Part(source.name, source.digest, source.total, source.left_out)
+
+
+def _check_model(folder: Path, old: Identity, new: Identity) -> None:
+    """Refuse to mix vectors."""
     if (old.weights, old.precision) != (new.weights, new.precision):
         raise DataError(
             f"{folder} holds vectors of {old.model} ({old.weights[:12]}, {old.precision}); {new.model} "
-            f"({new.weights[:12]}, {new.precision}) makes others. Choose another folder with --out, or the same model."
+            f"({new.weights[:12]}, {new.precision}) makes others. Choose another folder, or the same model."
         )
 
 
-def _add_rows(folder: Path, meta: Meta, source: Source, model: ConditionalScorer, progress: Progress | None) -> None:
+def _fit_columns(folder: Path, meta: Meta, source: Source) -> Source:
+    """Return a source whose cells are those of the store; refuse what the store could not hold."""
+    for name, kind in source.columns.items():
+        if name not in meta.columns:
+            raise DataError(
+                f"{source.name} has a column {name}, which {folder} has not. It has: "
+                f"{', '.join(meta.columns) or 'none'}. Leave the column out of the file, or rename it."
+            )
+        if (meta.columns[name], kind) == ("number", "text"):
+            raise DataError(f"Column {name} of {source.name} holds text; in {folder} it holds numbers. Mend the file.")
+    return replace(source, columns=meta.columns)
+
+
+def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder:
+    """Return what encodes lists of texts, one after the other: here, or on a cluster."""
+    if ray is None:
+        return lambda slices: (to_stored(model.encode_sentences(texts)) for texts in slices)
+    from condviz.store.scale import encode_on_ray
+
+    return lambda slices: encode_on_ray(slices, Identity.of(model), address=ray, workers=workers)
+
+
+def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Encoder, progress: Progress | None) -> None:
+    """Encode what is missing of one source."""
     import lance
 
     data = _open_rows(folder)
-    done = 0 if data is None else data.count_rows()
-    rows = source.rows(done)
-    while found := list(islice(rows, SLICE_ROWS)):
-        batch = to_table(found, meta, *to_stored(model.encode_sentences([row.text for row in found])))
+    stored = 0 if data is None else data.count_rows()
+    before, part = meta.parts[:place], meta.parts[place]
+    first = sum(one.total for one in before)
+    counted = sum(one.total + one.left_out for one in before)
+    if stored >= first + part.total:
+        return
+    rows = (replace(row, number=row.number + counted) for row in source.rows(stored - first))
+    known = _places(data) if before else None
+    kept, asked = tee(_slices(rows, stored, known))
+    done = stored - first
+    for found, encoded in zip(kept, encode(one.fresh for one in asked), strict=True):
+        batch = to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension))
         # Half a first slice, left by a kill, is no table yet and is written over.
-        data = lance.write_dataset(batch, str(folder / _ROWS), mode="append" if done else "overwrite")
-        done += len(found)
+        data = lance.write_dataset(batch, str(folder / _ROWS), mode="append" if found.start else "overwrite")
+        done += len(found.rows)
         if progress:
-            progress(done, meta.total)
-    if done != meta.total:
-        raise DataError(f"{source.name} has changed while it was read: {done:,} rows, not {meta.total:,}. Build again.")
+            progress(done, part.total)
+    if done != part.total:
+        raise DataError(f"{source.name} has changed while it was read: {done:,} rows, not {part.total:,}. Build again.")
+
+
+def _slices(rows: Iterator[Row], start: int, known: dict[str, int] | None) -> Iterator[Slice]:
+    """Cut rows into slices; `known`, if given, holds the place of every text before them, and is filled."""
+    while found := list(islice(rows, SLICE_ROWS)):
+        own = range(start, start + len(found))
+        places = [known.setdefault(row.text, at) for row, at in zip(found, own, strict=True)] if known else list(own)
+        yield Slice(found, start, places)
+        start += len(found)
+
+
+def _places(data: Any) -> dict[str, int]:  # noqa: ANN401 (a LanceDataset)
+    """Return where each text of a store is first."""
+    known: dict[str, int] = {}
+    for place, text in enumerate(data.to_table(columns=[_TEXT]).column(0).to_pylist()):
+        known.setdefault(text, place)
+    return known
+
+
+def _gather(found: Slice, encoded: Vectors, data: Any, size: int) -> Vectors:  # noqa: ANN401 (a LanceDataset)
+    """Return the vectors of all rows of a slice, given those of its fresh texts."""
+    places, index = np.unique(found.places, return_inverse=True)
+    vectors, norms = encoded
+    if (places < found.start).any():
+        stored = _take(data, places[places < found.start], size)
+        vectors, norms = (np.concatenate(pair) for pair in zip(stored, encoded, strict=True))
+    return vectors[index], norms[index]
+
+
+def _finish(folder: Path) -> Store:
+    """Merge the slices, and write the flat copy of the vectors where it is missing or of an earlier state."""
+    data = _open_rows(folder)
     if data is not None and len(data.get_fragments()) > 1:
         data.optimize.compact_files()
         data.cleanup_old_versions(older_than=timedelta(0))
+    store = open_store(folder)
+    if store.complete and store._open_flat() is None:
+        store.write_flat()
+    return store
 
 
 def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)
@@ -299,11 +463,16 @@ def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray
         _NORM: pa.array(norms),
     }
     for name, kind in meta.columns.items():
-        columns[name] = pa.array([row.cells[name] for row in rows], types[kind])
+        columns[name] = pa.array([row.cells.get(name) for row in rows], types[kind])
     return pa.table(columns)
 
 
-def _to_arrays(batch: Any, size: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401 (pyarrow)
+def _take(data: Any, places: np.ndarray, size: int) -> Vectors:  # noqa: ANN401 (a LanceDataset)
+    table = data.take(places.tolist(), columns=[_VECTOR, _NORM]).combine_chunks()
+    return _to_arrays(table.to_batches()[0], size)
+
+
+def _to_arrays(batch: Any, size: int) -> Vectors:  # noqa: ANN401 (pyarrow)
     vectors = batch.column(0).flatten().to_numpy(zero_copy_only=True).reshape(-1, size)
     return vectors, batch.column(1).to_numpy(zero_copy_only=True)
 

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ TEXT_NAMES = ("text", "sentence", "sentence1")
 MAX_CELL_CHARACTERS = 131_072
 """The limit of Python's CSV reader, applied to every format: a larger cell is a file in the wrong place."""
 DELIMITERS = ",;\t|"
+HUB = "hf://datasets/"
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 RESERVED = ("row", "text")
 """Names that filters know beside the columns of the file."""
 
@@ -96,7 +99,9 @@ def read_source(
     """Check every row of a file, or of all files of a folder.
 
     Args:
-        path: A .csv, .tsv, .jsonl, .txt or .parquet file, or a folder of those.
+        path: A .csv, .tsv, .jsonl, .txt or .parquet file, or a folder of those. As a text also a dataset of the
+            Hugging Face hub: "OWNER/NAME" or "hf://datasets/OWNER/NAME", and behind it, for some files of it, their
+            folder or a pattern such as "/data/train*".
         column: Column of the texts; "" where there is only one column, or one is called text or sentence.
         skip_bad: Leave out rows whose text cannot be used, as it leaves out those without any text.
         progress: Told how many rows have been read; may raise to stop.
@@ -104,7 +109,7 @@ def read_source(
     Raises:
         DataError: If a file cannot be read, a column is missing, a text cannot be used, or there is none.
     """
-    files = _find_files(Path(path))
+    files = _find_files(path)
     chosen, kinds, total, number, file = "", {}, 0, 0, ""
     for number, (place, record) in enumerate(_records(files), start=1):
         chosen = chosen or _choose_column(column, record, place)
@@ -138,7 +143,11 @@ def check_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Kind,
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
-def _find_files(path: Path) -> list[Path]:
+def _find_files(source: str | Path) -> list[Path]:
+    path = Path(source)
+    on_hub = isinstance(source, str) and (source.startswith(HUB) or _HUB_NAME.fullmatch(source))
+    if on_hub and not path.exists() and path.suffix.lower() not in READERS:
+        return _fetch(source.removeprefix(HUB))
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in READERS)
         if not files:
@@ -149,6 +158,37 @@ def _find_files(path: Path) -> list[Path]:
     if path.suffix.lower() not in READERS:
         raise DataError(f"{path.name} has the ending {path.suffix!r}; files that are read: {', '.join(READERS)}.")
     return [path]
+
+
+def _fetch(name: str) -> list[Path]:
+    """Download the files of a dataset that can be read, all of one kind. No code of a dataset is run."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    owner, _, rest = name.partition("/")
+    dataset, _, part = rest.partition("/")
+    wanted = [part, f"{part.rstrip('/')}/*"] if part else [f"*{ending}" for ending in READERS]
+    try:
+        folder = Path(
+            huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
+        )
+    except HFValidationError as error:
+        raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
+    except (HfHubHTTPError, OSError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
+        raise DataError(
+            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({reason}). Check the "
+            "name and the network, or download its files and pass their folder."
+        ) from error
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and any(fnmatch(file.relative_to(folder).as_posix(), pattern) for pattern in wanted)
+    ]
+    for ending in (".parquet", *READERS):  # many datasets hold the same rows in several kinds
+        if chosen := [file for file in files if file.suffix.lower() == ending]:
+            return chosen
+    raise DataError(f"{HUB}{name} has no file of texts there. Kinds that are read: {', '.join(READERS)}.")
 
 
 def _records(files: Iterable[Path]) -> Iterator[Record]:

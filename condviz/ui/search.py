@@ -21,6 +21,7 @@ from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, render
 from condviz.ui.page import Page, Tab, section
+from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.state import Values, first, lines, number, read_link, write_link
 
 if TYPE_CHECKING:
@@ -125,8 +126,23 @@ class SearchTab:
         with section(
             "Groups: how does the first condition divide these texts?", elem_id="cv-search-groups"
         ) as self.groups:
+            with gr.Row():
+                methods = [("k-means", "kmeans"), ("HDBSCAN: as many as there are", "hdbscan")]
+                self.method = gr.Radio(methods, value="kmeans", label="Method", min_width=260)
+                self.count = gr.Slider(2, 20, 8, step=1, label="Groups of k-means", min_width=160)
             self.groups_notice = html("", elem_id="cv-search-groups-notice")
             self.grouped = html("", elem_id="cv-search-grouped")
+            with gr.Column(visible=False) as self.group_box:
+                label = "The texts under the condition: first two principal components, coloured by group"
+                self.group_map = plotly_panel(elem_id="cv-search-group-map", label=label, height=360)
+        with section(
+            "Cross-table: how do the groups under the first two conditions meet?", elem_id="cv-search-crossed"
+        ) as self.crossed:
+            self.crossed_notice = html("", elem_id="cv-search-crossed-notice")
+            self.crossing = html("", elem_id="cv-search-crossing")
+            with gr.Column(visible=False) as self.flow_box:
+                label = "Groups under both conditions; a ribbon is as wide as there are texts in both"
+                self.flows = plotly_panel(elem_id="cv-search-flows", label=label, height=360)
         with section(
             "Twins: alike under the first condition, different under the second", elem_id="cv-search-twins"
         ) as self.twins:
@@ -158,9 +174,9 @@ class SearchTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        folded = [self.groups, self.twins, self.sorting, self.exports]
+        self._folded = [self.groups, self.crossed, self.twins, self.sorting, self.exports]
         form = [self.query, self.conditions, self.corpus, self.model, self.contains, self.where, self.k]
-        done = [self.result, self.shown, *folded]
+        done = [self.result, self.shown, *self._folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect(
             [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit],
@@ -170,12 +186,17 @@ class SearchTab:
         connect(self.page.tab.select, self.opened, [*form, self.shown], done, **main)
         self.page.on_link("search", self.open_link, [self.shown], [*form, *done], notice=self.notice, stop=self.stop)
         self.page.on_models(self.model, _searches)
-        for part, show, target, told, stop in (
-            (self.groups, self.show_groups, self.grouped, self.groups_notice, None),
-            (self.twins, self.show_twins, self.pairs, self.twins_notice, None),
-            (self.sorting, self.show_sorting, self.sorted, self.sorting_notice, self.sorting_stop),
-        ):
-            connect(part.expand, show, [self.shown], [target], notice=told, stop=stop, heavy=True)
+        grouped, crossed = [self.grouped, self.group_box, self.group_map], [self.crossing, self.flow_box, self.flows]
+        divided = [self.shown, self.method, self.count]
+        regrouped = [self.groups.expand, self.method.input, self.count.release]
+        heavy = {"heavy": True}
+        connect(regrouped, self.show_groups, divided, grouped, notice=self.groups_notice, **heavy)
+        connect(self.crossed.expand, self.show_crossing, [self.shown], crossed, notice=self.crossed_notice, **heavy)
+        connect(self.twins.expand, self.show_twins, [self.shown], [self.pairs], notice=self.twins_notice, **heavy)
+        connect(
+            self.sorting.expand, self.show_sorting, [self.shown], [self.sorted], notice=self.sorting_notice,
+            stop=self.sorting_stop, **heavy,
+        )  # fmt: skip
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
         connect(
             self.encode.click, self.upload, [self.file, self.column, *form, self.shown], [self.corpus, *done],
@@ -187,7 +208,7 @@ class SearchTab:
         self, query: str, conditions: str, corpus: str, model: str, contains: str, where: str, k: int,
         shown: Searches | None,
     ) -> Iterator[dict]:  # fmt: skip
-        """Search under each condition."""
+        """Search under each condition, then look for the words that carry each hit."""
         asked = lines(conditions) or ("",)
         if len(asked) > MAX_CONDITIONS:
             raise DataError(
@@ -208,9 +229,13 @@ class SearchTab:
         yield {
             self.result: self._picture(found),
             self.shown: found,
-            self.stop: gr.update(visible=False),
-            **{part: gr.Accordion(open=False) for part in (self.groups, self.twins, self.sorting, self.exports)},
+            **{part: gr.Accordion(open=False) for part in self._folded},
         }
+        work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
+        for done, total in work.steps():
+            yield {self.notice: busy("Looking for the words that carry each hit.", done, total)}
+        found = Searches(corpus, work.result())
+        yield {self.result: self._picture(found), self.shown: found, self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
         """Fill the form with an example and search."""
@@ -268,17 +293,45 @@ class SearchTab:
         yield from self.search(query, conditions, key, model, "", "", k, shown)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
-    def show_groups(self, shown: Searches | None) -> Iterator[dict]:
+    def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
         """Divide the corpus by the first condition."""
         from condviz.analysis.groups import group_by
+        from condviz.plots.search_figures import plot_groups
 
-        yield from self._show(self.grouped, self.groups_notice, shown, group_by, 1, "Grouping the texts.")
+        options = {"method": method, "groups": int(count)}
+        for step in self._run(self.groups_notice, shown, group_by, 1, "Grouping the texts.", options):
+            yield (
+                step
+                if isinstance(step, dict)
+                else {
+                    self.grouped: picture.to_html(step),
+                    self.group_box: gr.update(visible=True),
+                    self.group_map: panel_update(figure=plot_groups(step)),
+                }
+            )
+
+    def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
+        """Divide the corpus by the first two conditions, and show how the groups meet."""
+        from condviz.analysis.groups import cross_table
+        from condviz.plots.search_figures import plot_flows
+
+        for step in self._run(self.crossed_notice, shown, cross_table, 2, "Grouping the texts twice."):
+            yield (
+                step
+                if isinstance(step, dict)
+                else {
+                    self.crossing: picture.to_html(step),
+                    self.flow_box: gr.update(visible=True),
+                    self.flows: panel_update(figure=plot_flows(step)),
+                }
+            )
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""
         from condviz.analysis.groups import find_twins
 
-        yield from self._show(self.pairs, self.twins_notice, shown, find_twins, 2, "Comparing the texts.")
+        for step in self._run(self.twins_notice, shown, find_twins, 2, "Comparing the texts."):
+            yield step if isinstance(step, dict) else {self.pairs: picture.to_html(step)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         """Rank the library of conditions."""
@@ -286,23 +339,25 @@ class SearchTab:
 
         yield {self.sorting_stop: gr.update(visible=True)}
         message = "Trying the library of conditions."
-        yield from self._show(self.sorted, self.sorting_notice, shown, rank_sorting_conditions, 0, message)
-        yield {self.sorting_stop: gr.update(visible=False)}
+        for step in self._run(self.sorting_notice, shown, rank_sorting_conditions, 0, message):
+            yield step if isinstance(step, dict) else {
+                self.sorted: picture.to_html(step), self.sorting_stop: gr.update(visible=False)
+            }  # fmt: skip
 
-    def _show(
-        self, target: gr.HTML, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], needed: int,
-        message: str,
-    ) -> Iterator[dict]:  # fmt: skip
-        """Run a function of the corpus and the first conditions, and show its picture."""
+    def _run(
+        self, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], needed: int, message: str,
+        options: dict[str, Any] | None = None,
+    ) -> Iterator[dict | Result]:  # fmt: skip
+        """Run a function of the corpus and the first conditions: steps of progress, then its result."""
         found = _needed(shown)
         asked = [result.condition for result in found.results if result.condition]
         if len(asked) < needed:
             raise DataError(f"This needs {needed} condition{'s' * (needed > 1)}. Add one above, and search again.")
         names = [name for name in self._names(found.results[0].model.name) if name in self.separable]
-        work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed])
+        work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed], options or {})
         for done, total in work.steps():
             yield {told: busy(message, done, total)}
-        yield {target: picture.to_html(work.result())}
+        yield work.result()
 
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""
@@ -312,7 +367,14 @@ class SearchTab:
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_search(
-        self, query: str, condition: str, model: str, k: int = 10, where: str = "", contains: str = ""
+        self,
+        query: str,
+        condition: str,
+        model: str,
+        k: int = 10,
+        where: str = "",
+        contains: str = "",
+        words: bool = False,
     ) -> dict[str, Any]:
         """Search the sentences that ship under a condition.
 
@@ -323,11 +385,12 @@ class SearchTab:
             k: Number of hits, from 1 to 50.
             where: Filter on the columns, for instance domain == "sports".
             contains: Text that each hit contains; between slashes a regular expression.
+            words: Also leave out each word of the first ten hits, to find those that carry the similarity.
 
         Returns:
-            {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells"}], "read", ...}.
+            {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        options = {"k": min(int(k), MOST_HITS), "where": str(where), "contains": str(contains)}
+        options = {"k": min(int(k), MOST_HITS), "where": str(where), "contains": str(contains), "words": bool(words)}
         work = self.pool.run(_search_all, self._names(str(model)), SCENES, str(query), [str(condition)], options)
         return work.result()[0].to_dict()
 
@@ -401,11 +464,18 @@ def _search_all(
     )
 
 
+def _add_words(models: Sequence[Any], results: Sequence[Hits], *, progress: Progress | None = None) -> tuple[Hits, ...]:
+    """Find the words of every hit; without a condition by the model whose vectors were searched."""
+    from condviz.analysis.search import add_words
+
+    return tuple(add_words(models[0 if item.condition else -1], item, progress=progress) for item in results)
+
+
 def _of_corpus(
-    models: Sequence[Any], function: Callable[..., Result], texts: str | _Texts, conditions: Sequence[str], *,
-    progress: Progress | None = None,
+    models: Sequence[Any], function: Callable[..., Result], texts: str | _Texts, conditions: Sequence[str],
+    options: dict, *, progress: Progress | None = None,
 ) -> Result:  # fmt: skip
-    return function(_opened(texts, models[0], None), *conditions, model=models[0], progress=progress)
+    return function(_opened(texts, models[0], None), *conditions, model=models[0], progress=progress, **options)
 
 
 def _read(path: Path, column: str) -> tuple[list[str], dict[str, list[Any]]]:
@@ -452,17 +522,18 @@ def _python(found: Searches, vectors_of: str) -> str:
     result = found.results[0]
     own = found.corpus != SCENES
     arguments = [("store", OWN_STORE if own else SCENES), ("query", result.query), ("k", len(result.hits) or 1),
-                 ("model", result.model.name), ("where", result.where), ("contains", result.contains)]  # fmt: skip
+                 ("model", result.model.name), ("where", result.where), ("contains", result.contains),
+                 ("words", any(hit.words for hit in result.hits))]  # fmt: skip
     call = [(name, value) for name, value in arguments if value]
     script = export.python_call("search", call, each=("condition", [item.condition for item in found.results]))
     build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
     return build + script if own else script
 
 
-def _open_hit(hit: Hit, result: Hits) -> str:
-    return write_link(
-        "compare", [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)]
-    )
+def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
+    fields = [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)]
+    tabs = [("Compare", "compare"), *([("Words", "router")] if result.condition else [])]
+    return [(name, write_link(tab, fields)) for name, tab in tabs]
 
 
 TAB = Tab("search", "Search", SearchTab)

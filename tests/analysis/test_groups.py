@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis import groups as module
-from condviz.analysis.groups import find_twins, group_by, rank_sorting_conditions
+from condviz.analysis.groups import cross_table, find_twins, group_by, rank_sorting_conditions
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.store.corpus import Corpus, Identity
@@ -59,6 +59,34 @@ def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corp
     assert "tennis" in found._repr_html_()
 
 
+def test_dense_groups_leave_out_what_belongs_to_none(
+    model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = module.embed_rows
+
+    def with_outliers(*given: object, **options: object) -> np.ndarray:
+        vectors = embed(*given, **options)
+        vectors[:3] = -np.eye(6)[3:]
+        return vectors
+
+    monkeypatch.setattr(module, "embed_rows", with_outliers)
+    found = group_by(corpus, SPORT, method="hdbscan", model=model)
+    assert {group.words[0] for group in found.groups} == {"tennis", "chess", "golf"}
+    assert found.left_over.rows == (1, 2, 3)
+    assert found.purity["sport"][0] == 1
+    assert (found.to_frame()["group"] == 0).sum() == 3
+    assert "3 texts belong to no group" in found._repr_html_()
+
+
+def test_a_cross_table_counts_how_groups_meet(model: HyperCL, corpus: Corpus) -> None:
+    found = cross_table(corpus, SPORT, COLOUR, groups=3, model=model)
+    assert found.counts == ((10, 10, 10),) * 3
+    assert found.information == pytest.approx(0, abs=0.05)
+    assert len(found.to_frame()) == 9
+    assert found.to_dict()["second"]["condition"] == COLOUR
+    assert "little to do with each other" in found._repr_html_()
+
+
 def test_twins_share_one_thing_and_not_the_other(model: HyperCL, corpus: Corpus) -> None:
     found = find_twins(corpus, SPORT, COLOUR, model=model, k=5)
     assert len(found.pairs) == 5
@@ -82,12 +110,26 @@ def test_a_condition_that_divides_the_corpus_comes_before_noise(model: HyperCL, 
     assert found.conditions[0].silhouette > found.conditions[1].silhouette + 0.3
     assert told[-1] == (3, 3)
     assert SPORT in found._repr_html_()
-    assert rank_sorting_conditions(corpus, groups=3, model=model).conditions  # the library
+
+
+def test_of_the_library_those_are_tried_that_the_texts_tell(
+    model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = module.library()[:5]
+    told = lambda _, texts, asked: np.array([[float(name in known) for name in asked]] * len(texts))  # noqa: E731
+    monkeypatch.setattr(HyperCL, "applies", told)
+    found = rank_sorting_conditions(corpus, groups=3, model=model)
+    assert {item.condition for item in found.conditions} == set(known)
+    assert all(item.applies == 1 for item in found.conditions)
 
 
 def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="from 2 to"):
         group_by(corpus, SPORT, groups=1, model=model)
+    with pytest.raises(ConfigError, match="hdbscan"):
+        group_by(corpus, SPORT, method="other", model=model)
+    with pytest.raises(ConfigError, match="k must be"):
+        find_twins(corpus, SPORT, COLOUR, k=0, model=model)
     with pytest.raises(DataError, match="are the same"):
         find_twins(corpus, SPORT, SPORT, model=model)
     monkeypatch.setattr(module, "MOST_TEXTS", 10)

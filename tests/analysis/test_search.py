@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from condviz.analysis import groups
 from condviz.analysis import search as module
 from condviz.analysis.search import search
 from condviz.cli import main as cli
@@ -94,6 +96,27 @@ def test_each_hit_says_whether_it_tells_the_condition(hyper: HyperCL, monkeypatc
     assert not hits.untold
     assert search(make_corpus(hyper), "two dogs", CONDITION, model=hyper).untold
     assert search(make_corpus(hyper), "two dogs", model=hyper).applies is None
+
+
+def test_words_carry_a_hit_as_far_as_the_score_falls_without_them(
+    hyper: HyperCL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "READ_FOR_WORDS", 4)
+    told = []
+    corpus = make_corpus(hyper)
+    hits = search(corpus, QUERY, CONDITION, model=hyper, k=6)
+    found = module.add_words(hyper, hits, progress=lambda *now: told.append(now))
+    assert told[-1] == (4, 4)
+    assert [hit.words is None for hit in found.hits] == [False] * 4 + [True] * 2
+    hit = found.hits[0]
+    word, effect = hit.words.words2[1], hit.words.effects2[1]
+    shorter = " ".join(w for place, w in enumerate(hit.text.split()) if place != 1)
+    with_it, without = hyper.score([QUERY] * 2, [hit.text, shorter], [CONDITION] * 2)
+    assert effect == pytest.approx(float(with_it - without), abs=1e-5)
+    assert found.to_dict()["hits"][0]["words"][1]["text"] == word.text
+    assert found.to_frame()["words"][0] == ", ".join(hit.carried_by)
+    assert ("<mark" in found._repr_html_()) == any(hit.carried_by for hit in found.hits)
+    assert search(corpus, QUERY, model=hyper, words=True).hits[0].words.condition is None
 
 
 def test_without_a_condition_it_is_plain_search(hyper: HyperCL) -> None:
@@ -218,3 +241,32 @@ def test_commands_build_and_search(
     assert cli.main(["search", str(tmp_path), QUERY]) == cli.USER_ERROR
     assert "is no store" in capsys.readouterr().err
     build_store(tmp_path / "a.csv", store, model=hyper)
+    (tmp_path / "b.csv").write_text("text,stars\na new cat,7\n")
+    assert cli.main(["store", "append", str(tmp_path / "b.csv"), store]) == 0
+    assert "1 rows were added" in capsys.readouterr().err
+    assert cli.main(["search", store, QUERY, "--condition", CONDITION, "--words"]) == 0
+    assert "carried by" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["groups", CONDITION, "--groups", "3"], "silhouette"),
+        (["groups", CONDITION, "--method", "hdbscan"], "no group"),
+        (["cross", CONDITION, "the mood", "--groups", "3"], "mutual information"),
+        (["sorts", "--condition", CONDITION, "--groups", "3"], "random matrices"),
+        (["twins", CONDITION, "the mood", "-k", "2"], CONDITION),
+    ],
+)
+def test_commands_divide_a_corpus(
+    hyper: HyperCL, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, command: list[str], said: str
+) -> None:
+    monkeypatch.setattr(groups, "open_corpus", lambda *_: make_corpus(hyper))
+    monkeypatch.setattr(Corpus, "model", hyper)
+    name, *rest = command
+    assert cli.main(["store", name, "scenes", *rest]) == 0
+    assert said in capsys.readouterr().out
+    assert cli.main(["store", name, "scenes", *rest, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert cli.main(["store", name, "scenes", *rest, "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 1

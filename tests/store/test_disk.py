@@ -14,7 +14,7 @@ import pytest
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.store import disk
-from condviz.store.disk import build_store, open_store
+from condviz.store.disk import append_store, build_store, open_store
 from tests.tiny import SENTENCES, tiny_backbone
 
 pytest.importorskip("lance")
@@ -111,6 +111,77 @@ def test_other_rows_and_other_models_are_refused(model: HyperCL, tmp_path: Path)
         build_store(source, tmp_path / "s", model=make_model(seed=1))
     with pytest.raises(DataError, match="is no store"):
         build_store(source, tmp_path, model=model)
+
+
+def make_more(path: Path) -> Path:
+    """Rows of which two have texts that `write_csv` writes, and two have the same text."""
+    texts = [f"{SENTENCES[0]} 0", "a new bike", "the wet park", f"{SENTENCES[3]} 3", "a new bike", "grass"]
+    path.write_text("stars,text\n" + "".join(f"{number},{text}\n" for number, text in enumerate(texts)))
+    return path
+
+
+def test_rows_are_added_and_no_text_is_encoded_twice(
+    model: HyperCL, tmp_path: Path, small_slices: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
+    more = make_more(tmp_path / "b.csv")
+    encoded: list[str] = []
+    encode = HyperCL.encode_sentences
+    monkeypatch.setattr(
+        HyperCL, "encode_sentences", lambda self, texts, **kw: encoded.extend(texts) or encode(self, texts, **kw)
+    )
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        append_store(more, tmp_path / "s", model=model, progress=stop)
+    begun = open_store(tmp_path / "s")
+    assert (len(begun), begun.complete) == (14, False)
+    with pytest.raises(DataError, match="does not hold all rows"):
+        append_store(write_csv(tmp_path / "c.csv", 3), tmp_path / "s", model=model)
+    for _ in range(2):  # the second time there is nothing left to add
+        store = append_store(more, tmp_path / "s", model=model)
+    assert (len(store), store.complete) == (16, True)
+    assert sorted(encoded) == ["a new bike", "grass", "the wet park"]
+    assert store.rows([10])[0] == {"row": 11, "text": f"{SENTENCES[0]} 0", "stars": 0.0, "kind_of_dog": None}
+    vectors, norms = store.vectors(np.arange(16))
+    for one, other in ((10, 0), (13, 3), (14, 11)):
+        np.testing.assert_array_equal(vectors[one], vectors[other])
+        assert norms[one] == norms[other]
+    np.testing.assert_array_equal(np.concatenate([block for _, block, _ in store.blocks()]), vectors)
+    expected = encode(model, ["grass"])[0]
+    np.testing.assert_allclose(vectors[15].astype(np.float32) * norms[15], expected, rtol=2e-3, atol=2e-3)
+    assert build_store(tmp_path / "a.csv", tmp_path / "s", model=model).complete
+
+
+def test_rows_that_do_not_fit_are_not_added(model: HyperCL, tmp_path: Path) -> None:
+    build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
+    for content, message in (
+        ("text,colour\na cat,red\n", "has a column colour"),
+        ("text,stars\na cat,many\n", "in .* it holds numbers"),
+        ("title\na cat\n", "no column 'text'"),
+    ):
+        (tmp_path / "b.csv").write_text(content)
+        with pytest.raises(DataError, match=message):
+            append_store(tmp_path / "b.csv", tmp_path / "s", model=model)
+    with pytest.raises(DataError, match="makes others"):
+        append_store(make_more(tmp_path / "b.csv"), tmp_path / "s", model=make_model(seed=1))
+    with pytest.raises(DataError, match="is no store"):
+        append_store(tmp_path / "b.csv", tmp_path / "nothing", model=model)
+    assert not (tmp_path / "nothing").exists()
+    assert len(open_store(tmp_path / "s")) == 10
+
+
+def test_a_store_of_the_first_version_is_read(model: HyperCL, tmp_path: Path) -> None:
+    source = write_csv(tmp_path / "a.csv")
+    build_store(source, tmp_path / "s", model=model)
+    meta = tmp_path / "s" / "store.json"
+    content = json.loads(meta.read_text())
+    [part] = content.pop("parts")
+    meta.write_text(json.dumps(content | part | {"version": 1}))
+    assert open_store(tmp_path / "s").complete
+    assert len(append_store(make_more(tmp_path / "b.csv"), tmp_path / "s", model=model)) == 16
 
 
 @pytest.fixture

@@ -107,3 +107,31 @@ def test_other_encodings_and_missing_files_are_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no file of texts"):
         texts(tmp_path / "empty")
+
+
+def test_a_dataset_of_the_hub_is_fetched_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    write(tmp_path / "data" / "train.csv", "text\na cat\n")
+    write(tmp_path / "data" / "test.csv", "text\ntwo dogs\n")
+    write(tmp_path / "data" / "train.jsonl", '{"text": "the same once more"}\n')
+    write(tmp_path / "README.md", "about cats")
+    asked = []
+
+    def fetch(name: str, *, repo_type: str, allow_patterns: list[str]) -> str:
+        if name == "someone/nothing":
+            raise OSError("no network")
+        asked.append((name, repo_type))
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    for name in ("someone/cats", "hf://datasets/someone/cats"):
+        assert [row.text for row in read_source(name).rows()] == ["two dogs", "a cat"]
+    for part, text in (("data/train*", "a cat"), ("data/train.jsonl", "the same once more")):
+        assert [row.text for row in read_source(f"hf://datasets/someone/cats/{part}").rows()] == [text]
+    assert set(asked) == {("someone/cats", "dataset")}
+    with pytest.raises(DataError, match="has no file of texts"):
+        read_source("hf://datasets/someone/cats/other")
+    with pytest.raises(DataError, match="no network"):
+        read_source("someone/nothing")
+    with pytest.raises(DataError, match="does not exist"):
+        read_source(Path("someone/cats"))  # what a visitor has uploaded is never looked for on the hub

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,6 +48,10 @@ def merge(steps: Any) -> dict:
     return shown
 
 
+def grouped(tab: SearchTab) -> Callable[[Searches | None], Iterator[dict]]:
+    return lambda found: tab.show_groups(found, "kmeans", 3)
+
+
 def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> None:
     done = merge(tab.search(*FORM, None))
     found = done[tab.shown]
@@ -58,6 +63,15 @@ def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> Non
     again = merge(tab.open_link(values, None))
     assert again[tab.query] == FORM[0]
     assert again[tab.shown].to_dict() == found.to_dict()
+
+
+def test_hits_show_their_words_and_lead_to_other_tabs(tab: SearchTab) -> None:
+    steps = [step for step in tab.search(*FORM, None) if tab.shown in step]
+    assert [bool(step[tab.shown].results[0].hits[0].words) for step in steps] == [False, True]  # hits come first
+    result = steps[-1][tab.shown].results[0]
+    links = dict(module._open_hit(result.hits[0], result))
+    assert read_link(links["Words"]) == ("router", read_link(links["Compare"])[1])
+    assert "words=True" in _python(steps[-1][tab.shown], vectors_of="hyper-cl")
 
 
 def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
@@ -74,7 +88,7 @@ def test_bad_input_is_told(tab: SearchTab) -> None:
         merge(tab.search(" ", *FORM[1:], None))
     with pytest.raises(DataError, match="not here any more"):
         merge(tab.search(*FORM[:2], "upload-9", *FORM[3:], None))
-    for needs_a_result in (tab.show_groups, tab.show_twins, tab.show_sorting):
+    for needs_a_result in (grouped(tab), tab.show_crossing, tab.show_twins, tab.show_sorting):
         with pytest.raises(DataError, match="Press Search first"):
             merge(needs_a_result(None))
 
@@ -102,7 +116,14 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
 
 def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     found = merge(tab.search(*FORM, None))[tab.shown]
-    assert "groups" in merge(tab.show_groups(found))[tab.grouped]
+    done = merge(grouped(tab)(found))
+    assert "groups" in done[tab.grouped]
+    drawn = json.loads(done[tab.group_map]["figure"])["data"]
+    assert sum(len(trace["ids"]) for trace in drawn) == 6
+    assert "no group" in merge(tab.show_groups(found, "hdbscan", 8))[tab.grouped]
+    crossed = merge(tab.show_crossing(found))
+    assert "the mood" in crossed[tab.crossing]
+    assert sum(json.loads(crossed[tab.flows]["figure"])["data"][0]["counts"]) == 6
     assert "Alike under" in merge(tab.show_twins(found))[tab.pairs]
     assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)

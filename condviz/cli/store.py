@@ -1,0 +1,252 @@
+"""The command `store`: encode a corpus once, add to it, and see what conditions do to it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from condviz.cli.options import json_flag, models
+from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.errors import DataError
+
+if TYPE_CHECKING:
+    from condviz.analysis.groups import CrossTable, Groups, SortingConditions, Twins
+
+SOURCES = "CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or hf://datasets/OWNER/NAME"
+SHOWN = 20
+"""Rows of a table; --csv and --json hold all."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command and its actions to a parser."""
+    stores = commands.add_parser("store", help="encode a corpus for searching; groups, twins, conditions that sort it")
+    actions = stores.add_subparsers(
+        title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
+    )
+    build = actions.add_parser(
+        "build",
+        help="encode the texts of a file",
+        description="Encode texts into a store on disk. Stopped or killed, it goes on where it was when the same "
+        "command is run again.",
+        parents=[models("hyper-cl", several=False), _source(), json_flag()],
+    )
+    build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
+    build.set_defaults(command=run_build)
+    append = actions.add_parser(
+        "append",
+        help="add the texts of another file",
+        description="Add the rows of another file to a store, by the model of its vectors. A text that the store holds "
+        "already is not encoded again. Stopped or killed, it goes on where it was.",
+        parents=[models("the one whose vectors are stored", several=False), _source(), json_flag()],
+    )
+    append.add_argument("store", metavar="FOLDER", help="the store")
+    append.set_defaults(command=run_append)
+    info = actions.add_parser("info", help="what a store holds", parents=[json_flag()])
+    info.add_argument("store", metavar="FOLDER")
+    info.set_defaults(command=run_info)
+    _add_analyses(actions)
+
+
+def _source() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("source", metavar="SOURCE", help=SOURCES)
+    parser.add_argument("--column", default="", metavar="NAME", help="column of the texts (default: text, sentence)")
+    parser.add_argument("--skip-bad", action="store_true", help="leave out rows whose text cannot be used")
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="encode on a Ray cluster: its address, auto, or local for one on this machine"
+    )
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="models on the cluster (default: all fit)")
+    return parser
+
+
+def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    texts = (
+        ("groups", run_groups, ["CONDITION"], "divide the texts by a condition"),
+        ("cross", run_cross, ["CONDITION", "OTHER"], "divide them by two conditions, and count how the groups meet"),
+        ("sorts", run_sorts, [], "rank conditions by how clearly they divide the texts"),
+        ("twins", run_twins, ["ALIKE", "DIFFERENT"], "find pairs alike under one condition, different under another"),
+    )
+    for name, command, conditions, text in texts:
+        parser = actions.add_parser(
+            name, help=text, parents=[models("the one whose vectors are stored", several=False)]
+        )
+        parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
+        for condition in conditions:
+            parser.add_argument(condition.lower(), metavar=condition, help='for instance "the sport"')
+        if name == "twins":
+            parser.add_argument("-k", type=int, default=20, help="number of pairs (default: 20)")
+        else:
+            parser.add_argument("--groups", type=int, default=6 if name == "cross" else 8, metavar="N", help="how many")
+        if name in ("groups", "cross"):
+            parser.add_argument("--method", choices=("kmeans", "hdbscan"), default="kmeans", help="(default: kmeans)")
+        if name == "sorts":
+            parser.add_argument(
+                "--condition", action="append", help="one to try; may be repeated (default: those of the library)"
+            )
+        form = parser.add_mutually_exclusive_group()
+        form.add_argument("--json", action="store_true", help="print JSON")
+        form.add_argument("--csv", action="store_true", help="print a table with all rows")
+        parser.set_defaults(command=command)
+
+
+# ---- what a store holds ----------------------------------------------------------------------------------------------
+def run_build(options: argparse.Namespace) -> None:
+    """Build a store, and say what it holds."""
+    from condviz.store.disk import build_store
+
+    with progress_bar("encoding", "texts") as update:
+        store = build_store(
+            options.source, options.out, column=options.column, model=options.model, skip_bad=options.skip_bad,
+            ray=options.ray, workers=options.workers, progress=_told(update),
+        )  # fmt: skip
+    if store.meta.left_out:
+        tell(f"{store.meta.left_out:,} rows have no usable text and were left out.")
+    run_info(argparse.Namespace(store=options.out, json=options.json))
+
+
+def run_append(options: argparse.Namespace) -> None:
+    """Add to a store, and say what it holds."""
+    from condviz.store.disk import append_store, open_store
+
+    before = len(open_store(options.store))
+    with progress_bar("encoding", "texts") as update:
+        store = append_store(
+            options.source, options.store, column=options.column, model=options.model, skip_bad=options.skip_bad,
+            ray=options.ray, workers=options.workers, progress=_told(update),
+        )  # fmt: skip
+    tell(f"{len(store) - before:,} rows were added.")
+    run_info(options)
+
+
+def run_info(options: argparse.Namespace) -> None:
+    """Print what a store holds."""
+    from condviz.store.disk import open_store
+
+    store = open_store(options.store)
+    meta = store.meta
+    content = {
+        "store": options.store, "texts": len(store), "total": meta.total, "complete": store.complete,
+        "left_out": meta.left_out, "column": meta.column, "columns": meta.columns, "model": meta.identity.model,
+        "weights": meta.identity.weights[:12], "precision": meta.identity.precision,
+        "sources": [part.source for part in meta.parts],
+    }  # fmt: skip
+    if options.json:
+        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        return
+    content["columns"] = ", ".join(f"{name} ({kind})" for name, kind in meta.columns.items()) or "none"
+    content["sources"] = ", ".join(content["sources"])
+    rows = [(name.replace("_", " "), f"{value:,}" if type(value) is int else str(value))
+            for name, value in content.items() if name != "complete"]  # fmt: skip
+    sys.stdout.write(format_table(("", ""), rows, right=()) + "\n")
+    if not store.complete:
+        raise DataError(f"{options.store} is not complete. Run the same command again: it goes on where it stopped.")
+
+
+def _told(update: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """Where there is no bar, write a line now and then: rows, rows per second, time left."""
+    first, last = None, 0.0
+
+    def tell_all(done: int, total: int) -> None:
+        nonlocal first, last
+        update(done, total)
+        now = time.monotonic()
+        if first is None:
+            first = done, now
+        elif not sys.stderr.isatty() and (now - last > 30 or done == total):
+            last, rate = now, (done - first[0]) / max(1e-9, now - first[1])
+            left = (total - done) / max(rate, 1e-9)
+            tell(f"{done:,} of {total:,} texts, {rate:,.0f} a second, {left / 60:,.0f} minutes left")
+
+    return tell_all
+
+
+# ---- what conditions do to it ----------------------------------------------------------------------------------------
+def run_groups(options: argparse.Namespace) -> None:
+    """Print the groups under a condition, and how pure they are in each column."""
+    from condviz.analysis.groups import group_by
+
+    with progress_bar("reading", "texts") as update:
+        found = group_by(
+            options.store, options.condition, groups=options.groups, method=options.method, model=options.model,
+            progress=update,
+        )  # fmt: skip
+    rows = [
+        (str(n), f"{group.size:,}", ", ".join(group.words), group.medoid) for n, group in enumerate(found.groups, 1)
+    ]
+    _write(options, found, ("group", "texts", "words", "in the middle"), rows)
+    if options.json or options.csv:
+        return
+    if found.left_over:
+        print(f"{found.left_over.size:,} texts belong to no group.")
+    print(f"silhouette {found.silhouette:.2f}")
+    for name, (share, chance) in found.purity.items():
+        print(f"{name}: {share:.0%} have the most frequent value of their group, {chance:.0%} without groups")
+
+
+def run_cross(options: argparse.Namespace) -> None:
+    """Print how the groups under two conditions meet."""
+    from condviz.analysis.groups import cross_table
+
+    with progress_bar("reading", "texts") as update:
+        found = cross_table(
+            options.store, options.condition, options.other, groups=options.groups, method=options.method,
+            model=options.model, progress=update,
+        )  # fmt: skip
+    head = (f"{options.condition} / {options.other}", *(group.name for group in found.second.groups))
+    rows = [
+        (group.name, *(f"{count:,}" for count in counts))
+        for group, counts in zip(found.first.groups, found.counts, strict=True)
+    ]
+    _write(options, found, head, rows)
+    if not options.json and not options.csv:
+        print(f"adjusted mutual information {found.information:.2f}")
+
+
+def run_sorts(options: argparse.Namespace) -> None:
+    """Print which conditions divide the texts most clearly."""
+    from condviz.analysis.groups import rank_sorting_conditions
+
+    with progress_bar("trying", "conditions") as update:
+        found = rank_sorting_conditions(
+            options.store, options.condition, groups=options.groups, model=options.model, progress=update
+        )
+    rows = [
+        (
+            item.condition,
+            f"{item.silhouette:.3f}",
+            f"{item.random:.3f}",
+            f"{item.deviations:+.1f}",
+            f"{item.applies:.0%}",
+        )
+        for item in found.conditions
+    ]
+    head = ("condition", "silhouette", "random matrices", "deviations above", "texts that tell it")
+    _write(options, found, head, rows, right=range(1, 5))
+
+
+def run_twins(options: argparse.Namespace) -> None:
+    """Print pairs that two conditions see differently."""
+    from condviz.analysis.groups import find_twins
+
+    with progress_bar("reading", "texts") as update:
+        found = find_twins(
+            options.store, options.alike, options.different, k=options.k, model=options.model, progress=update
+        )
+    rows = [(f"{pair.alike:+.1f}", f"{pair.different:+.1f}", *pair.texts) for pair in found.pairs]
+    _write(options, found, (options.alike, options.different, "text", "text"), rows, right=(0, 1))
+
+
+def _write(
+    options: argparse.Namespace, found: Groups | CrossTable | SortingConditions | Twins, head: Sequence[str],
+    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (1,),
+) -> None:  # fmt: skip
+    if options.json:
+        sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+    elif options.csv:
+        sys.stdout.write(found.to_frame().to_csv(index=False))
+    else:
+        sys.stdout.write(format_table(head, rows[:SHOWN], right=right) + "\n")
