@@ -77,7 +77,12 @@ def _rows(data: Any, slices: Iterator[list[str]], identity: Identity, options: d
     data.DataContext.get_current().execution_options.preserve_order = True
     while window := [pa.table({"text": texts}) for texts in islice(slices, WINDOW)]:
         encoded = data.from_arrow(window).map_batches(
-            Worker, fn_constructor_args=(identity,), batch_size=None, batch_format="pyarrow", **options
+            Worker,
+            fn_constructor_args=(identity,),
+            batch_size=None,
+            batch_format="pyarrow",
+            compute=data.ActorPoolStrategy(size=options["size"]),
+            **options["needs"],
         )
         for table in encoded.iter_batches(batch_size=None, batch_format="pyarrow"):
             for batch in table.to_batches():
@@ -86,13 +91,13 @@ def _rows(data: Any, slices: Iterator[list[str]], identity: Identity, options: d
 
 
 def _actors(resources: dict[str, float], workers: int) -> dict[str, Any]:
-    """Return the options of `map_batches` that spread the models over the cluster."""
+    """Return how many models there are to be, and what each needs of the cluster."""
     gpus, cores = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
     most = gpus or cores
     if not 0 <= workers <= most:
         raise ConfigError(f"workers must be from 1 to {most}, the {'GPUs' if gpus else 'cores'} of the cluster, or 0.")
     number = workers or gpus or max(1, cores // 2)
-    return {"concurrency": number, **({"num_gpus": 1} if gpus else {"num_cpus": max(1, cores // number)})}
+    return {"size": number, "needs": {"num_gpus": 1} if gpus else {"num_cpus": max(1, cores // number)}}
 
 
 @contextmanager

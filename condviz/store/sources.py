@@ -145,9 +145,10 @@ def check_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Kind,
 # ---- files -----------------------------------------------------------------------------------------------------------
 def _find_files(source: str | Path) -> list[Path]:
     path = Path(source)
-    on_hub = isinstance(source, str) and (source.startswith(HUB) or _HUB_NAME.fullmatch(source))
-    if on_hub and not path.exists() and path.suffix.lower() not in READERS:
+    if isinstance(source, str) and source.startswith(HUB):
         return _fetch(source.removeprefix(HUB))
+    if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not path.exists() and path.suffix not in READERS:
+        return _fetch(source)
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in READERS)
         if not files:
