@@ -73,7 +73,7 @@ class TrainTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _steps(self) -> None:
         html(render("train/step.html", number=1, title="Your data"), elem_id="cv-train-step1")
-        choices = [("My table", "table"), ("Example: scenes of this project", "example")]
+        choices = [("My table", "table"), ("Example", "example")]
         self.source = gr.Radio(choices, value="table", show_label=False, label="Data", elem_id="cv-train-data")
         with gr.Column(elem_classes="cv-train-box") as self.upload_box:
             self.upload = gr.File(
@@ -90,7 +90,7 @@ class TrainTab:
         self.quality = gr.Radio(
             choices, value="quick", show_label=False, label="Thoroughness", elem_id="cv-train-quality"
         )
-        html(render("train/step.html", number=3, title="Train"), elem_id="cv-train-step3")
+        html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
         self.name = gr.Textbox("my-model", label="Name of the model", max_lines=1, elem_id="cv-train-name")
         with gr.Row(elem_classes="cv-actions"):
             self.start = gr.Button(
@@ -100,8 +100,6 @@ class TrainTab:
             self.stop = gr.Button("Stop", visible=False, elem_id="cv-train-stop", min_width=60)
         self.notice = html("", elem_id="cv-train-notice")
         self.found = html("", elem_id="cv-train-check-result")
-        with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
-            self._advanced()
 
     def _advanced(self) -> None:
         presets = [("Quick", "quick"), ("Better", "better")]
@@ -125,6 +123,8 @@ class TrainTab:
         self.written = gr.State(text)
 
     def _sections(self, script: str) -> None:
+        with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
+            self._advanced()
         with section("Loss", elem_id="cv-train-losses") as self.loss_part:
             self.loss = plotly_panel(elem_id="cv-train-loss", label="Training loss over the steps", height=260)
         with section("All trainings on this machine", elem_id="cv-train-runs") as self.runs_part:
@@ -174,8 +174,13 @@ class TrainTab:
             connect(events, set_field, [self.written, field], [*texts, self.found], **form)
         asked = [self.source, self.table, self.written]
         main = {"notice": self.notice, "stop": self.stop}
-        connect(self.check.click, self.look, asked, [self.found], **main, concurrency_limit=1)
-        connect(chosen.then, self.estimate, [self.quality, *asked], [self.found], **main, concurrency_limit=1)
+        tried = [self.found, self.curve]
+        runs = [
+            connect(self.check.click, self.look, asked, tried, **main, concurrency_limit=1),
+            connect(chosen.then, self.estimate, [self.quality, *asked], tried, **main, concurrency_limit=1),
+        ]
+        for run in runs:  # a stopped check must not leave its progress on the picture
+            run.failure(lambda: panel_update(message=""), None, self.curve, queue=False, **PRIVATE)
         painted = [
             self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
             self.page.models_changed,
@@ -266,11 +271,20 @@ class TrainTab:
         _need_table(source, table, text)
         work = Work(lambda progress: self.jobs.check(self._read(text)))
         began = time.monotonic()
-        for _ in work.steps():
-            past = time.monotonic() - began
-            doing = "Reading the data." if past < 3 else f"Trying a few steps to measure time and memory: {past:.0f} s."
-            yield {self.notice: busy(doing), self.stop: gr.update(visible=True)}
-        yield {self.found: render_check(work.result()), self.stop: gr.update(visible=False)}
+        try:
+            for _ in work.steps():
+                doing = f"Reading the data, then trying a few steps: {time.monotonic() - began:.0f} s"
+                shown = {self.curve: panel_update(message=doing, tone="busy"), self.found: ""}
+                yield {**shown, self.notice: gr.skip(), self.stop: gr.update(visible=True)}
+            found = work.result()
+        except Exception:
+            yield {self.curve: panel_update(message="")}
+            raise
+        yield {
+            self.found: render_check(found),
+            self.curve: panel_update(message=""),
+            self.stop: gr.update(visible=False),
+        }
 
     def estimate(self, quality: str, source: str, table: dict | None, text: str) -> Iterator[dict]:
         """Measure how long the longer training takes, as soon as it is chosen."""
