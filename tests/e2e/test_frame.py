@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 SCREENS = [(1440, 900, "light"), (1024, 768, "dark"), (380, 800, "light")]
 each_tab = pytest.mark.parametrize("tab", [tab.id for tab in TABS])
 MAX_HEIGHT = 2000
+PICTURES = {
+    "compare": "[data-testid=bars]",
+    "router": ".cv-running",
+    "map": "#cv-map-after .cv-figure-plot",
+    "search": ".cv-search",
+    "errors": "#cv-err-plot .cv-figure-plot",
+    "links": ".cv-answers",
+    "train": "#cv-train-curve .cv-figure-plot",
+    "models": ".cv-models",
+}
+SEEN = 150
+"""Pixels of a picture on the first screen, at least; lists go on below."""
 SMALLEST = 13
 SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
   if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())) return false;
@@ -55,6 +67,18 @@ def test_a_tab_opens_on_one_screen(visit: Page, panel: Locator, tab: str) -> Non
     assert visit.evaluate("document.documentElement.scrollWidth") <= visit.viewport_size["width"]
     assert visit.evaluate("document.documentElement.scrollHeight") <= MAX_HEIGHT
     assert visit.evaluate(SMALL_PRINT % SMALLEST) == []
+
+
+@pytest.mark.parametrize("tab", PICTURES)
+def test_sentence_button_and_picture_are_on_the_first_screen(visit: Page, panel: Locator, tab: str) -> None:
+    height = visit.viewport_size["height"]
+    said = panel.locator(".cv-headline").first.bounding_box()
+    assert said["y"] + said["height"] <= height
+    for button in panel.locator("button.primary:visible").all()[:1]:
+        box = button.bounding_box()
+        assert box["y"] + box["height"] <= height
+    picture = panel.locator(PICTURES[tab]).locator("visible=true").first.bounding_box()
+    assert height - picture["y"] >= min(SEEN, picture["height"])
 
 
 @each_tab
