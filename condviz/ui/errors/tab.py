@@ -90,8 +90,9 @@ class ErrorsTab:
                 choices, value=self.pool.default, label="Model", elem_id="cv-err-first", min_width=200
             )
             self.second = gr.Dropdown(
-                [("none", ""), *choices], value="", label="Compare with", elem_id="cv-err-second", min_width=200
-            )
+                [("no second model", ""), *choices], value="", label="Compare with", elem_id="cv-err-second",
+                min_width=200,
+            )  # fmt: skip
         self.filter = gr.Textbox(
             label="Filter rows", placeholder="gold >= 4 and error < -1", lines=1, max_lines=3,
             elem_id="cv-err-filter", html_attributes=_PLAIN,
@@ -185,7 +186,7 @@ class ErrorsTab:
         choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
         yield {
             self.first: gr.Dropdown(choices, value=choice.first),
-            self.second: gr.Dropdown([("none", ""), *choices], value=choice.second),
+            self.second: gr.Dropdown([("no second model", ""), *choices], value=choice.second),
             self.filter: choice.filter,
             self.notice: busy("Looking for slices."),
         }

@@ -64,8 +64,8 @@ def slices(study: ErrorStudy, target: str) -> Markup:
     sure = [one for one in search.slices if one.q < SIGNIFICANT] if search else []
     titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
     rows = [
-        {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "inside": _size(target, one.inside), "outside": _size(target, one.outside),
-         "q": show_p(one.q)}
+        {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": show_p(one.q),
+         "inside": _size(target, one.inside), "outside": _size(target, one.outside)}
         for one in (sure or list(search.slices if search else ())[:3])[:SHOWN]
     ]  # fmt: skip
     return render(
