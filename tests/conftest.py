@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import settings
 
@@ -12,7 +10,6 @@ settings.register_profile("condviz", derandomize=True, deadline=None)
 settings.register_profile("fast", settings.get_profile("condviz"), max_examples=20)
 settings.load_profile("condviz")
 
-TESTS = Path(__file__).parent
 MARKED = {
     "browser": ("e2e",),
     "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_links.py"),
@@ -20,16 +17,17 @@ MARKED = {
         "analysis/test_layout.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
         "data/test_pairs.py", "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py",
         "evaluation/test_benchmark.py", "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py",
-        "test_reference_maths.py", "test_smoke.py", "ui/learn/test_tab.py",
+        "test_reference_maths.py", "test_smoke.py", "training/test_papers.py::test_counts_and_norms",
+        "training/test_preflight.py::test_steps_are", "ui/learn/test_tab.py",
     ),
 }  # fmt: skip
-"""Marker -> folders and files. `make test-fast` leaves all of them out."""
+"""Marker -> folders, files and tests. `make test-fast` leaves all of them out."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by their place."""
     for item in items:
-        place = item.path.relative_to(TESTS).as_posix()
+        place = item.nodeid.removeprefix("tests/")
         for marker, beginnings in MARKED.items():
             if place.startswith(beginnings):
                 item.add_marker(marker)

@@ -140,5 +140,8 @@ def test_no_registry_is_named(words: str) -> None:
             assert forbidden not in path.read_text(encoding="utf-8", errors="replace"), f"{path.name} names {forbidden}"
 
 
-def test_every_marked_file_is_there() -> None:
-    assert [place for places in MARKED.values() for place in places if not (ROOT / "tests" / place).exists()] == []
+def test_every_marked_file_and_test_is_there() -> None:
+    for place in (place for places in MARKED.values() for place in places):
+        path, _, name = place.partition("::")
+        assert (ROOT / "tests" / path).exists()
+        assert not name or f"def {name}" in (ROOT / "tests" / path).read_text(encoding="utf-8")
