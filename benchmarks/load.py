@@ -1,5 +1,6 @@
 """What visitors wait for when many come at once: a server, N clients, and the time that encoding alone would take.
 
+python -m benchmarks.load --all [--docs]
 python -m benchmarks.load [--clients N] [--requests N | --every SECONDS --seconds SECONDS] [--models NAME,...] [--bulk]
 python -m benchmarks.load --lesson --every 15
 
@@ -349,8 +350,17 @@ def trained() -> tuple[str, ...]:
 
 
 def run() -> list[Result]:
-    """Measure a closed loop with all trained models, and an open loop of the page; five minutes."""
-    return [*measure(Plan(models=trained())), *measure(Plan(every=15.0))]
+    """Measure a closed loop with all trained models, and the pace of a class; ten minutes.
+
+    The class: each of thirty asks every 15 s; then twelve, while two large maps are drawn; then thirty in a lesson.
+    """
+    plans = (
+        Plan(models=trained()),
+        Plan(every=15.0),
+        Plan(clients=12, every=15.0, bulk=True),
+        Plan(every=15.0, lesson=True),
+    )
+    return [row for plan in plans for row in measure(plan)]
 
 
 def main() -> None:
@@ -363,10 +373,15 @@ def main() -> None:
     parser.add_argument("--models", default="", help="with commas, or all; by default the page with its default model")
     parser.add_argument("--bulk", action="store_true", help="measure again while two of the largest maps are drawn")
     parser.add_argument("--lesson", action="store_true", help="students change a figure of a lesson")
+    parser.add_argument(
+        "--all", action="store_true", help="everything: what `make benchmark` runs, and 64 clients for ten minutes"
+    )
     chosen = parser.parse_args()
     models = trained() if chosen.models == "all" else tuple(name for name in chosen.models.split(",") if name)
     plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk, chosen.lesson)
-    report(measure(plan), path=chosen.json, marks="load" if chosen.docs else "", command="python -m benchmarks.load")
+    found = [*run(), *measure(Plan(clients=64, requests=2**31))] if chosen.all else measure(plan)
+    command = f"python -m benchmarks.load{' --all' if chosen.all else ''}"
+    report(found, path=chosen.json, marks="load" if chosen.docs else "", command=command)
 
 
 if __name__ == "__main__":
