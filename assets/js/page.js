@@ -193,8 +193,11 @@
     theme(element.querySelector("[data-theme-toggle]"));
     present(element.querySelector("[data-present]"));
     tour(element);
-    // On a phone the notes at the end of the page stay folded.
-    when(".cv-footer", () => { for (const part of $$("[data-wide-open]")) part.open = innerWidth > 860; });
+    // On a phone, also one that has been turned, the notes at the end of the page are folded.
+    const wide = matchMedia("(min-width: 861px)");
+    const fold = () => { for (const part of $$("[data-wide-open]")) part.open = wide.matches; };
+    when(".cv-footer", fold);
+    wide.addEventListener("change", fold);
   };
 
   const theme = (button) => {

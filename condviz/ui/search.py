@@ -31,7 +31,7 @@ SCENES = "scenes"
 SHIPPED = ("Scenes, selected: a favourable case", SCENES)
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
-HITS, MOST_HITS = 6, 50
+HITS, MOST_HITS = 5, 50
 MAX_UPLOADED_TEXTS = 5_000
 KEPT_UPLOADS = 10
 OWN_STORE = "my.store"
