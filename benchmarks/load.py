@@ -373,13 +373,11 @@ def main() -> None:
     parser.add_argument("--models", default="", help="with commas, or all; by default the page with its default model")
     parser.add_argument("--bulk", action="store_true", help="measure again while two of the largest maps are drawn")
     parser.add_argument("--lesson", action="store_true", help="students change a figure of a lesson")
-    parser.add_argument(
-        "--all", action="store_true", help="everything: what `make benchmark` runs, and 64 clients for ten minutes"
-    )
+    parser.add_argument("--all", action="store_true", help="what `make benchmark` runs")
     chosen = parser.parse_args()
     models = trained() if chosen.models == "all" else tuple(name for name in chosen.models.split(",") if name)
     plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk, chosen.lesson)
-    found = [*run(), *measure(Plan(clients=64, requests=2**31))] if chosen.all else measure(plan)
+    found = run() if chosen.all else measure(plan)
     command = f"python -m benchmarks.load{' --all' if chosen.all else ''}"
     report(found, path=chosen.json, marks="load" if chosen.docs else "", command=command)
 
