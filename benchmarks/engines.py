@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from benchmarks.common import Result, mixed_sentences, options, ratio, report, t
 from benchmarks.speed import ANCHOR, load_anchor
 from condviz.encoder.backbone import BATCH_TOKENS, Backbone
 from condviz.encoder.pretrained import DEFAULT_BACKBONE, cpu_has_bfloat16, load_backbone
-from condviz.encoder.tokens import Encoded, batches_by_length
+from condviz.encoder.tokens import batches_by_length
 
 NUM_TEXTS, SMALL = 2_000, 10
 """A large job, and the strings of one comparison of two sentences under five conditions."""
@@ -60,18 +60,11 @@ class OpenVino:
         """Encode in batches of similar length: (n, d)."""
         rows = self.backbone.tokenize([(text,) for text in texts])
         found = np.zeros((len(rows), self.backbone.hidden_size), np.float32)
-        for batch, ids, mask in _padded(rows):
-            found[batch] = next(iter(self.request.infer([ids, mask]).values()))
+        for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS["cpu"]):
+            tokens = self.backbone.collate([rows[i] for i in batch])
+            inputs = [tokens.ids.numpy(), tokens.mask.numpy().astype(np.int64)]
+            found[batch] = next(iter(self.request.infer(inputs).values()))
         return found
-
-
-def _padded(rows: Sequence[Encoded]) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-    for batch in batches_by_length([len(row) for row in rows], BATCH_TOKENS["cpu"]):
-        ids = np.zeros((len(batch), max(len(rows[i]) for i in batch)), np.int64)
-        mask = np.zeros_like(ids)
-        for place, i in enumerate(batch):
-            ids[place, : len(rows[i])], mask[place, : len(rows[i])] = rows[i].ids, 1
-        yield batch, ids, mask
 
 
 def run(*, rounds: int) -> list[Result]:

@@ -11,9 +11,10 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, errors, limits, links, models, search, words
+from condviz.ui import compare, errors, limits, links, search, words
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
+from condviz.ui.models import tab as models
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads

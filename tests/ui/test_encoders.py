@@ -10,9 +10,9 @@ import gradio as gr
 import pytest
 
 from condviz.errors import CheckpointError, DataError
-from condviz.ui import encoders
-from condviz.ui.encoders import ENCODERS, KEPT, METHODS, SHARED, EncoderForm, check_encoder
 from condviz.ui.markup import html
+from condviz.ui.models import encoders
+from condviz.ui.models.encoders import ENCODERS, KEPT, METHODS, SHARED, EncoderForm, check_encoder
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from tests.tiny import SENTENCES, tiny_folder

@@ -11,7 +11,7 @@ import pytest
 from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.ui.markup import html
-from condviz.ui.models import ModelsTab, View
+from condviz.ui.models.tab import ModelsTab, View
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
@@ -80,7 +80,7 @@ def test_damaged_scores_are_told(tab: ModelsTab, monkeypatch: pytest.MonkeyPatch
     def damaged() -> None:
         raise DataError("benchmark.json cannot be read")
 
-    monkeypatch.setattr("condviz.ui.models.read_board", damaged)
+    monkeypatch.setattr("condviz.ui.models.tab.read_board", damaged)
     assert "cannot be read" in tab._table(View())
 
 

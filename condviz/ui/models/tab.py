@@ -18,9 +18,9 @@ from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, Board, PartScores, read_board
 from condviz.models import registry
 from condviz.types import ModelInfo
-from condviz.ui.encoders import EncoderForm
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import html, render
+from condviz.ui.models.encoders import EncoderForm
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.state import Values, first, write_link
 
