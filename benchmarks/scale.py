@@ -17,7 +17,8 @@ from benchmarks.common import conditions, machine, mixed_sentences, options
 from condviz.analysis.search import score_rows
 from condviz.evaluation.scoreboard import fill_document
 from condviz.models.registry import load
-from condviz.store.disk import DEFAULT_MODEL, Store, build_store
+from condviz.store.build import DEFAULT_MODEL, build_store
+from condviz.store.disk import Store
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "scale.md"
 ROWS = (10**6, 10**7, 10**8, 10**9)

@@ -24,7 +24,7 @@ from benchmarks.speed import load_anchor
 from condviz.analysis.search import search
 from condviz.data.scenes import load_families
 from condviz.models.registry import load
-from condviz.store import disk
+from condviz.store import build, disk
 from condviz.store.corpus import Identity, to_stored
 from condviz.store.sources import Row
 
@@ -72,14 +72,14 @@ def write_store(folder: Path, rows: int, model: object) -> None:
 def build_times(count: int, model: object, plan: Plan) -> dict[str, list[float]]:
     """Time the encoder alone, and a build of a store of the same texts in the same slices; the cache is emptied."""
     given = mixed_sentences(count)
-    slices = [given[start : start + disk.SLICE_ROWS] for start in range(0, count, disk.SLICE_ROWS)]
+    slices = [given[start : start + build.SLICE_ROWS] for start in range(0, count, build.SLICE_ROWS)]
     with tempfile.TemporaryDirectory() as place:
         source, numbers = Path(place) / "texts.jsonl", iter(range(99))
         source.write_text("".join(json.dumps(text) + "\n" for text in given), encoding="utf-8")
         return times_in_turns(
             {
                 ENCODER: lambda: [model.encode_sentences(texts) for texts in slices],
-                BUILD: lambda: disk.build_store(source, Path(place) / str(next(numbers)), model=model),
+                BUILD: lambda: build.build_store(source, Path(place) / str(next(numbers)), model=model),
             },
             rounds=plan.rounds, before=model.backbone.cache.clear, clock=plan.clock,
         )  # fmt: skip
@@ -87,7 +87,7 @@ def build_times(count: int, model: object, plan: Plan) -> dict[str, list[float]]
 
 def same_after_kills(kills: int, model: object) -> int:
     """Kill a build at random moments and go on; return how many of `kills` ends are the store of one go."""
-    count, same, draw = 3 * disk.SLICE_ROWS, 0, np.random.default_rng(0)
+    count, same, draw = 3 * build.SLICE_ROWS, 0, np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "texts.jsonl"
         source.write_text("".join(json.dumps(text) + "\n" for text in mixed_sentences(count)), encoding="utf-8")
@@ -101,7 +101,7 @@ def same_after_kills(kills: int, model: object) -> int:
                 process.wait(seconds * draw.uniform(0.2, 1))
             process.kill()
             process.wait()
-            found = disk.build_store(source, f"{place}/{number}", model=model)
+            found = build.build_store(source, f"{place}/{number}", model=model)
             same += found.rows(range(count)) == whole.rows(range(count)) and all(
                 np.allclose(one.astype(np.float32), other.astype(np.float32), atol=2e-3)
                 for one, other in zip(found.vectors(np.arange(count)), whole.vectors(np.arange(count)), strict=True)
@@ -197,7 +197,7 @@ def main() -> None:
     """Run from the command line."""
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--built", type=int, default=4 * disk.SLICE_ROWS, help="texts of the store that is built")
+    parser.add_argument("--built", type=int, default=4 * build.SLICE_ROWS, help="texts of the store that is built")
     parser.add_argument("--kills", type=int, default=0, help="builds that are killed; each takes half a minute")
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
     from condviz.models.registry import describe, list_models, load
-    from condviz.store.disk import append_store, build_store, open_store
+    from condviz.store.build import append_store, build_store
+    from condviz.store.disk import open_store
     from condviz.training.trainer import train
 
 __all__ = [
@@ -49,9 +50,9 @@ __all__ = [
 ]
 _PLACES = {
     "METHODS": "condviz.methods",
-    "append_store": "condviz.store.disk",
+    "append_store": "condviz.store.build",
     "build_map": "condviz.analysis.maps",
-    "build_store": "condviz.store.disk",
+    "build_store": "condviz.store.build",
     "compare": "condviz.analysis.compare",
     "cross_table": "condviz.analysis.groups",
     "describe": "condviz.models.registry",

@@ -10,11 +10,10 @@ from functools import cache
 import numpy as np
 
 from condviz.analysis.reference import percentile, reference_scores
-from condviz.analysis.words import MAX_WORDS, leave_one_word_out
+from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Progress
-from condviz.encoder.words import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -100,7 +99,7 @@ def add_words(model: ConditionalScorer, comparison: Comparison, *, progress: Pro
 
 def word_cost(comparison: Comparison) -> int:
     """Return how many scores `add_words` takes; 0 where the sentences have too many words for it."""
-    count = len(split_words(comparison.sentence1)) + len(split_words(comparison.sentence2))
+    count = count_words(comparison.sentence1, comparison.sentence2)
     return count * len(comparison.conditions) if count <= MAX_WORDS else 0
 
 

@@ -19,9 +19,8 @@ from torch import Tensor
 
 from condviz.analysis.errors.filters import select
 from condviz.analysis.reference import percentile, reference_scores
-from condviz.analysis.words import MAX_WORDS, leave_one_word_out
+from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence
-from condviz.encoder.words import split_words
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -135,17 +134,13 @@ def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None
         hits: From `search`.
         progress: Told (hits done, hits to do); may raise to stop.
     """
-    first = [hit for hit in hits.hits[:READ_FOR_WORDS] if _words_of(hits, hit) <= MAX_WORDS]
+    first = [hit for hit in hits.hits[:READ_FOR_WORDS] if count_words(hits.query, hit.text) <= MAX_WORDS]
     found = {}
     for done, hit in enumerate(first, start=1):
         found[hit.row] = leave_one_word_out(model, hits.query, hit.text, hits.condition)
         if progress:
             progress(done, len(first))
     return replace(hits, hits=tuple(replace(hit, words=found.get(hit.row)) for hit in hits.hits))
-
-
-def _words_of(hits: Hits, hit: Hit) -> int:
-    return len(split_words(hits.query)) + len(split_words(hit.text))
 
 
 def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.ndarray:

@@ -77,6 +77,11 @@ def leave_one_word_out(
     )
 
 
+def count_words(sentence1: str, sentence2: str) -> int:
+    """Return how many words two sentences have together."""
+    return len(split_words(sentence1)) + len(split_words(sentence2))
+
+
 def score_without_words(
     model: ConditionalScorer,
     sentence1: str,
@@ -97,8 +102,7 @@ def score_without_words(
         DataError: If the two sentences have more than `MAX_WORDS` words.
     """
     words = split_words(sentence1), split_words(sentence2)
-    count = len(words[0]) + len(words[1])
-    if count > MAX_WORDS:
+    if (count := count_words(sentence1, sentence2)) > MAX_WORDS:
         raise DataError(
             f"The two sentences have {count} words, and at most {MAX_WORDS} can be left out one by one. Shorten them."
         )

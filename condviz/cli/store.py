@@ -96,7 +96,7 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
 # ---- what a store holds ----------------------------------------------------------------------------------------------
 def run_build(options: argparse.Namespace) -> None:
     """Build a store, and say what it holds."""
-    from condviz.store.disk import build_store
+    from condviz.store.build import build_store
 
     with progress_bar("encoding", "texts") as update:
         store = build_store(
@@ -110,7 +110,8 @@ def run_build(options: argparse.Namespace) -> None:
 
 def run_append(options: argparse.Namespace) -> None:
     """Add to a store, and say what it holds."""
-    from condviz.store.disk import append_store, open_store
+    from condviz.store.build import append_store
+    from condviz.store.disk import open_store
 
     before = len(open_store(options.store))
     with progress_bar("encoding", "texts") as update:

@@ -11,13 +11,14 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, errors, limits, links, search, words
+from condviz.ui import compare, errors, limits, links, words
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.models import tab as models
 from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
+from condviz.ui.search import tab as search
 from condviz.ui.server import middleware, password, routes
 from condviz.ui.theme import build_theme, page_head
 from condviz.ui.train import tab as train

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis import groups as module
-from condviz.analysis.groups import cross_table, find_twins, group_by, rank_sorting_conditions
+from condviz.analysis.groups import corpus as opened
+from condviz.analysis.groups import cross_table, divide, find_twins, group_by, rank_sorting_conditions, sorting, twins
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.store.corpus import Corpus, Identity
@@ -43,7 +43,8 @@ def known_vectors(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
             draw = 10 * np.eye(6)[places][: len(found)] + 0.1 * draw
         return (draw / np.linalg.norm(draw, axis=1, keepdims=True)).astype(np.float32)
 
-    monkeypatch.setattr(module, "embed_rows", embed)
+    for place in (divide, sorting, twins):
+        monkeypatch.setattr(place, "embed_rows", embed)
 
 
 def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corpus) -> None:
@@ -62,14 +63,14 @@ def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corp
 def test_dense_groups_leave_out_what_belongs_to_none(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed = module.embed_rows
+    embed = divide.embed_rows
 
     def with_outliers(*given: object, **options: object) -> np.ndarray:
         vectors = embed(*given, **options)
         vectors[:3] = -np.eye(6)[3:]
         return vectors
 
-    monkeypatch.setattr(module, "embed_rows", with_outliers)
+    monkeypatch.setattr(divide, "embed_rows", with_outliers)
     found = group_by(corpus, SPORT, method="hdbscan", model=model)
     assert {group.words[0] for group in found.groups} == {"tennis", "chess", "golf"}
     assert found.left_over.rows == (1, 2, 3)
@@ -115,7 +116,7 @@ def test_a_condition_that_divides_the_corpus_comes_before_noise(model: HyperCL, 
 def test_of_the_library_those_are_tried_that_the_texts_tell(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = module.library()[:5]
+    known = sorting.library()[:5]
     told = lambda _, texts, asked: np.array([[float(name in known) for name in asked]] * len(texts))  # noqa: E731
     monkeypatch.setattr(HyperCL, "applies", told)
     found = rank_sorting_conditions(corpus, groups=3, model=model)
@@ -132,6 +133,6 @@ def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch
         find_twins(corpus, SPORT, COLOUR, k=0, model=model)
     with pytest.raises(DataError, match="are the same"):
         find_twins(corpus, SPORT, SPORT, model=model)
-    monkeypatch.setattr(module, "MOST_TEXTS", 10)
+    monkeypatch.setattr(opened, "MOST_TEXTS", 10)
     with pytest.raises(DataError, match="90 texts"):
         group_by(corpus, SPORT, model=model)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.analysis import groups
 from condviz.analysis import search as module
+from condviz.analysis.groups import corpus as groups
 from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
@@ -22,8 +22,8 @@ from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from condviz.models import registry
 from condviz.store import corpus as corpora
 from condviz.store import demo
+from condviz.store.build import build_store
 from condviz.store.corpus import Corpus, encode_corpus
-from condviz.store.disk import build_store
 from tests.tiny import SENTENCES, WORDS, tiny_backbone
 
 QUERY, CONDITION = "a man rides a bike", "the sport"
@@ -226,9 +226,9 @@ def test_commands_build_and_search(
     hyper: HyperCL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     pytest.importorskip("lance")
-    from condviz.store import disk
+    from condviz.store import build
 
-    for place in (corpora, disk, registry):
+    for place in (corpora, build, registry):
         monkeypatch.setattr(place, "load", lambda name, **_: hyper)
     (tmp_path / "a.csv").write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(make_texts())))
     store = str(tmp_path / "my.store")

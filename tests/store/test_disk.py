@@ -13,8 +13,9 @@ import pytest
 
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.store import disk
-from condviz.store.disk import append_store, build_store, open_store
+from condviz.store import build
+from condviz.store.build import append_store, build_store
+from condviz.store.disk import open_store
 from tests.tiny import SENTENCES, tiny_backbone
 
 pytest.importorskip("lance")
@@ -31,7 +32,7 @@ def model() -> HyperCL:
 
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "SLICE_ROWS", 4)
+    monkeypatch.setattr(build, "SLICE_ROWS", 4)
 
 
 def write_csv(path: Path, rows: int = 10) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from condviz.store.disk import build_store
+from condviz.store.build import build_store
 from tests.store.test_disk import contents, make_model, write_csv
 
 pytest.importorskip("lance")
@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 def test_a_killed_build_goes_on_to_the_same_store(tmp_path: Path) -> None:
     source = write_csv(tmp_path / "a.csv", 25)
     code = (
-        "import sys; from pathlib import Path; from condviz.store import disk; disk.SLICE_ROWS = 4\n"
+        "import sys; from pathlib import Path; from condviz.store import build; build.SLICE_ROWS = 4\n"
         "from tests.store.test_disk import make_model\n"
-        f"disk.build_store(Path({str(source)!r}), Path({str(tmp_path / 's')!r}), model=make_model(),\n"
+        f"build.build_store(Path({str(source)!r}), Path({str(tmp_path / 's')!r}), model=make_model(),\n"
         "    progress=lambda done, total: print(done, flush=True))"
     )
     command = [sys.executable, "-c", code]

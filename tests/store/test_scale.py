@@ -13,8 +13,8 @@ import pytest
 from condviz.errors import ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import checkpoints
-from condviz.store import disk
-from condviz.store.disk import build_store
+from condviz.store import build
+from condviz.store.build import build_store
 from tests.models.test_checkpoints import encoder
 from tests.store.test_disk import contents, write_csv
 
@@ -43,7 +43,7 @@ def kill_a_worker() -> bool:
 def test_a_cluster_makes_the_same_store_though_a_worker_dies(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "SLICE_ROWS", 4)
+    monkeypatch.setattr(build, "SLICE_ROWS", 4)
     monkeypatch.setattr(scale, "WINDOW", 30)
     source = write_csv(tmp_path / "a.csv", 160)
     killed = []

@@ -16,11 +16,12 @@ from condviz.errors import DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.store import demo
-from condviz.ui import search as module
 from condviz.ui.markup import html
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import OWN_STORE, Searches, SearchTab, _link, _python
+from condviz.ui.search import view
+from condviz.ui.search.tab import TRIES, SearchTab
+from condviz.ui.search.view import OWN_STORE, Searches
 from condviz.ui.state import read_link
 from tests.tiny import SENTENCES, tiny_backbone
 
@@ -58,7 +59,7 @@ def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> Non
     assert [result.condition for result in found.results] == ["the sport", "the mood"]
     assert [len(result.hits) for result in found.results] == [3, 3]
     assert done[tab.result].count("cv-search-list") == 2
-    where, values = read_link(module._link(found))
+    where, values = read_link(view.link(found))
     assert where == "search"
     again = merge(tab.open_link(values, None))
     assert again[tab.query] == FORM[0]
@@ -69,9 +70,9 @@ def test_hits_show_their_words_and_lead_to_other_tabs(tab: SearchTab) -> None:
     steps = [step for step in tab.search(*FORM, None) if tab.shown in step]
     assert [bool(step[tab.shown].results[0].hits[0].words) for step in steps] == [False, True]  # hits come first
     result = steps[-1][tab.shown].results[0]
-    links = dict(module._open_hit(result.hits[0], result))
+    links = dict(view._open_hit(result.hits[0], result))
     assert read_link(links["Words"]) == ("router", read_link(links["Compare"])[1])
-    assert "words=True" in _python(steps[-1][tab.shown], vectors_of="hyper-cl")
+    assert "words=True" in view.script(steps[-1][tab.shown], vectors_of="hyper-cl")
 
 
 def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
@@ -100,11 +101,11 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     found = done[tab.shown]
     assert found.corpus == done[tab.corpus].value
     assert "stars" in found.results[0].hits[0].cells
-    script = _python(found, vectors_of="hyper-cl")
+    script = view.script(found, vectors_of="hyper-cl")
     compile(script, "exported", "exec")
     assert "store build" in script
     assert f"{OWN_STORE!r}" in script
-    values = read_link(_link(found))[1]
+    values = read_link(view.link(found))[1]
     with pytest.raises(DataError, match="own texts"):
         merge(tab.open_link(values, None))
     with pytest.raises(DataError, match="No file"):
@@ -134,7 +135,7 @@ def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
     answer = tab.api_search(FORM[0], "the sport", "hyper-cl", 2)
     assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
     example = merge(tab.example(SimpleNamespace(id="0"), *FORM[2:], None))
-    assert example[tab.query] == module.TRIES[0][0]
+    assert example[tab.query] == TRIES[0][0]
 
 
 def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +147,6 @@ def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monk
         return found.results[len(asked) - 1]
 
     monkeypatch.setattr("condviz.search", search, raising=False)
-    exec(_python(found, vectors_of="hyper-cl"), {})
+    exec(view.script(found, vectors_of="hyper-cl"), {})
     assert [call["condition"] for call in asked] == ["the sport", "the mood"]
     assert {call["store"] for call in asked} == {"scenes"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 from cachetools import LRUCache
@@ -15,27 +15,23 @@ from gradio.components.textbox import InputHTMLAttributes
 from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
-from condviz.plots import search as picture
-from condviz.types import Hit, Hits, ModelInfo, Result
+from condviz.plots import search as plots
+from condviz.types import Hits, ModelInfo, Result
 from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first, lines, number, read_link, write_link
+from condviz.ui.search import view
+from condviz.ui.search.view import HITS, SCENES, Searches
+from condviz.ui.state import Values, first, lines, number, read_link
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SCENES = "scenes"
 SHIPPED = ("Scenes, selected: a favourable case", SCENES)
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
-HITS, MOST_HITS = 5, 50
+MOST_HITS = 50
 MAX_UPLOADED_TEXTS = 5_000
 KEPT_UPLOADS = 10
-OWN_STORE = "my.store"
-"""What the exported script calls a store of uploaded texts."""
 TRIES = (
     ("Two women are playing tennis in the rain.", ("the number of people", "the gender of the person", "the weather")),
     ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
@@ -43,31 +39,6 @@ TRIES = (
 )
 Progress = Callable[[int, int], None]
 _PLAIN = InputHTMLAttributes(spellcheck=False)
-
-
-@dataclass(frozen=True)
-class Searches(Result):
-    """One query under several conditions, as the page shows it.
-
-    Attributes:
-        corpus: Key of the corpus.
-        results: One for each condition; a single one without a condition where there is none.
-    """
-
-    corpus: str
-    results: tuple[Hits, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {"searches": [result.to_dict() for result in self.results]}
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the hits of all conditions."""
-        import pandas as pd
-
-        return pd.concat(
-            [result.to_frame().assign(condition=result.condition or "") for result in self.results], ignore_index=True
-        )
 
 
 class SearchTab:
@@ -215,9 +186,7 @@ class SearchTab:
                 f"There are {len(asked)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             )
         yield {
-            self.result: render(
-                "search/busy.html", picture=self._picture(shown) if shown else render("search/empty.html")
-            ),
+            self.result: render("search/busy.html", picture=view.show(shown) if shown else render("search/empty.html")),
             self.stop: gr.update(visible=True),
         }
         work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, asked,
@@ -227,7 +196,7 @@ class SearchTab:
             yield {self.notice: busy(message, done, total)}
         found = Searches(corpus, work.result())
         yield {
-            self.result: self._picture(found),
+            self.result: view.show(found),
             self.shown: found,
             **{part: gr.Accordion(open=False) for part in self._folded},
         }
@@ -235,7 +204,7 @@ class SearchTab:
         for done, total in work.steps():
             yield {self.notice: busy("Looking for the words that carry each hit.", done, total)}
         found = Searches(corpus, work.result())
-        yield {self.result: self._picture(found), self.shown: found, self.stop: gr.update(visible=False)}
+        yield {self.result: view.show(found), self.shown: found, self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
         """Fill the form with an example and search."""
@@ -299,39 +268,31 @@ class SearchTab:
         from condviz.plots.search_figures import plot_groups
 
         options = {"method": method, "groups": int(count)}
-        for step in self._run(self.groups_notice, shown, group_by, 1, "Grouping the texts.", options):
-            yield (
-                step
-                if isinstance(step, dict)
-                else {
-                    self.grouped: picture.to_html(step),
-                    self.group_box: gr.update(visible=True),
-                    self.group_map: panel_update(figure=plot_groups(step)),
-                }
-            )
+        found = yield from self._run(self.groups_notice, shown, group_by, 1, "Grouping the texts.", options)
+        yield {
+            self.grouped: plots.to_html(found),
+            self.group_box: gr.update(visible=True),
+            self.group_map: panel_update(figure=plot_groups(found)),
+        }
 
     def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
         """Divide the corpus by the first two conditions, and show how the groups meet."""
         from condviz.analysis.groups import cross_table
         from condviz.plots.search_figures import plot_flows
 
-        for step in self._run(self.crossed_notice, shown, cross_table, 2, "Grouping the texts twice."):
-            yield (
-                step
-                if isinstance(step, dict)
-                else {
-                    self.crossing: picture.to_html(step),
-                    self.flow_box: gr.update(visible=True),
-                    self.flows: panel_update(figure=plot_flows(step)),
-                }
-            )
+        found = yield from self._run(self.crossed_notice, shown, cross_table, 2, "Grouping the texts twice.")
+        yield {
+            self.crossing: plots.to_html(found),
+            self.flow_box: gr.update(visible=True),
+            self.flows: panel_update(figure=plot_flows(found)),
+        }
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""
         from condviz.analysis.groups import find_twins
 
-        for step in self._run(self.twins_notice, shown, find_twins, 2, "Comparing the texts."):
-            yield step if isinstance(step, dict) else {self.pairs: picture.to_html(step)}
+        found = yield from self._run(self.twins_notice, shown, find_twins, 2, "Comparing the texts.")
+        yield {self.pairs: plots.to_html(found)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         """Rank the library of conditions."""
@@ -339,16 +300,14 @@ class SearchTab:
 
         yield {self.sorting_stop: gr.update(visible=True)}
         message = "Trying the library of conditions."
-        for step in self._run(self.sorting_notice, shown, rank_sorting_conditions, 0, message):
-            yield step if isinstance(step, dict) else {
-                self.sorted: picture.to_html(step), self.sorting_stop: gr.update(visible=False)
-            }  # fmt: skip
+        found = yield from self._run(self.sorting_notice, shown, rank_sorting_conditions, 0, message)
+        yield {self.sorted: plots.to_html(found), self.sorting_stop: gr.update(visible=False)}
 
     def _run(
         self, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], needed: int, message: str,
         options: dict[str, Any] | None = None,
-    ) -> Iterator[dict | Result]:  # fmt: skip
-        """Run a function of the corpus and the first conditions: steps of progress, then its result."""
+    ) -> Generator[dict, None, Result]:  # fmt: skip
+        """Run a function of the corpus and the first conditions: yield steps of progress, return its result."""
         found = _needed(shown)
         asked = [result.condition for result in found.results if result.condition]
         if len(asked) < needed:
@@ -357,13 +316,13 @@ class SearchTab:
         work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed], options or {})
         for done, total in work.steps():
             yield {told: busy(message, done, total)}
-        yield work.result()
+        return work.result()
 
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""
         found = _needed(shown)
-        python = _python(found, vectors_of=self._names(found.results[0].model.name)[-1])
-        return {self.hand_out: export.offer(found, link=_link(found), python=python, file="search.csv")}
+        script = view.script(found, vectors_of=self._names(found.results[0].model.name)[-1])
+        return {self.hand_out: export.offer(found, link=view.link(found), python=script, file="search.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_search(
@@ -409,15 +368,6 @@ class SearchTab:
         if key not in self._uploads:
             raise DataError("These texts are not here any more: they stay for a while only. Upload them again.")
         return self._uploads[key]
-
-    def _picture(self, found: Searches) -> str:
-        return render(
-            "search/result.html",
-            headline=picture.headline(found.results),
-            columns=picture.columns(found.results, open_hit=_open_hit),
-            link=_link(found),
-            first=found.results[0],
-        )
 
 
 @dataclass
@@ -503,37 +453,6 @@ def _needed(shown: Searches | None) -> Searches:
     if shown is None:
         raise DataError("Nothing has been searched yet. Press Search first.")
     return shown
-
-
-def _link(found: Searches) -> str:
-    result = found.results[0]
-    conditions = [("c", item.condition or "") for item in found.results]
-    k = len(result.hits)
-    return write_link(
-        "search",
-        [("q", result.query), *conditions, ("m", result.model.name), ("has", result.contains),
-         ("where", result.where), ("k", str(k) if k != HITS else ""),
-         ("in", "own texts" if found.corpus != SCENES else "")],
-    )  # fmt: skip
-
-
-def _python(found: Searches, vectors_of: str) -> str:
-    """Return a script that searches the same texts under each of the conditions."""
-    result = found.results[0]
-    own = found.corpus != SCENES
-    arguments = [("store", OWN_STORE if own else SCENES), ("query", result.query), ("k", len(result.hits) or 1),
-                 ("model", result.model.name), ("where", result.where), ("contains", result.contains),
-                 ("words", any(hit.words for hit in result.hits))]  # fmt: skip
-    call = [(name, value) for name, value in arguments if value]
-    script = export.python_call("search", call, each=("condition", [item.condition for item in found.results]))
-    build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
-    return build + script if own else script
-
-
-def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
-    fields = [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)]
-    tabs = [("Compare", "compare"), *([("Words", "router")] if result.condition else [])]
-    return [(name, write_link(tab, fields)) for name, tab in tabs]
 
 
 TAB = Tab("search", "Search", SearchTab)

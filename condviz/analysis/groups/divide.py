@@ -1,0 +1,244 @@
+"""Divide a corpus by a condition, or by two: groups of texts that are alike under it, named and measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from condviz.analysis.groups.corpus import MOST_GROUPS, check_count, cluster, open_with_model, silhouette
+from condviz.analysis.search import embed_rows
+from condviz.analysis.topics import distinctive_words
+from condviz.data.texts import check_condition, check_conditions
+from condviz.errors import ConfigError, require
+from condviz.methods import ConditionalScorer
+from condviz.store.corpus import Corpus, Progress
+from condviz.types import ModelInfo, Result, plain, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_VALUES = 50
+"""A column with more values is no division of the corpus."""
+COMPONENTS = 16
+"""Principal components that HDBSCAN sees: in more dimensions all distances are alike, and it takes minutes."""
+NAME_WORDS, NAMED_SHARE = 4, 0.06
+Method = Literal["kmeans", "hdbscan"]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Texts that are alike under a condition.
+
+    Attributes:
+        words: What its texts say more often than others, best first; may be empty.
+        rows: Rows of its texts in the source, those nearest to the middle first.
+        texts: The texts.
+        points: Where they are on a map: the first two principal components of the corpus under the condition.
+    """
+
+    words: tuple[str, ...]
+    rows: tuple[int, ...]
+    texts: tuple[str, ...]
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def size(self) -> int:
+        """Number of its texts."""
+        return len(self.rows)
+
+    @property
+    def medoid(self) -> str:
+        """The text in its middle."""
+        return self.texts[0]
+
+    @property
+    def name(self) -> str:
+        """Its distinctive words, or the text in its middle."""
+        return ", ".join(self.words) or self.medoid
+
+
+@dataclass(frozen=True)
+class Groups(Result):
+    """A corpus divided by a condition.
+
+    Attributes:
+        condition: The condition.
+        model: The model.
+        groups: The largest first.
+        silhouette: How clearly they are apart, in [-1, 1]; 0 for none.
+        purity: Column -> share of texts that have the most frequent value of their group, and that share by chance.
+        left_over: Texts that are in no group: HDBSCAN leaves some, k-means none.
+    """
+
+    condition: str
+    model: ModelInfo
+    groups: tuple[Group, ...]
+    silhouette: float
+    purity: Mapping[str, tuple[float, float]]
+    left_over: Group | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        groups = [
+            plain(group) | {"name": group.name, "size": group.size, "medoid": group.medoid} for group in self.groups
+        ]
+        return super().to_dict() | {"groups": groups}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per text: its row in the source, the number of its group (0 for none), and the text."""
+        found = [*enumerate(self.groups, start=1), *([(0, self.left_over)] if self.left_over else [])]
+        return table(
+            [
+                {"row": row, "group": number, "name": group.name if number else "", "text": text}
+                for number, group in found
+                for row, text in zip(group.rows, group.texts, strict=True)
+            ],
+            columns=["row", "group", "name", "text"],
+        )
+
+
+@dataclass(frozen=True)
+class CrossTable(Result):
+    """The groups under one condition against those under another.
+
+    Attributes:
+        first, second: The groups.
+        counts: Texts in each group of the first that are in each group of the second.
+        information: Adjusted mutual information: 1 where each tells the other, about 0 where they have nothing to do
+            with each other.
+    """
+
+    first: Groups
+    second: Groups
+    counts: tuple[tuple[int, ...], ...]
+    information: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return super().to_dict() | {"first": self.first.to_dict(), "second": self.second.to_dict()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each pair of groups that share texts."""
+        return table(
+            [
+                {self.first.condition: one.name, self.second.condition: other.name, "texts": count}
+                for one, row in zip(self.first.groups, self.counts, strict=True)
+                for other, count in zip(self.second.groups, row, strict=True)
+                if count
+            ]
+        )
+
+
+def group_by(
+    store: str | Path | Corpus,
+    condition: str,
+    *,
+    groups: int = 8,
+    method: Method = "kmeans",
+    model: str | ConditionalScorer | None = None,
+    progress: Progress | None = None,
+) -> Groups:
+    """Divide a corpus into groups of texts that are alike under a condition.
+
+    Args:
+        store: Folder of a store, an open corpus, or "scenes" for the one that ships.
+        condition: The condition.
+        groups: How many, 2 to `MOST_GROUPS`; HDBSCAN finds as many as there are.
+        method: "kmeans", or "hdbscan" (Campello et al. 2013), which leaves out texts that belong to no group.
+        model: A name or a loaded model; None for the one whose vectors are stored.
+        progress: Told (texts read, texts) where the model reads every text again; may raise to stop.
+
+    Raises:
+        DataError: If the condition cannot be used, or the corpus is too small or too large.
+        ConfigError: If `groups` or `method` is not allowed.
+    """
+    condition = check_condition(condition, "the condition")
+    corpus, loaded = open_with_model(store, model, fewest=3)
+    check_count("groups", groups, 2, MOST_GROUPS)
+    if method not in ("kmeans", "hdbscan"):
+        raise ConfigError(f'method must be "kmeans" or "hdbscan", got {method!r}.')
+    vectors = embed_rows(loaded, corpus, condition, progress=progress)
+    labels = cluster(vectors, min(groups, len(corpus) - 1)) if method == "kmeans" else _find_dense(vectors)
+    rows = corpus.rows(range(len(corpus)))
+    points = _project(vectors, 2)
+
+    def describe(number: int, words: tuple[str, ...] = ()) -> Group:
+        members = np.flatnonzero(labels == number)
+        members = members[np.argsort(-(vectors[members] @ vectors[members].mean(axis=0)), kind="stable")]
+        chosen = [rows[place] for place in members]
+        return Group(
+            words, tuple(row["row"] for row in chosen), tuple(row["text"] for row in chosen),
+            tuple(map(tuple, points[members].tolist())),
+        )  # fmt: skip
+
+    inside = np.flatnonzero(labels >= 0)
+    texts = [row["text"] for row in rows]
+    names = distinctive_words(texts, labels, num_words=NAME_WORDS, share=NAMED_SHARE) if len(inside) else []
+    found = sorted((describe(number, words) for number, words in enumerate(names)), key=lambda group: -group.size)
+    purity = {name: _purity(labels[inside], [rows[place][name] for place in inside]) for name in corpus.columns}
+    return Groups(
+        condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]),
+        {name: share for name, share in purity.items() if share is not None},
+        describe(-1) if len(inside) < len(labels) else None,
+    )  # fmt: skip
+
+
+def cross_table(
+    store: str | Path | Corpus,
+    first: str,
+    second: str,
+    *,
+    groups: int = 6,
+    method: Method = "kmeans",
+    model: str | ConditionalScorer | None = None,
+    progress: Progress | None = None,
+) -> CrossTable:
+    """Divide a corpus by two conditions, and count how the groups meet.
+
+    Args:
+        store, groups, method, model, progress: As in `group_by`.
+        first, second: The conditions.
+
+    Raises:
+        DataError, ConfigError: As in `group_by`; also if the conditions are the same.
+    """
+    pair = [
+        group_by(store, condition, groups=groups, method=method, model=model, progress=progress)
+        for condition in check_conditions([first, second])
+    ]
+    labels = [{row: number for number, group in enumerate(found.groups) for row in group.rows} for found in pair]
+    shared = [(number, labels[1][row]) for row, number in labels[0].items() if row in labels[1]]
+    met = Counter(shared)
+    counts = tuple(tuple(met[one, other] for other in range(len(pair[1].groups))) for one in range(len(pair[0].groups)))
+    score = require("sklearn.metrics", "app").adjusted_mutual_info_score
+    return CrossTable(*pair, counts, float(score(*zip(*shared, strict=True))) if shared else 0.0)
+
+
+def _purity(labels: np.ndarray, cells: Sequence[Any]) -> tuple[float, float] | None:
+    """Return the share of texts with the most frequent value of their group, and by chance; None for no division."""
+    values, codes = np.unique([str(cell) for cell in cells if cell is not None], return_inverse=True)
+    known = labels[[cell is not None for cell in cells]]
+    if not 2 <= len(values) <= MAX_VALUES:
+        return None
+    table = np.zeros((labels.max() + 1, len(values)))
+    np.add.at(table, (known, codes), 1)
+    return float(table.max(axis=1).sum() / len(codes)), float(table.sum(axis=0).max() / len(codes))
+
+
+def _find_dense(vectors: np.ndarray) -> np.ndarray:
+    """Return the group of each vector, (n,); -1 for none."""
+    smallest = max(2, min(5, len(vectors) // 2), len(vectors) // 100)
+    dense = require("sklearn.cluster", "app").HDBSCAN(min_cluster_size=smallest, copy=True)
+    return dense.fit(_project(vectors, COMPONENTS)).labels_
+
+
+def _project(vectors: np.ndarray, size: int) -> np.ndarray:
+    """Return the first principal components; of vectors that have no more, the vectors."""
+    if min(vectors.shape) <= size:
+        return vectors
+    return require("sklearn.decomposition", "app").PCA(size, random_state=0).fit_transform(vectors)
