@@ -114,8 +114,7 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
     vectors, ways = check_vectors(embeddings), check_vectors(directions)
     if vectors.shape[1] != ways.shape[1]:
         raise DataError(f"Vectors have {vectors.shape[1]} dimensions, directions {ways.shape[1]}. They must agree.")
-    starts = range(0, len(ways), DIRECTIONS_AT_ONCE)
-    return np.concatenate([logsumexp(ways[start : start + DIRECTIONS_AT_ONCE] @ vectors.T, axis=1) for start in starts])
+    return logsumexp(ways @ vectors.T, axis=1)
 
 
 def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarray:

@@ -12,6 +12,7 @@ from scipy.stats.contingency import crosstab
 
 from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
+from condviz.types import plain
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,6 @@ class Table:
     groups: tuple[str, ...]
     clusters: tuple[str, ...]
     counts: np.ndarray
-
-    def to_dict(self) -> dict:
-        """Return plain JSON."""
-        return {"groups": list(self.groups), "clusters": list(self.clusters), "counts": self.counts.tolist()}
 
 
 @dataclass(frozen=True)
@@ -78,17 +75,8 @@ class KMeansImpurity:
 
     def to_dict(self) -> dict:
         """Return plain JSON, without the clusters of single embeddings."""
-        return {
-            "mean": self.mean,
-            "std": self.std,
-            "per_seed": list(self.per_seed),
-            "chance": self.chance,
-            "p_value": self.p_value,
-            "clusters": self.num_clusters,
-            "bits": self.bits,
-            "normalised": self.normalised,
-            "table": self.table.to_dict(),
-        }
+        return plain({"clusters" if key == "num_clusters" else key: value for key, value in vars(self).items()
+                      if key != "labels"})  # fmt: skip
 
 
 def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | int]) -> Table:

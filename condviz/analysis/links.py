@@ -7,6 +7,7 @@ is the entity whose own vector is nearest to that of the entity under the relati
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Literal
 import numpy as np
 import torch
 from cachetools import LRUCache
+from scipy.stats import rankdata
 from torch import Tensor
 from torch.nn import functional
 
@@ -25,6 +27,7 @@ from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.kgc import neighbourhoods
 from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
@@ -198,7 +201,7 @@ class LinkPredictor:
         scores = self._scores(asked, number, reranked)
         known = {} if asked.number is None else self._known(asked.number, number)
         order = scores.argsort(descending=True, stable=True).tolist()
-        describe = _Describer(self.graph, scores, self._unit @ asked.vector, known)
+        describe = _describer(self.graph, scores, self._unit @ asked.vector, known)
         forward = number < self.graph.num_relations
         return LinkAnswers(
             graph=self.graph.name,
@@ -330,8 +333,7 @@ class LinkPredictor:
 
     @cached_property
     def _neighbourhoods(self) -> Neighbourhoods:
-        graph = self.graph
-        return Neighbourhoods(graph.splits["train"], num_entities=graph.num_entities, hops=graph.hops)
+        return neighbourhoods(self.graph)
 
     @cached_property
     def _usual(self) -> float:
@@ -366,42 +368,26 @@ MAX_RELIABILITY = 5_000
 """Largest graph whose test part is ranked on the spot; the figures of larger ones are stored in assets/kgc.json."""
 
 
-class _Describer:
-    """Builds answers with their ranks among all scores of one question.
+def _describer(graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str]) -> Callable[[int], LinkAnswer]:
+    """Return what builds answers, from the scores (E,) with and without the relation, and the split of right ones."""
+    values = scores.numpy()
+    ranks, before = rankdata(-values), dict(zip(known, rankdata(-values[list(known)]) - 1, strict=True))
 
-    Args:
-        graph: The graph.
-        scores: Of all entities, (E,).
-        plain: Scores without the relation, (E,).
-        known: Entities that are right -> split.
-    """
-
-    def __init__(self, graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str]) -> None:
-        self.graph, self.known, self.plain = graph, known, plain
-        self.scores = scores.numpy()
-        self._all, self._right = np.sort(self.scores), np.sort(self.scores[list(known)])
-
-    def __call__(self, entity: int) -> LinkAnswer:
-        item, score = self.graph.entities[entity], self.scores[entity]
-        rank, split = _rank(self._all, score), self.known.get(entity, "")
-        others = _rank(self._right, score) - 1 if split else 0
+    def describe(entity: int) -> LinkAnswer:
+        item, rank = graph.entities[entity], float(ranks[entity])
         return LinkAnswer(
             id=item.id,
             label=item.label,
             name=item.name,
             description=item.description,
-            score=float(score),
-            unconditional=float(self.plain[entity]),
+            score=float(values[entity]),
+            unconditional=float(plain[entity]),
             rank=rank,
-            split=split,
-            filtered_rank=rank - others if split else None,
+            split=known.get(entity, ""),
+            filtered_rank=rank - float(before[entity]) if entity in known else None,
         )
 
-
-def _rank(ascending: np.ndarray, score: np.float32) -> float:
-    """Return the rank from 1 of a score among sorted scores that hold it; ties get the mean of their ranks."""
-    low, high = (int(np.searchsorted(ascending, score, side=side)) for side in ("left", "right"))
-    return 1 + len(ascending) - high + (high - low - 1) / 2
+    return describe
 
 
 def plain_name(text: str) -> str:

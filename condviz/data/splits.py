@@ -35,61 +35,19 @@ DEV_SHARE, TEST_SHARE = 0.08, 0.17
 """Shares of the families outside of the held-out domains. The rest is for training."""
 HELD_OUT_PHRASINGS = 4
 """Of the 16 wordings of each seen aspect."""
-UNSEEN_ASPECTS = frozenset(
-    {
-        "attention",
-        "body_part",
-        "clothing_item",
-        "direction",
-        "duration",
-        "furniture",
-        "held_object",
-        "knowledge_source",
-        "material",
-        "mood",
-        "opinion_service",
-        "permanence",
-        "posture",
-        "relationship",
-        "safety_gear",
-        "size",
-        "temperature",
-    }
-)
+UNSEEN_ASPECTS = frozenset({
+    "attention", "body_part", "clothing_item", "direction", "duration", "furniture", "held_object",
+    "knowledge_source", "material", "mood", "opinion_service", "permanence", "posture", "relationship", "safety_gear",
+    "size", "temperature",
+})  # fmt: skip
 """Chosen for variety (ordinal, categorical, nominal), so that no seen aspect asks nearly the same, and so that many
 sentences tell two of them."""
-UNSEEN_DOMAINS = frozenset(
-    {
-        "album",
-        "art museum",
-        "ballet",
-        "cave museum",
-        "classical concert",
-        "concert",
-        "dancing",
-        "farm",
-        "farm animals",
-        "job ad",
-        "job_ad",
-        "museum label",
-        "museum rules",
-        "music",
-        "music festival",
-        "music shop",
-        "naval museum",
-        "night train",
-        "railway",
-        "railway history",
-        "school museum",
-        "stations",
-        "theatre",
-        "theatre diary",
-        "toy museum",
-        "train incident",
-        "trains",
-        "tram line",
-    }
-)
+UNSEEN_DOMAINS = frozenset({
+    "album", "art museum", "ballet", "cave museum", "classical concert", "concert", "dancing", "farm", "farm animals",
+    "job ad", "job_ad", "museum label", "museum rules", "music", "music festival", "music shop", "naval museum",
+    "night train", "railway", "railway history", "school museum", "stations", "theatre", "theatre diary",
+    "toy museum", "train incident", "trains", "tram line",
+})  # fmt: skip
 """Music and stage, farms, railways, museums, job advertisements."""
 
 

@@ -107,8 +107,11 @@ def stored_vectors(
         file = place / f"{start:07d}.safetensors"
         vectors = _read(file, len(chunk))
         if vectors is None:
-            told = _shifted(progress, start, len(texts))
-            vectors = _encode(model, chunk, pooling, told) if plain else _encode_whole(model, chunk, told)
+            told = progress and (lambda done, _, start=start: progress(start + done, len(texts)))
+            if plain:
+                vectors = backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)
+            else:
+                vectors = torch.from_numpy(model.encode_sentences(chunk, progress=told))
             _write(file, vectors)
         parts.append(vectors)
         if progress:
@@ -165,18 +168,6 @@ def query_vectors(
         condition = torch.from_numpy(model.encode_conditions([graph.relation_text(relation)]))
         result[rows] = model.compose_grid(entities[heads[rows]], condition)[0]
     return functional.normalize(result, dim=1)
-
-
-def _encode(model: ConditionalEncoder, texts: list[str], pooling: str, progress: Progress | None) -> Tensor:
-    return model.backbone.encode([(text,) for text in texts], pooling=pooling, progress=progress)
-
-
-def _encode_whole(model: ConditionalEncoder, texts: list[str], progress: Progress | None) -> Tensor:
-    return torch.from_numpy(model.encode_sentences(texts, progress=progress))
-
-
-def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
-    return None if progress is None else lambda done, _: progress(start + done, total)
 
 
 def _read(file: Path, rows: int) -> Tensor | None:

@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condviz.analysis.errors.filters import RULES
 from condviz.analysis.errors.study import Judged, Study
+from condviz.analysis.geometry import unit_rows
 from condviz.data import corpora
 from condviz.errors import ConfigError, DataError, require
 from condviz.types import Pair
@@ -243,7 +244,7 @@ def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *
     rows = [pair, *training.candidates(pair, CANDIDATES)]
     sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
     conditions = [row.condition for row in rows for _ in range(2)]
-    vectors = _unit(model.encode(sentences, conditions)).reshape(len(rows), 2, -1)
+    vectors = unit_rows(model.encode(sentences, conditions)).reshape(len(rows), 2, -1)
     cosines = np.einsum("ad,nbd->nab", vectors[0], vectors[1:])
     straight, crossed = cosines[:, 0, 0] + cosines[:, 1, 1], cosines[:, 0, 1] + cosines[:, 1, 0]
     similarity = np.maximum(straight, crossed) / 2
@@ -253,8 +254,3 @@ def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *
 
 def _joined(pair: Pair) -> str:
     return f"{pair.sentence1} {pair.sentence2} {pair.condition}"
-
-
-def _unit(vectors: Any) -> np.ndarray:  # noqa: ANN401 - numpy or something like it
-    vectors = np.asarray(vectors, dtype=np.float64)
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
