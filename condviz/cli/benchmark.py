@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _write_cards(board: Board, names: Sequence[str]) -> None:
     from condviz.evaluation.cards import write_card
-    from condviz.models.checkpoints import MANIFEST
+    from condviz.models.manifest import MANIFEST
     from condviz.models.registry import CHECKPOINTS
 
     for name in names:  # zero-shot models and folders elsewhere keep what they have

@@ -88,7 +88,7 @@ def _describe(model: ConditionalScorer, report: dict) -> LinkScores:
     from pathlib import Path
 
     from condviz.evaluation.kgc_scores import LinkScores
-    from condviz.models.checkpoints import read_manifest
+    from condviz.models.manifest import read_manifest
 
     training = read_manifest(Path(model.info.path))["training"] if model.info.path else {}
     tuning = training.get("recipe", {}).get("tuning") if model.info.graph else None
@@ -108,8 +108,9 @@ def _describe(model: ConditionalScorer, report: dict) -> LinkScores:
 def _write_cards(scores: list[LinkScores]) -> None:
     """Write the cards of stored models that lie among the checkpoints, with their test figures."""
     from condviz.data.files import write_text
+    from condviz.data.kg_formats import NOTICES
     from condviz.evaluation.cards import link_card
-    from condviz.models.checkpoints import CARD, read_manifest
+    from condviz.models.manifest import CARD, read_manifest
     from condviz.models.registry import CHECKPOINTS, describe, link_models
 
     here = link_models()
@@ -118,13 +119,6 @@ def _write_cards(scores: list[LinkScores]) -> None:
             folder = CHECKPOINTS / item.model
             manifest = read_manifest(folder)
             metrics = {**manifest["metrics"], item.report["split"]: item.report["plain"]["mean"]}
-            notice = _notice(item)
+            notice = NOTICES.get(item.report["graph"], "")
             card = link_card(item.model, describe(item.model), manifest["training"], metrics, notice=notice)
             write_text(folder / CARD, card)
-
-
-def _notice(item: LinkScores) -> str:
-    from condviz.data import kg_formats
-
-    known = {"wn18rr": kg_formats.WN18RR_NOTICE, "fb15k237": kg_formats.FB15K237_NOTICE}
-    return known.get(item.report["graph"], "")

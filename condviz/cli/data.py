@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import json
 import os
 import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_table, tell
+from condviz.cli.terminal import format_json, format_table, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -61,10 +60,9 @@ def _list(options: argparse.Namespace) -> None:
 
     surveys = [survey(name) for name in CORPORA]
     if options.json:
-        shown = json.dumps([item.to_dict() for item in surveys], indent=2, ensure_ascii=False)
+        sys.stdout.write(format_json([item.to_dict() for item in surveys]))
     else:
-        shown = "\n\n".join([*map(_survey, surveys), LEGEND, RATINGS])
-    sys.stdout.write(shown + "\n")
+        print("\n\n".join([*map(_survey, surveys), LEGEND, RATINGS]))
 
 
 def _survey(item: Survey) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
     if options.html:
         write_text(options.html, render_report(found))
     if options.json:
-        write_text(options.json, json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_text(options.json, format_json(found.to_dict()))
     if options.out:
         write_text(options.out, format_csv(found.study, found.mask.nonzero()[0]))
     sys.stdout.write(_summary(found))
@@ -90,7 +89,8 @@ def _summary(findings: ErrorStudy) -> str:
     from condviz.analysis.errors.slices import SIGNIFICANT
 
     study = findings.study
-    parts = [_figures(label, report) for label, report in _parts(findings)]
+    named = (("all", findings.every), ("slice", findings.part), ("rest", findings.rest))
+    parts = [_figures(label, report) for label, report in named if report is not None]
     models = [judged.model for judged in study.judged]
     for title, groups in (("worst aspects", findings.aspects), ("worst conditions", findings.conditions)):
         if groups:
@@ -122,11 +122,6 @@ def _summary(findings: ErrorStudy) -> str:
         else:
             parts.append(f"{title}: none of {search.tried:,} filters stands out")
     return "\n\n".join(parts) + "\n"
-
-
-def _parts(findings: ErrorStudy) -> list[tuple[str, Report]]:
-    named = (("all", findings.every), ("slice", findings.part), ("rest", findings.rest))
-    return [(label, report) for label, report in named if report is not None]
 
 
 def _figures(label: str, report: Report) -> str:

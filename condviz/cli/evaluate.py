@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 
 if TYPE_CHECKING:
-    from condviz.evaluation.agreement import Agreement
     from condviz.evaluation.csts import Evaluation
     from condviz.evaluation.metrics import Metric
 
@@ -44,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
     from condviz.data.corpora import open_table
     from condviz.data.files import check_target, write_text
-    from condviz.data.tables import read_pairs, write_predictions
+    from condviz.data.tables import format_predictions, read_pairs
     from condviz.evaluation.csts import evaluate
 
     for path in filter(None, (options.out, options.json)):
@@ -60,14 +58,16 @@ def run(options: argparse.Namespace) -> None:
         found = evaluate(models, table, training_conditions=training, **settings)
     tell(*found.notes)
     if options.out:
-        write_predictions(options.out, table, {report.model: report.predictions for report in found.reports})
+        scores = {report.model: report.predictions for report in found.reports}
+        write_text(options.out, format_predictions(table, scores))
     if options.json:
-        content = {**found.to_dict(), "data": options.data}
-        write_text(options.json, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_text(options.json, format_json({**found.to_dict(), "data": options.data}))
     print(_format(found))
 
 
 def _format(found: Evaluation) -> str:
+    from condviz.evaluation.csts import METRICS
+
     reports = found.reports
     if not reports[0].rated:
         return f"Rows scored: {reports[0].rows:,}. None has a label, so there is nothing to compare with."
@@ -78,7 +78,8 @@ def _format(found: Evaluation) -> str:
             whole = part == "overall"
             title = report.model + ("" if report.trained else " *") if whole else f"  {part}"
             total = f"{report.rows:,}" if whole else ""
-            rows.append((title, total, f"{figures.n:,}", *_figures(figures), f"{figures.items:,}"))
+            cells = [_figure(getattr(figures, name)) for name in METRICS]
+            rows.append((title, total, f"{figures.n:,}", *cells, f"{figures.items:,}"))
             if figures.spearman.value is None:
                 where = report.model + ("" if whole else f", {part}")
                 notes.append(f"{where}: no correlation, because {figures.spearman.reason}.")
@@ -92,11 +93,6 @@ def _format(found: Evaluation) -> str:
     ]
     star = [] if all(report.trained for report in reports) else ["* not trained"]
     return "\n".join([format_table(head, rows), "", *legend, *star, *notes])
-
-
-def _figures(figures: Agreement) -> list[str]:
-    metrics = (figures.spearman, figures.pearson, figures.ties_wrong, figures.ties_excluded)
-    return [_figure(metric) for metric in metrics]
 
 
 def _figure(metric: Metric) -> str:

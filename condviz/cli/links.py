@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli.options import device, json_flag, models
-from condviz.cli.terminal import format_table, progress_bar
+from condviz.cli.terminal import format_json, format_table, progress_bar
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -64,9 +63,9 @@ def run(options: argparse.Namespace) -> None:
         predictor.ask(options.entity, one, direction=direction, k=options.k, reranked=options.rerank) for one in chosen
     ]
     if options.json:
-        sys.stdout.write(json.dumps([item.to_dict() for item in found], indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json([item.to_dict() for item in found]))
     else:
-        sys.stdout.write("\n\n".join(map(format_answers, found)) + "\n")
+        print("\n\n".join(map(format_answers, found)))
 
 
 def _choose_graph(options: argparse.Namespace) -> Graph:

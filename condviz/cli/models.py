@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_table, progress_bar
+from condviz.cli.terminal import format_json, format_table, progress_bar
 from condviz.errors import CheckpointError, ConfigError
-
-if TYPE_CHECKING:
-    from condviz.types import ModelInfo
+from condviz.types import plain
 
 HEAD = ("name", "method", "kind", "trained", "added parameters", "source", "paper")
 
@@ -50,8 +45,8 @@ def run(options: argparse.Namespace) -> None:
         except CheckpointError as error:
             broken[name] = str(error)
     if options.json:
-        rows = [_to_dict(info) for info in infos] + [{"name": name, "broken": why} for name, why in broken.items()]
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        rows = [*map(plain, infos), *({"name": name, "broken": why} for name, why in broken.items())]
+        print(format_json(rows), end="")
         return
     rows = [
         (info.name, info.title, info.kind, "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source,
@@ -85,9 +80,3 @@ def run_calibrate(options: argparse.Namespace) -> None:
         table.append((name, f"{sum(found.rows.values()):,}", f"{found.error:.2f}", *(f"{end:.1f}" for end in ends)))
     print(f"Rows: {', '.join(f'{source} {len(part):,}' for source, part in rows.items())}")
     print(format_table(("model", "rows", "calibration error", "lowest reading", "highest reading"), table))
-
-
-def _to_dict(info: ModelInfo) -> dict:
-    """Return JSON that any parser reads: an infinite end of the score range becomes null."""
-    finite = [None if abs(end) == float("inf") else end for end in info.score_range]
-    return {**asdict(info), "score_range": finite}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
 
     comparison = compare(_load(options), *options.sentences, options.condition)
     if options.json:
-        print(json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False))
+        print(format_json(comparison.to_dict()), end="")
     else:
         print(_matrix(comparison, applies=options.applies))
     tell(*comparison.notes)
@@ -91,7 +90,7 @@ def _score_table(options: argparse.Namespace) -> None:
     applies = {"applies": _applies(model, *columns)} if options.applies else {}
     if options.json:
         rows = [[float(value) for value in values] for values in scores.values()]
-        print(json.dumps({"models": list(scores), "scores": rows} | applies, indent=2))
+        print(format_json({"models": list(scores), "scores": rows} | applies), end="")
     else:
         sys.stdout.write(format_predictions(table, scores, applies))
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli.options import models
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 
 if TYPE_CHECKING:
     from condviz.types import Hits
@@ -48,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
             contains=options.contains, words=options.words, progress=update,
         )  # fmt: skip
     if options.json:
-        sys.stdout.write(json.dumps(hits.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(hits.to_dict()))
     elif options.csv:
         sys.stdout.write(hits.to_frame().to_csv(index=False))
     else:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli.options import json_flag, models
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def run_info(options: argparse.Namespace) -> None:
         "sources": [part.source for part in meta.parts],
     }  # fmt: skip
     if options.json:
-        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(content))
         return
     content["columns"] = ", ".join(f"{name} ({kind})" for name, kind in meta.columns.items()) or "none"
     content["sources"] = ", ".join(content["sources"])
@@ -246,7 +245,7 @@ def _write(
     rows: Sequence[Sequence[str]], *, right: Sequence[int] = (1,),
 ) -> None:  # fmt: skip
     if options.json:
-        sys.stdout.write(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(found.to_dict()))
     elif options.csv:
         sys.stdout.write(found.to_frame().to_csv(index=False))
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
     with console.capture() as capture:
         console.print(table)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def format_json(content: object) -> str:
+    """Format JSON for people and programs: letters of all languages as they are, and a final line break."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def tell(*notes: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from condviz.cli.terminal import format_json, progress_bar, tell
 from condviz.errors import ConfigError, TrainingError
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -74,25 +74,22 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _train(recipe: Recipe, options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from condviz.training.trainer import train  # takes seconds to import
 
-    with tqdm(desc=recipe.name, disable=not sys.stderr.isatty(), leave=False) as bar:
+    with progress_bar(recipe.name, "steps") as update:
 
         def report(record: Mapping[str, Any]) -> None:
             if "steps" in record:
-                bar.total, bar.unit = record["steps"], "text" if record["event"] == "encode" else "step"
-                bar.update(record["step"] - bar.n)
+                update(record["step"], record["steps"])
             if record["event"] == "evaluation":
                 shown = {name: record[name] for name in SHOWN if record.get(name) is not None}
                 scores = ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
-                bar.write(f"step {record['step']} of {record['steps']}: {scores}", file=sys.stderr)
+                sys.stderr.write(f"step {record['step']} of {record['steps']}: {scores}\n")
 
         try:
             done = train(recipe, out=options.out, resume=options.resume, device=options.device, report=report)
         except KeyboardInterrupt:
-            bar.write("What was saved is kept; go on with --resume.", file=sys.stderr)
+            tell("What was saved is kept; go on with --resume.")
             raise
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first speaks
         sys.stdout.write(f"{done.folder}\n")
@@ -173,7 +170,7 @@ def _find(jobs: Jobs, name: str) -> Job:
 
 def _print(found: list[Job], *, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps([_facts(job) for job in found], indent=2) + "\n")
+        sys.stdout.write(format_json([_facts(job) for job in found]))
         return
     for job in found:
         steps = f"{job.step} of {job.steps}" if job.steps else ""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_table, tell
+from condviz.cli.terminal import format_json, format_table, tell
 from condviz.data.files import check_target, write_text
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     if options.csv:
         sys.stdout.write(to_csv(readings))
     elif options.json:
-        sys.stdout.write(json.dumps(to_record(readings, tests), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(format_json(to_record(readings, tests)))
     else:
         sys.stdout.write(_format(readings, tests) + "\n")
 

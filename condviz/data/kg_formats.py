@@ -30,11 +30,12 @@ FB_WORDS = 50
 SENSE_FIELDS = 2
 """Part of speech and sense number at the end of a name of WN18RR: land_reform_NN_1."""
 MAX_ROWS = 5_000_000
-WN18RR_NOTICE = (
-    "WN18RR by Dettmers, Minervini, Stenetorp and Riedel (AAAI 2018, MIT licence), after WN18 by Bordes et al. (2013). "
-    "WordNet 3.0 Copyright 2006 by Princeton University. All rights reserved."
-)
-FB15K237_NOTICE = "FB15k-237 by Toutanova and Chen (2015), from Freebase (CC BY 2.5); descriptions as in SimKGC."
+NOTICES = {
+    "wn18rr": "WN18RR by Dettmers, Minervini, Stenetorp and Riedel (AAAI 2018, MIT licence), after WN18 by Bordes et "
+    "al. (2013). WordNet 3.0 Copyright 2006 by Princeton University. All rights reserved.",
+    "fb15k237": "FB15k-237 by Toutanova and Chen (2015), from Freebase (CC BY 2.5); descriptions as in SimKGC.",
+}
+"""Who has to be named, and the licence."""
 
 Row = tuple[str, ...]
 
@@ -80,7 +81,7 @@ def read_wn18rr(folder: Path) -> Graph:
     ]
     triples = _splits(folder)
     relations = [Relation(kind, kind.replace("_", " ").strip()) for kind in _kinds(triples)]
-    return build_graph("wn18rr", entities, relations, triples, hops=5, notice=WN18RR_NOTICE, places=_places(folder))
+    return build_graph("wn18rr", entities, relations, triples, hops=5, notice=NOTICES["wn18rr"], places=_places(folder))
 
 
 def parse_wordnet_name(name: str) -> str:
@@ -103,7 +104,8 @@ def read_fb15k237(folder: Path) -> Graph:
         for (key, name), label in zip(found, _labels(found), strict=True)
     ]
     relations = [Relation(kind, parse_freebase_relation(kind)) for kind in _kinds(triples)]
-    return build_graph("fb15k237", entities, relations, triples, hops=2, notice=FB15K237_NOTICE, places=_places(folder))
+    about = {"hops": 2, "notice": NOTICES["fb15k237"], "places": _places(folder)}
+    return build_graph("fb15k237", entities, relations, triples, **about)
 
 
 def parse_freebase_relation(relation: str) -> str:

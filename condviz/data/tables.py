@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
-from condviz.data.files import read_upload, write_text
+from condviz.data.files import read_upload
 from condviz.data.texts import check_condition, check_sentence, plain_cell
 from condviz.errors import DataError
 from condviz.types import Pair
@@ -174,15 +174,6 @@ def format_predictions(
         frame[name] = cells
     frame.columns = [plain_cell(name) for name in frame.columns]
     return frame.to_csv(index=False, lineterminator="\n")
-
-
-def write_predictions(path: str | Path, table: PairTable, scores: Mapping[str, np.ndarray]) -> None:
-    """Write `format_predictions` to a UTF-8 file, whole or not at all.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
-    write_text(path, format_predictions(table, scores))
 
 
 @dataclass

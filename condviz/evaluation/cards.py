@@ -14,8 +14,7 @@ from condviz.data.corpora import CORPORA
 from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table
 from condviz.methods import METHODS
-from condviz.models.checkpoints import CARD, read_manifest
-from condviz.models.manifest import calibration_of
+from condviz.models.manifest import CARD, calibration_of, read_manifest
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 

@@ -230,7 +230,7 @@ def training_conditions(model: str) -> frozenset[str] | None:
     Returns:
         The conditions; None where nothing is recorded: an untrained model, a column of a file, a lost table.
     """
-    from condviz.models.checkpoints import read_manifest
+    from condviz.models.manifest import read_manifest
     from condviz.models.registry import describe
 
     try:

@@ -21,7 +21,7 @@ from condviz.data.kg import Graph
 from condviz.encoder.backbone import Backbone, Progress
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
-from condviz.models.checkpoints import read_manifest
+from condviz.models.manifest import read_manifest
 
 MAX_TOKENS = 50
 """Tokens of an entity's text (SimKGC, --max-num-tokens)."""

@@ -25,33 +25,8 @@ from condviz.encoder.backbone import Backbone, hash_tensors
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.models.manifest import (
-    CARD,
-    FILES,
-    FORMAT,
-    MANIFEST,
-    SHA256,
-    WEIGHTS,
-    check_weights,
-    graph_of,
-    hash_file,
-    parameter_count,
-    read_manifest,
-)
+from condviz.models.manifest import CARD, FORMAT, MANIFEST, SHA256, WEIGHTS, check_weights, hash_file, read_manifest
 from condviz.version import __version__
-
-__all__ = [
-    "CARD",
-    "FILES",
-    "MANIFEST",
-    "WEIGHTS",
-    "graph_of",
-    "load",
-    "parameter_count",
-    "read_manifest",
-    "save",
-    "with_weights",
-]
 
 ADAPTER_PARTS = ("lora_A", "lora_B")
 _ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")

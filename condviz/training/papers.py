@@ -20,7 +20,7 @@ from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
 from condviz.evaluation.papers import Figures, Run, Table, add_result, read_results
 from condviz.evaluation.scoreboard import FIGURES, PARTS
 from condviz.methods.base import ConditionalScorer
-from condviz.models.checkpoints import read_manifest
+from condviz.models.manifest import read_manifest
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 from condviz.training.recipes import load_recipe

@@ -10,7 +10,7 @@ from typing import Any
 
 from condviz.data import corpora
 from condviz.errors import CheckpointError, ConfigError
-from condviz.models.checkpoints import MANIFEST, read_manifest
+from condviz.models.manifest import MANIFEST, read_manifest
 from condviz.training.recipes import Recipe, from_dict
 
 Report = Callable[[Mapping[str, Any]], None]

@@ -19,7 +19,7 @@ from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.pretrained import choose_device
 from condviz.errors import TrainingError, TrainingStopped, require
 from condviz.models import checkpoints
-from condviz.models.manifest import CALIBRATION
+from condviz.models.manifest import CALIBRATION, read_manifest
 from condviz.paths import CHECKPOINTS
 from condviz.training.job import read_records
 from condviz.training.links import LinkTask
@@ -73,7 +73,7 @@ def train(
 
 def read_result(folder: Path, run: Path) -> Trained:
     """Read what a finished training has left: its checkpoint and, if it is still there, the log of its run."""
-    manifest = checkpoints.read_manifest(folder)
+    manifest = read_manifest(folder)
     metrics = next((found for name, found in manifest["metrics"].items() if name != CALIBRATION), {})
     return Trained(folder, folder.name, metrics, tuple(read_records(run / "log.jsonl")))
 

@@ -289,7 +289,8 @@ class CompareTab:
 
     def table(self, file: str | None, model: str) -> Iterator[dict]:
         """Score the rows of an uploaded table."""
-        from condviz.data.tables import read_pairs, write_predictions
+        from condviz.data.files import write_text
+        from condviz.data.tables import format_predictions, read_pairs
 
         if not file:
             raise DataError("No file is chosen. Choose a CSV file with the columns sentence1, sentence2 and condition.")
@@ -307,7 +308,7 @@ class CompareTab:
             }
         scores = work.result()
         target = Path(file).with_name("scores.csv")
-        write_predictions(target, table, {model: scores})
+        write_text(target, format_predictions(table, {model: scores}))
         preview = [
             [pair.sentence1, pair.sentence2, pair.condition, round(float(score), 3)]
             for pair, score in zip(table.pairs[:200], scores, strict=False)

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condviz.data import tables
-from condviz.data.tables import format_predictions, read_pairs, read_table, to_csv, write_predictions
+from condviz.data.files import write_text
+from condviz.data.tables import format_predictions, read_pairs, read_table, to_csv
 from condviz.errors import DataError
 
 HEADER = "sentence1,sentence2,condition,label\n"
@@ -127,7 +128,7 @@ def test_any_bytes_give_a_table_or_one_error(content: bytes) -> None:
 def test_predictions_stand_beside_the_original_columns(tmp_path: Path) -> None:
     table = read("id;score_csr;sentence1;sentence2;condition\n1;old;a, b;c;d\n2;old;e;f;g\n")
     scores = {"minilm": np.array([0.1, np.nan], np.float32), "csr": np.array([1 / 3, 1], np.float32)}
-    write_predictions(tmp_path / "out.csv", table, scores)
+    write_text(tmp_path / "out.csv", format_predictions(table, scores))
     lines = (tmp_path / "out.csv").read_text().splitlines()
     assert lines[0] == "id,sentence1,sentence2,condition,score_minilm,score_csr"
     assert lines[1] == '1,"a, b",c,d,0.100000001,0.333333343'

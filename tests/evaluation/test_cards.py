@@ -10,7 +10,7 @@ import yaml
 
 from condviz.evaluation.cards import format_card, write_card
 from condviz.evaluation.scoreboard import Board
-from condviz.models import checkpoints
+from condviz.models.manifest import FORMAT, MANIFEST
 from tests.evaluation.boards import make_board
 
 TRAINING = {
@@ -74,8 +74,8 @@ def test_a_card_without_scores_or_training_says_so() -> None:
 
 
 def test_a_card_lies_in_its_checkpoint(tmp_path: Path) -> None:
-    content = manifest(format=checkpoints.FORMAT, condviz="0.1.0", config={}, adapter_scale=None)
-    (tmp_path / checkpoints.MANIFEST).write_text(json.dumps(content), encoding="utf-8")
+    content = manifest(format=FORMAT, condviz="0.1.0", config={}, adapter_scale=None)
+    (tmp_path / MANIFEST).write_text(json.dumps(content), encoding="utf-8")
     written = write_card(tmp_path, Board())
     assert written == tmp_path / "README.md"
     assert f"# {tmp_path.name}\n" in written.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
-from condviz.models.manifest import CARD, MANIFEST, WEIGHTS, hash_file
+from condviz.models.manifest import CARD, MANIFEST, WEIGHTS, hash_file, parameter_count
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_backbone, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -63,7 +63,7 @@ def test_a_folder_holds_three_readable_files(tmp_path: Path) -> None:
     assert set(load_file(folder / WEIGHTS)) == {f"head.{name}" for name in model.head_state()}  # nothing of the encoder
     assert oct(folder.stat().st_mode & 0o777) == "0o755"
     assert oct((folder / WEIGHTS).stat().st_mode & 0o777) == "0o644"
-    assert checkpoints.parameter_count(folder) == model.added_parameters
+    assert parameter_count(folder) == model.added_parameters
 
 
 def test_half_precision_halves_the_file_and_keeps_the_scores(tmp_path: Path) -> None:

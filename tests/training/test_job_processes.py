@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 
 from condviz.errors import DataError, TrainingStopped
 from condviz.models import checkpoints
+from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.training import supervisor, worker
 from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs
@@ -90,7 +91,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_same_weights(folder: Path, out: str) -> None:
-    one, other = (load_file(folder / name / checkpoints.WEIGHTS) for name in ("straight", out))
+    one, other = (load_file(folder / name / WEIGHTS) for name in ("straight", out))
     assert one.keys() == other.keys()
     for name, value in one.items():
         torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
@@ -146,7 +147,7 @@ def end_of(job: Job) -> dict[str, str]:
 def test_the_worker_leaves_a_model_and_a_last_word(job: Job) -> None:
     assert in_child(work, job.folder) == 0
     assert end_of(job) == {"state": "done", "reason": ""}
-    told = checkpoints.read_manifest(job.out)["training"]["recipe"]
+    told = read_manifest(job.out)["training"]["recipe"]
     assert {**told, "train": job.recipe["train"], "validation": job.recipe["validation"]} == job.recipe
     seen = read_job(job.folder)
     assert (seen.step, seen.steps, seen.phase) == (6, 6, "finishing")

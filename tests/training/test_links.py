@@ -14,7 +14,7 @@ import condviz
 from condviz.errors import ConfigError, DataError, TrainingStopped
 from condviz.evaluation.kgc_vectors import query_vectors
 from condviz.methods import METHODS
-from condviz.models.checkpoints import WEIGHTS, read_manifest
+from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
 from condviz.training.links import LinkTask, TripleEncoder, TripleHead
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe

@@ -20,6 +20,7 @@ from condviz.data import corpora
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import CheckpointError, ConfigError, DataError
 from condviz.models import checkpoints
+from condviz.models.manifest import CARD, FILES, MANIFEST, WEIGHTS, read_manifest
 from condviz.training import model as model_module
 from condviz.training import trainer as trainer_module
 from condviz.training.data import collate, load_source, make_units
@@ -81,7 +82,7 @@ def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None
     before = loss_of(build_model(recipe), recipe)
     folder = carry_out(recipe, tmp_path / "out" / "toy", device="cpu")
     assert loss_of(load(folder), recipe) < before - 0.005
-    tensors = set(load_file(folder / checkpoints.WEIGHTS))
+    tensors = set(load_file(folder / WEIGHTS))
     assert any(name.startswith("backbone.") for name in tensors) == (recipe.tuning in ("full", "layers"))
     assert any(name.startswith("adapter.") for name in tensors) == (recipe.tuning == "lora")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [".toy.run", "toy"]
@@ -92,7 +93,7 @@ def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
     records: list[Mapping[str, Any]] = []
     recipe = quick(tmp_path)
     folder = carry_out(recipe, tmp_path / "toy", device="cpu", report=records.append)
-    manifest = checkpoints.read_manifest(folder)
+    manifest = read_manifest(folder)
     training = manifest["training"]
     assert training["recipe"] == shareable(recipe.to_dict())
     assert [(part["source"], part["rows"], len(part["sha256"])) for part in training["data"]] == [("csv", 24, 64)] * 2
@@ -122,7 +123,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
     source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": changes.pop("weight", 2.0)}
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, train=[source], keep="best", **changes)
     straight = carry_out(recipe, tmp_path / "straight", device="cpu")
-    steps = checkpoints.read_manifest(straight)["training"]["steps"]
+    steps = read_manifest(straight)["training"]["steps"]
     assert steps > stop
     with pytest.raises(Stopped):
         carry_out(recipe, tmp_path / "broken", device="cpu", report=stop_at("step", stop))
@@ -132,7 +133,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
     records: list[Mapping[str, Any]] = []
     resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True, report=records.append)
     assert 0 < records[0]["step"] < stop
-    one, other = (load_file(folder / checkpoints.WEIGHTS) for folder in (straight, resumed))
+    one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
     assert one.keys() == other.keys()
     for name, value in one.items():
         torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
@@ -150,7 +151,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) 
 
 def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
     folder = carry_out(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy", device="cpu")
-    changed = set(load_file(folder / checkpoints.WEIGHTS))
+    changed = set(load_file(folder / WEIGHTS))
     assert any("layer.1." in name for name in changed)
     assert not any("layer.0." in name or ".embeddings.word" in name for name in changed)
     with pytest.raises(ConfigError, match=r"frozen_layers is 99, but .* has 3 layers"):
@@ -206,22 +207,22 @@ def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     recipe = quick(tmp_path, epochs=1)
     folder = carry_out(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
-    time = (folder / checkpoints.WEIGHTS).stat().st_mtime_ns
+    time = (folder / WEIGHTS).stat().st_mtime_ns
     carry_out(recipe, folder, device="cpu", resume=True)
-    assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
-    manifest = checkpoints.read_manifest(folder)
+    assert (folder / WEIGHTS).stat().st_mtime_ns == time
+    manifest = read_manifest(folder)
     manifest["training"]["recipe"] = recipe.to_dict()  # as older versions kept it: with whole paths
-    (folder / checkpoints.MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     carry_out(recipe, folder, device="cpu", resume=True)
-    assert (folder / checkpoints.WEIGHTS).stat().st_mtime_ns == time
+    assert (folder / WEIGHTS).stat().st_mtime_ns == time
     carry_out(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
-    assert checkpoints.read_manifest(folder)["training"]["seed"] == 1
+    assert read_manifest(folder)["training"]["seed"] == 1
 
 
 def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = quick(tmp_path, epochs=1)
     folder = carry_out(recipe, tmp_path / "toy", device="cpu")
-    for name in (checkpoints.MANIFEST, checkpoints.CARD):
+    for name in (MANIFEST, CARD):
         content = (folder / name).read_text(encoding="utf-8")
         assert "rows.csv" in content
         assert str(tmp_path) not in content.replace(recipe.backbone, "")
@@ -247,7 +248,7 @@ def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
     plain = build_model(quick(tmp_path)).eval().score(*ROWS)
     model.train().eval()
     folder = checkpoints.save(model, tmp_path / "toy")
-    assert checkpoints.read_manifest(folder)["adapter_scale"] == 2.0
+    assert read_manifest(folder)["adapter_scale"] == 2.0
     loaded = load(folder).score(*ROWS)
     np.testing.assert_allclose(loaded, model.score(*ROWS), atol=1e-5)
     assert np.abs(loaded - plain).max() > 1e-3
@@ -258,13 +259,13 @@ def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
 def test_case_can_be_fitted(tmp_path: Path, projection: str) -> None:
     recipe = quick(tmp_path, "case", tuning="frozen", config={"projection": projection, "projection_dim": 3})
     folder = carry_out(recipe, tmp_path / "toy", device="cpu")
-    assert checkpoints.read_manifest(folder)["metrics"]["validation"]["rows"] == 24
+    assert read_manifest(folder)["metrics"]["validation"]["rows"] == 24
     assert load(folder).encode(SENTENCES, CONDITIONS).shape == (4, 3)
 
 
 def test_half_precision_on_disk(tmp_path: Path) -> None:
     folder = carry_out(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy", device="cpu")
-    assert {value.dtype for value in load_file(folder / checkpoints.WEIGHTS).values()} == {torch.float16}
+    assert {value.dtype for value in load_file(folder / WEIGHTS).values()} == {torch.float16}
 
 
 def test_the_files_that_were_tried_are_the_ones_that_are_shipped(
@@ -274,15 +275,15 @@ def test_the_files_that_were_tried_are_the_ones_that_are_shipped(
     save_one = checkpoints.save
 
     def note(folder: Path, **options: Any) -> checkpoints.ConditionalScorer:
-        tried.append((folder / checkpoints.WEIGHTS).read_bytes())
+        tried.append((folder / WEIGHTS).read_bytes())
         return load_one(folder, **options)
 
     monkeypatch.setattr(checkpoints, "load", note)
     monkeypatch.setattr(checkpoints, "save", lambda *a, **k: saved.append(1) or save_one(*a, **k))
     folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
-    assert tried == [(folder / checkpoints.WEIGHTS).read_bytes()]
+    assert tried == [(folder / WEIGHTS).read_bytes()]
     assert saved == [1]
-    assert sorted(path.name for path in folder.iterdir()) == sorted(checkpoints.FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
 
 
 def test_the_public_function_returns_the_curve(tmp_path: Path) -> None:
@@ -304,7 +305,7 @@ def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
     with pytest.raises(TrainingError, match="apart from the trained one"):
         carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
     assert not (tmp_path / "toy").exists()
-    assert (tmp_path / ".toy.run" / "model" / "toy" / checkpoints.MANIFEST).is_file()
+    assert (tmp_path / ".toy.run" / "model" / "toy" / MANIFEST).is_file()
 
 
 def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
@@ -343,7 +344,7 @@ def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
     )
     folder = carry_out(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy", device="cpu")
-    training = checkpoints.read_manifest(folder)["training"]
+    training = read_manifest(folder)["training"]
     assert (training["steps"], training["best_step"]) == (12, 6)
 
 
@@ -352,7 +353,7 @@ def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypa
     records: list[Mapping[str, Any]] = []
     folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu", report=records.append)
     assert next(record for record in records if record["event"] == "evaluation")["spearman"] is None
-    assert checkpoints.read_manifest(folder)["metrics"]["validation"]["spearman"] is None
+    assert read_manifest(folder)["metrics"]["validation"]["spearman"] is None
 
 
 def test_teachers_score_rows_without_a_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
