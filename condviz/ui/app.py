@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +29,7 @@ from condviz.ui.train import tab as train
 MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
+TRIM_SECONDS = 10.0
 TABS: tuple[Tab, ...] = (
     compare.TAB,
     words.TAB,
@@ -77,6 +81,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         pool.preload().join()
     if settings.preload:
         blocks.extra_startup_events.append(_preloader(page))
+    blocks.extra_startup_events.append(_trim_memory)
     return blocks
 
 
@@ -139,3 +144,19 @@ def _preloader(page: Page) -> Callable[[], Coroutine[Any, Any, None]]:
         timer.start()
 
     return start
+
+
+async def _trim_memory() -> None:
+    """Start to give freed memory back to the system, every `TRIM_SECONDS`.
+
+    Vectors that stay in the cache lie between what a request needs for a moment, so the heap gets holes, which glibc
+    keeps: memory grew with every thousand comparisons. Other C libraries lack the function.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+
+    def run() -> None:
+        while trim is not None:
+            time.sleep(TRIM_SECONDS)
+            trim(0)
+
+    threading.Thread(target=run, name="condviz-trim", daemon=True).start()

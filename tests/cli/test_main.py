@@ -272,14 +272,15 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"GRADIO_SERVER_PORT": "abc"}, {"GRADIO_SERVER_PORT": "99999"}, {"GRADIO_TEMP_DIR": "/proc/nowhere"}]
+    ("wrong", "arguments"),
+    [({"GRADIO_SERVER_PORT": "abc"}, ()), ({"GRADIO_TEMP_DIR": "/proc/nowhere"}, ()), ({}, ("--port", "99999"))],
 )
-def test_a_wrong_setting_of_the_server_is_one_line(wrong: dict[str, str]) -> None:
-    command = [sys.executable, "app.py"]
+def test_a_wrong_setting_of_the_server_is_one_line(wrong: dict[str, str], arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "app.py", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | wrong, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
-    assert next(iter(wrong)) in done.stderr
+    assert all(part in done.stderr for part in (*wrong, *arguments))
 
 
 @pytest.fixture

@@ -1,0 +1,23 @@
+"""How the page is served, without its tabs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from condviz.ui import app
+from condviz.ui.pool import ModelPool
+
+
+def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back = threading.Event()
+    library = SimpleNamespace(malloc_trim=lambda kept: given_back.set())
+    monkeypatch.setattr(app.ctypes, "CDLL", lambda name: library)
+    monkeypatch.setattr(app.sys, "platform", "linux")
+    monkeypatch.setattr(app, "TRIM_SECONDS", 0.001)
+    page = app.build_app(app.Settings(pool=lambda: ModelPool(("minilm",)), tabs=(), preload=False))
+    asyncio.run(page.run_extra_startup_events())
+    assert given_back.wait(10)
