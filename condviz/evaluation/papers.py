@@ -253,8 +253,8 @@ def format_table(results: Mapping[str, Any], table: Table) -> str:
 
 
 def format_page(results: Mapping[str, Any]) -> str:
-    """Format all claims and tables as Markdown."""
-    blocks = ["## What the papers say, and what we see"]
+    """Format the state of all tables, all claims and all tables as Markdown."""
+    blocks = ["## What has been run", _summary(results), "## What the papers say, and what we see"]
     for paper in papers():
         lines = (f"- {claim.says} **Here: {claim.holds}.** {claim.because}" for claim in paper.claims)
         blocks += [f"**{paper.title}** ({paper.citation})", "\n".join(lines)]
@@ -263,6 +263,17 @@ def format_page(results: Mapping[str, Any]) -> str:
         for table in paper.tables:
             blocks += [f"### {table.title}", *_describe(paper, table), format_table(results, table)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _summary(results: Mapping[str, Any]) -> str:
+    """Say of every table how much of it has been measured, and by which command the rest is."""
+    rows = []
+    for paper in papers():
+        for table in paper.tables:
+            done = [format_state(results, table, setting) for setting in ("paper", "here")]
+            command = f"papers run {paper.id}:{table.id}" if done != [NONE, NONE] else "quoted" if table.rows else NONE
+            rows.append((f"{paper.title}, {table.title}", *done, command))
+    return markdown_table(("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command"), rows)
 
 
 def _describe(paper: Paper, table: Table) -> Iterator[str]:

@@ -1,8 +1,9 @@
-"""Tables of the papers as bars, and histograms of cosines."""
+"""Tables of the papers as bars, learning curves as lines, and histograms of cosines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
@@ -28,8 +29,10 @@ def plot_table(results: Mapping[str, Any], table: Table) -> go.Figure:
                         series, place = place, series
                     spread = found.std(ddof=1) if len(found) > 1 else 0.0
                     bars.setdefault(series, []).append((place, found.mean(), spread))
+    curves = any(figure.startswith("curve.") for figure in table.here_figures)
+    shape = partial(go.Scatter, mode="lines+markers") if curves else go.Bar
     drawn = [
-        go.Bar(x=x, y=y, error_y={"array": spread}, name=name)
+        shape(x=x, y=y, error_y={"array": spread}, name=name)
         for name, rows in bars.items()
         for x, y, spread in [zip(*rows, strict=True)]
     ]

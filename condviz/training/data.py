@@ -86,11 +86,11 @@ def load_source(source: Source) -> list[Example]:
         rows = _read_table(source)
         if not rows:
             raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
-        return rows
+        return rows[: source.rows or None]
     place = f"{source.name} {source.split} {source.seed}"
     return [
         Example(row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}")
-        for row in corpora.build(source.name, source.split, seed=source.seed)
+        for row in corpora.build(source.name, source.split, seed=source.seed)[: source.rows or None]
     ]
 
 
@@ -114,7 +114,7 @@ def load_blocks(source: Source, sentences: int) -> list[Example]:
                 )
                 for row in block
             ]  # fmt: skip
-    return rows
+    return rows[: source.rows or None]
 
 
 def find_table(path: str) -> Path:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def run_table(
 
 
 def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures:
-    """Train, load or count what stands for a row, and measure it; a training reports "validation" itself."""
+    """Train, load or count what stands for a row, and measure it; a training tells "validation" and "curve"."""
     if run.count:
         return {"cost": _count(run)}
     if run.model:
@@ -72,10 +73,16 @@ def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures
         return {name: measure(model, name) for name in names}
     recipe = load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", [*run.changes, f"seed={seed}"])
     with tempfile.TemporaryDirectory() as folder:
-        made = carry_out(recipe, Path(folder) / recipe.name, device=device, vectors=_vectors(recipe.backbone))
-        figures = next(iter(read_manifest(made)["metrics"].values()), {})
+        records: list[Mapping[str, Any]] = []
+        made = carry_out(
+            recipe, Path(folder) / recipe.name, device=device, vectors=_vectors(recipe.backbone), report=records.append
+        )
+        told = {
+            "validation": dict(next(iter(read_manifest(made)["metrics"].values()), {})),
+            "curve": {f"{one['epoch']:g}": one["spearman"] for one in records if one["event"] == "evaluation"},
+        }
         model = load(str(made), device=device, precision="float32")
-        return {name: dict(figures) if name == "validation" else measure(model, name) for name in names}
+        return {name: told[name] if name in told else measure(model, name) for name in names}
 
 
 def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:

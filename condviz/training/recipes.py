@@ -53,6 +53,7 @@ class Source:
         weight: How often each row appears in an epoch; 0.5 takes another half of the pairs (or rows) in every epoch.
         seed: Seed of sources that build pairs.
         draws: In blocks: how many times the corpus is divided and worded anew; an epoch has all of them.
+        rows: Most rows that are taken, the first ones; 0 takes all.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Source:
     weight: Positive = 1.0
     seed: Int = 0
     draws: AtLeastOne = 1
+    rows: Annotated[Int, Field(ge=0)] = 0
 
     def __post_init__(self) -> None:
         if (self.name == "csv") != bool(self.path):

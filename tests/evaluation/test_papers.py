@@ -99,6 +99,18 @@ def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
     assert "A against B: p = 0.0036 (Welch’s t-test, 3 and 3 seeds)." in text
 
 
+def test_learning_curves_lie_over_each_other(kept: Path) -> None:
+    runs = Run(recipe="a"), Run(recipe="b")
+    for run in runs:
+        add_result(run.key, 42, 1.0, {"curve": {"1": 3.0, "2": 5.0}})
+    rows = tuple(Row(run.recipe, here=run) for run in runs)
+    table = Table("t", "T", "", rows, here_figures=("curve.1", "curve.2"), series="rows")
+    assert [(line.type, line.name, line.y) for line in plot_table(module.read_results(), table).data] == [
+        ("scatter", "a", (3.0, 5.0)),
+        ("scatter", "b", (3.0, 5.0)),
+    ]
+
+
 def test_a_damaged_file_of_results_is_named(kept: Path) -> None:
     kept.write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match=r"results\.json cannot be read"):

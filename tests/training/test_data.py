@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from condviz.errors import DataError
 from condviz.methods.base import number
-from condviz.training.data import Example, MixedOrder, collate, make_units
+from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units
+from condviz.training.recipes import Source
 
 row = st.builds(
     Example,
@@ -116,3 +117,9 @@ def test_a_block_is_one_unit_of_highs_and_then_lows() -> None:
     made = collate(units)
     assert made["batch"].conditions == ("x05", "x15", "x25", "y05", "x01", "x11", "x21", "y01")
     assert made["labels"].tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+
+
+def test_a_source_gives_no_more_rows_than_asked_for() -> None:
+    whole, few = (load_blocks(Source("tables", "validation", rows=rows), 12) for rows in (0, 100))
+    assert (len(few), few) == (100, whole[:100])
+    assert len(load_source(Source("tables", "validation", rows=6))) == 6

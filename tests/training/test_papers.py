@@ -41,14 +41,14 @@ def test_a_recipe_is_trained_once_for_each_seed(kept: Path, tmp_path: Path, monk
         module, "load_recipe", lambda _, changes: toy_recipe(tmp_path, epochs=1, seed=int(changes[-1][5:]))
     )
     run = Run(recipe="toy")
-    table = Table(
-        "t", "T", "", (Row("one", here=run), Row("two", here=run)), here_figures=("validation.spearman", "size.added_M")
-    )
+    figures = ("validation.spearman", "size.added_M", "curve.1")
+    table = Table("t", "T", "", (Row("one", here=run), Row("two", here=run)), here_figures=figures)
     run_table(table, setting="here", seeds=2, report=print)
     found = tables.read_results()[run.key]
     assert list(found) == ["42", "43"]
     first, second = (one["figures"]["validation"]["spearman"] for one in found.values())
     assert first != second
+    assert found["42"]["figures"]["curve"] == {"1": pytest.approx(first)}
     assert {one["figures"]["size"]["added_M"] for one in found.values()} == {0.025584}
 
 
