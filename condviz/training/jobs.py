@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
@@ -89,12 +89,13 @@ class Jobs:
         self.roots = (self.uploads, *roots)
         self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
 
-    def check(self, recipe: Recipe, *, device: str = "auto") -> Preflight:
+    def check(self, recipe: Recipe, *, device: str = "auto", **options: Any) -> Preflight:  # noqa: ANN401
         """Survey the data of a recipe and measure a few steps: what training takes, and what prevents it.
 
         Args:
             recipe: What to train.
             device: "auto", "cpu", "cuda" or "mps".
+            options: `progress` of `condviz.training.preflight.check`.
 
         Raises:
             TrainingError: If training is switched off, or the name is taken.
@@ -104,7 +105,7 @@ class Jobs:
 
         _require_enabled()
         self._check_name(recipe.name)
-        return check(recipe, roots=self.roots, device=device)
+        return check(recipe, roots=self.roots, device=device, **options)
 
     def submit(
         self,

@@ -7,7 +7,9 @@ import math
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +31,8 @@ TIMED_BATCHES = 2
 SCORED_ROWS = 32
 LONGEST_TEXTS = 64
 TIMEOUT_S = 300.0
+TICK_S = 0.3
+"""Between two looks whether somebody still waits for the answer."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +62,20 @@ class Preflight:
     advice: tuple[str, ...] = ()
 
 
-def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto") -> Preflight:
+def check(
+    recipe: Recipe,
+    *,
+    roots: Sequence[Path] = (),
+    device: str = "auto",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Preflight:
     """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
     Args:
         recipe: The recipe.
         roots: As in `condviz.training.admission.admit`: nothing is read that a training would not be let to read.
         device: "auto", "cpu", "cuda" or "mps".
+        progress: Called now and then with (0, 0); what it raises ends the check and its process.
 
     Raises:
         ConfigError: If the device is unknown or not there, or the recipe names a file or model that it may not read.
@@ -77,12 +88,12 @@ def check(recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto") -
     if isinstance(recipe, LinkRecipe):
         return _check_links(recipe, device)
     with _start_probe(recipe, device) as probe:
-        found = survey(recipe)
+        found = _survey(recipe, progress)
         steps = count_steps(recipe, found, processes)
         facts = (device, found.rows, found.validation_rows, found.dropped, steps)
         if found.problems:
             return Preflight(*facts, problems=found.problems, advice=found.advice)
-        tried, problem = _try(probe, _sample(recipe, found))
+        tried, problem = _try(probe, _sample(recipe, found), progress)
     if tried is None:
         return Preflight(*facts, problems=problem, advice=found.advice)
     advice = found.advice
@@ -138,13 +149,29 @@ def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Pop
         probe.communicate()
 
 
-def _try(probe: subprocess.Popen, sample: Mapping[str, Any]) -> tuple[Measured | None, tuple[str, ...]]:
+def _survey(recipe: SentenceRecipe, progress: Callable[[int, int], None]) -> Survey:
+    """Survey the data in a thread: that takes seconds, and who waits may stop at any time."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(survey, recipe)
+    pool.shutdown(wait=False)
+    while wait([future], TICK_S).not_done:
+        progress(0, 0)
+    return future.result()
+
+
+def _try(
+    probe: subprocess.Popen, sample: Mapping[str, Any], progress: Callable[[int, int], None]
+) -> tuple[Measured | None, tuple[str, ...]]:
     """Let the probe try some batches; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
 
-    try:
-        said, complaints = probe.communicate(json.dumps(sample), timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
+    request, give_up = json.dumps(sample), time.monotonic() + TIMEOUT_S
+    while time.monotonic() < give_up:
+        progress(0, 0)
+        with suppress(subprocess.TimeoutExpired):
+            said, complaints = probe.communicate(request, timeout=TICK_S)
+            break
+    else:
         return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
     if probe.returncode == 0:
         answer = json.loads(said.splitlines()[-1])

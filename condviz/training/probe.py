@@ -153,7 +153,7 @@ def measure(recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str,
     encoding = 0.0
     if tried.frozen:
         tried.time_encoding(batches[0])  # the heaviest texts say nothing about the others
-        encoding = tried.time_encoding([unit for batch in batches[1:] or batches for unit in batch])
+        encoding = tried.time_encoding(batches[-1])
     cut = tried.count_cut(request["longest"])
     preparation = loaded + time.perf_counter() - start
     memory, fitting, batch, update = peak_memory(device), recipe.batch_size, 0.0, 0.0

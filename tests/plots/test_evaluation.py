@@ -28,7 +28,7 @@ def test_a_notebook_shows_a_study_of_two_models() -> None:
 
 
 def test_the_headline_says_only_what_the_figures_support() -> None:
-    assert "of 100 sentence pairs" in headline(analyse(toy_study(second=False), resamples=0))
+    assert "Of 100 sentence pairs" in headline(analyse(toy_study(second=False), resamples=0))
     bare = make_dataset("t", [Pair(f"a{i}", "b", "x") for i in range(3)])
     said = headline(analyse(make_study(bare, judge(bare, "m", np.arange(3.0))), resamples=0))
     assert "Nothing can be said" in said

@@ -155,6 +155,22 @@ def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
 
+def test_who_stops_waiting_ends_the_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started, start = [], subprocess.Popen
+
+    def pause(_: list[str], **options: Any) -> subprocess.Popen:
+        started.append(start([sys.executable, "-c", "import signal; signal.pause()"], **options))
+        return started[0]
+
+    def stop(done: int, total: int) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(preflight.subprocess, "Popen", pause)
+    with pytest.raises(InterruptedError):
+        check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu", progress=stop)
+    assert started[0].returncode == -9
+
+
 def test_the_process_of_a_try_answers_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -269,7 +269,7 @@ class TrainTab:
     def look(self, source: str, table: dict | None, text: str) -> Iterator[dict]:
         """Read the data and try a few steps: what the training takes, and what stands in its way."""
         _need_table(source, table, text)
-        work = Work(lambda progress: self.jobs.check(self._read(text)))
+        work = Work(lambda progress: self.jobs.check(self._read(text), progress=progress))
         began = time.monotonic()
         try:
             for _ in work.steps():

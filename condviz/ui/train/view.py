@@ -36,9 +36,9 @@ ACTIONS = {
 }
 TITLES = {"stop": "Stop", "resume": "Resume", "rerun": "Run again", "delete": "Delete", "replay": "Replay"}
 FIGURES = {
-    "pair_accuracy": ("orders {} % of the held-back pairs right", "Held-back pairs ordered right, %", 1),
-    "spearman": ("agrees with the held-back ratings to {} of 100 (Spearman)", "Spearman × 100", 1),
-    "hits@1": ("ranks the right entity first for {} % of the held-back triples", "Hits@1, %", 100),
+    "pair_accuracy": ("correctly orders {} % of the pairs held back", "Held-back pairs ordered right, %", 1),
+    "spearman": ("agrees with the ratings held back to {} of 100 (Spearman)", "Spearman × 100", 1),
+    "hits@1": ("ranks the right entity first for {} % of the triples held back", "Hits@1, %", 100),
     "MRR": ("", "", 100),
 }
 """Figure -> how it is said, its title, and what it is multiplied by; the first that was measured is shown."""
