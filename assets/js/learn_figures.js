@@ -56,6 +56,7 @@
       keep(root.made);
       bets(root, at);
       (root.querySelector(`[data-bet="${at}"] [data-bet-next]`) || root.querySelector("[data-bet-reset]")).focus({ preventScroll: true });
+      root.querySelector(".cv-bet-sum").scrollIntoView({ block: "nearest" });  // hidden until the last bet: no move
       document.dispatchEvent(new CustomEvent("condviz-bet", { detail: { ...place(), pair: at, choice: button.dataset.choice } }));
     } else if (button.dataset.dot) {
       bets(root, Number(button.dataset.dot));

@@ -123,7 +123,7 @@ class Kinds(Figure):
         for name in self.listed:
             info = describe(name)
             method = CATALOG[info.method]
-            once = "yes" if method.separable else "all but the last layers" if method.meets == "router" else "no"
+            once = "yes" if method.separable else "partly" if method.meets == "router" else "no"
             able = ["yes" if info.encodes else "no", once, "yes" if info.has_router else "no"]
             rows.append([info.title, info.kind, able, measured.get(name, {}).get(part)])
         return {"rows": rows, "about": PARTS[part].about}

@@ -29,8 +29,8 @@ WITHIN = {
 Within = Literal[*WITHIN]
 _COUNTED = 'gold >= 4 and numerals and aspect == "number_of_people"'
 TESTS = {
-    "raise the number, asked for the number of people": (_COUNTED, "number", "should fall"),
-    "raise the number, asked for something else": (
+    "raise a number, asked how many people": (_COUNTED, "number", "should fall"),
+    "raise a number, asked something else": (
         'gold >= 4 and numerals and aspect != "number_of_people"', "number", "should stay"
     ),
     "swap the two sentences": ("negation", "swap_sentences", "should stay"),
@@ -128,7 +128,7 @@ class ErrorRewrite(_Errors):
     """Pairs changed by a rule and scored again."""
 
     name: ClassVar[str] = "error-rewrite"
-    test: TestName = Field("raise the number, asked for the number of people", title="Test")
+    test: TestName = Field("raise a number, asked how many people", title="Test")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Rewrite, score, compare."""
@@ -180,9 +180,12 @@ class ErrorHalves(_Errors):
         return {"rows": rows, "tried": found.tried, "every": every}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Count those that are worse than all rows in the other half, too."""
-        shares = [row[-1] for row in data["rows"]]
-        return data | {"stay": sum(share is not None and share > data["every"][1] for share in shares)}
+        """Put the slices into words, and count those that are worse than all rows in the other half, too."""
+        from condviz.plots.errors import in_words
+
+        rows = [[in_words(name), *found] for name, *found in data["rows"]]
+        stay = sum(share is not None and share > data["every"][1] for *_, share in rows)
+        return data | {"rows": rows, "stay": stay}
 
 
 class ErrorReport(_Errors):

@@ -184,7 +184,10 @@ class Deletion(_Drawn):
         test = delete_words(models[0], reading, self.count)
         order = [np.argsort(-text.weights[-1, 0])[: self.count] for text in reading.texts]
         words = [[text.words[i].text for i in places] for text, places in zip(reading.texts, order, strict=True)]
-        return {"drawn": str(router.deletion([test], [reading.model.title])), "words": words}
+        return {
+            "drawn": str(router.deletion([test], [reading.model.title])), "words": words,
+            "moved": test.top_move, "random": float(test.random_moves.mean()),
+        }  # fmt: skip
 
 
 FIGURES = (RouterChoice, RouterTokens, RouterScore, RouterPictures, Deletion)

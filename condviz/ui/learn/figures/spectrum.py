@@ -25,6 +25,7 @@ class Spectrum(Figure):
     keep: int = Field(default=MOST, ge=1, le=MOST, title="Singular values kept, the largest first")
     off: str = Field(default="", max_length=200, title="Switched off, by number", json_schema_extra=HIDDEN)
     random: bool = Field(default=False, title="Use a random matrix instead")
+    draw: int = Field(default=1, ge=0, le=9, title="Another draw of the random matrix")
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     model: str = "hyper-cl"
 
@@ -43,8 +44,8 @@ class Spectrum(Figure):
         whole = (left[:, :count] * values[:count]) @ right[:count]
         used = (left[:, :count] * (values[:count] * on)) @ right[:count]
         if self.random:
-            draw = np.random.default_rng(0)
-            used = draw.normal(size=(len(whole), count)) @ draw.normal(size=(count, len(whole))) / count
+            drawn = np.random.default_rng(self.draw).normal(size=(2, len(whole), count))
+            used = drawn[0] @ drawn[1].T / count
         scores = [_cosine(*(vectors[:2] @ matrix.T)) for matrix in (np.eye(len(whole)), whole, used)]
         places = percentile(np.array(scores), reference_scores(model))
         labels = np.repeat(np.arange(len(self.groups)), [len(texts) for texts in self.groups.values()])
