@@ -129,7 +129,6 @@ class ConditionalScorer(nn.Module, ABC):
 
     # Texts to scores
 
-    @abstractmethod
     def score(
         self,
         sentences1: Sequence[str],
@@ -150,6 +149,8 @@ class ConditionalScorer(nn.Module, ABC):
             ConfigError: If an option is not allowed.
             DataError: If the three lists differ in length, or hold something that is not text.
         """
+        check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
+        return self._run(partial(self._score, list(sentences1), list(sentences2), list(conditions)), options)
 
     def rate(
         self,
@@ -190,9 +191,16 @@ class ConditionalScorer(nn.Module, ABC):
         texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
         return applies(texts, asked)
 
-    @abstractmethod
     def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
         """Score p pairs without any condition, by the same weights: (p,) float32."""
+        check_lengths(sentences1=sentences1, sentences2=sentences2)
+        return self._score(list(sentences1), list(sentences2), None).detach().numpy()
+
+    @abstractmethod
+    def _score(
+        self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
+    ) -> Tensor:
+        """Score p pairs, with None without any condition: (p,) float32 on the CPU."""
 
     @abstractmethod
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
@@ -378,34 +386,21 @@ class ConditionalEncoder(ConditionalScorer):
         check_lengths(conditions=conditions)
         return self._run(partial(self._encode_grid, list(sentences), list(conditions)), options)
 
-    def score(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
-    ) -> np.ndarray | Tensor:
-        """Score p pairs: cosine of the two conditioned vectors. See `ConditionalScorer.score`."""
-        check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
-        items = [*zip(sentences1, conditions, strict=True), *zip(sentences2, conditions, strict=True)]
-
-        def compare(**chosen: Unpack[Options]) -> Tensor:
-            vectors = self._encode(items, **chosen)
-            return self.similarity(vectors[: len(conditions)], vectors[len(conditions) :])
-
-        return self._run(compare, options)
-
-    def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Score p pairs without a condition: cosine of the plain sentence vectors, (p,) float32."""
-        check_lengths(sentences1=sentences1, sentences2=sentences2)
-        vectors = self._encode_plain([*sentences1, *sentences2])
-        return self.similarity(vectors[: len(sentences1)], vectors[len(sentences1) :]).detach().numpy()
-
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
         """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
         if not isinstance(embeddings1, Tensor):
             return self.similarity(*(torch.from_numpy(np.array(rows)) for rows in (embeddings1, embeddings2))).numpy()
         return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
+
+    def _score(
+        self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
+    ) -> Tensor:
+        texts = [*sentences1, *sentences2]
+        if conditions is None:
+            vectors = self._encode_plain(texts, **options)
+        else:
+            vectors = self._encode(list(zip(texts, [*conditions, *conditions], strict=True)), **options)
+        return self.similarity(*vectors.chunk(2))
 
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""

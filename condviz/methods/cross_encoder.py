@@ -7,17 +7,15 @@ Code followed: princeton-nlp/c-sts, CrossEncoderForClassification.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Unpack
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
-from condviz.methods.base import ConditionalScorer, EncodeOptions, Options, Passes, check_lengths
+from condviz.methods.base import ConditionalScorer, Options, Passes
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CrossEncoderConfig
 from condviz.methods.heads import SentenceTransform, dropout_rate
@@ -63,24 +61,6 @@ class CrossEncoder(ConditionalScorer):
         joined = [(self.join(*item),) for item in items]
         return [(row,) for row in self.backbone.tokenize(joined, separators=True)]
 
-    def score(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
-    ) -> np.ndarray | Tensor:
-        """Score p pairs: (p,) float32; trained towards [0, 1], but not bounded. See `ConditionalScorer.score`."""
-        check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
-        texts = [self.join(*row) for row in zip(sentences1, sentences2, conditions, strict=True)]
-        return self._run(partial(self._score, texts), options)
-
-    def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
-        """Score p pairs from a sequence without the condition: (p,) float32."""
-        check_lengths(sentences1=sentences1, sentences2=sentences2)
-        texts = [self.join(one, two, None) for one, two in zip(sentences1, sentences2, strict=True)]
-        return self._score(texts).numpy()
-
     def reads_all(self, sentence1: str, sentence2: str, condition: str) -> bool:
         """Return whether the joint sequence is read to its end."""
         ((row,),) = self.tokenize([(sentence1, sentence2, condition)])
@@ -91,7 +71,10 @@ class CrossEncoder(ConditionalScorer):
         return self.classify(self._pooled_in([(self.join(*item),) for item in items], passes, separators=True))
 
     @torch.no_grad()
-    def _score(self, texts: list[str], **options: Unpack[Options]) -> Tensor:
-        items, pooling = [(text,) for text in texts], self.method_config.pooling
+    def _score(
+        self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
+    ) -> Tensor:
+        rows = zip(sentences1, sentences2, conditions or [None] * len(sentences1), strict=True)
+        items, pooling = [(self.join(*row),) for row in rows], self.method_config.pooling
         pooled = self.backbone.encode(items, pooling=pooling, separators=True, **options)
         return self.classify(pooled.to(self.backbone.device)).float().cpu()
