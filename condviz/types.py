@@ -194,12 +194,7 @@ class Comparison(Result):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], models: Sequence[ModelInfo]) -> Comparison:
-        """Read what `to_dict` returned.
-
-        Args:
-            content: The dictionary.
-            models: Descriptions of its models.
-        """
+        """Read what `to_dict` returned."""
         arrays = {
             name: np.array(content[name], dtype=np.float32)
             for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles", "applies")

@@ -38,11 +38,6 @@ def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[
     with it. Figure 6 is the row of the condition's first token over the sentence: the router's weights. CSR-prefix has
     no such row: its router is the row of Figure 7.
 
-    Args:
-        model: A model with a router.
-        sentence: The sentence.
-        conditions: m different conditions.
-
     Raises:
         ConfigError: If the model has no router.
         DataError: If a text cannot be used.

@@ -82,10 +82,6 @@ class KMeansImpurity:
 def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | int]) -> Table:
     """Count members by group and cluster.
 
-    Args:
-        groups: Group (condition) of each of n members.
-        clusters: Cluster of each member.
-
     Raises:
         DataError: If there is no member, or the lengths differ.
     """

@@ -42,10 +42,6 @@ class Topic:
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:
     """Find clusters on a map and name each by words that are frequent in it and rare outside.
 
-    Args:
-        layout: (n, 2) coordinates.
-        texts: n sentences.
-
     Returns:
         The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
         `MOST_POINTS` points.

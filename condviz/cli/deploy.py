@@ -68,10 +68,6 @@ def run(options: argparse.Namespace) -> None:
 def write_space(folder: Path, hardware: str) -> list[str]:
     """Write what a Space needs, and nothing else.
 
-    Args:
-        folder: Empty, or not there yet.
-        hardware: One of `HARDWARE`.
-
     Returns:
         The paths of the files within the folder, sorted.
 

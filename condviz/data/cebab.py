@@ -89,12 +89,7 @@ def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
 
 
 def kept_aspects(original: str, edit: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of an original that an edit surely keeps.
-
-    Args:
-        original, edit: The texts.
-        values: Aspect -> value of the original.
-    """
+    """Return the labels of an original that an edit surely keeps."""
     before, after = _clauses(original), _clauses(edit)
     kept, changed = before & after, before ^ after
     words = set().union(*before - after) ^ set().union(*after - before)

@@ -205,10 +205,6 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
 
     Rows without a label, and those that are left over (a condition whose partner was dropped), are left out.
 
-    Args:
-        pairs: Rows of any table, in any order.
-        name: For messages.
-
     Returns:
         Two rows a pair, side by side, with the label as it is and no aspect; sentence pairs in their order.
 

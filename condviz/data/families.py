@@ -118,11 +118,6 @@ def rate(
 ) -> list[tuple[str, int]]:
     """Rate two sentences under every aspect that both tell.
 
-    Args:
-        first: A sentence with its family.
-        second: Another.
-        aspects: The shared aspects to ask for.
-
     Returns:
         Aspect and rating; the name of a local aspect, which only sentences of one family share, begins with the family:
         "sport-001:x_handedness".

@@ -312,13 +312,7 @@ def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str
 
 
 def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:
-    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form.
-
-    Args:
-        answers: Names of the answers, one at least.
-        relation: Id of the relation.
-        inverse: Whether the answers are heads.
-    """
+    """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form."""
     form = _forms().get(relation, ("",) * 4)[2 + inverse]
     ways = {"x": str, "ax": with_article, "thex": _with_the}
     return form.format(**{key: _either([way(name) for name in answers]) for key, way in ways.items()})

@@ -120,12 +120,7 @@ def group_of(table: Table) -> str:
 
 
 def rated_rows(tables: Sequence[Table], *, seed: int = 0) -> list[RatedPair]:
-    """Rate every pair under every condition that both sentences tell: up to 75 rows a table.
-
-    Args:
-        tables: The tables to use.
-        seed: Decides the wordings.
-    """
+    """Rate every pair under every condition that both sentences tell: up to 75 rows a table."""
     rows = []
     for table in tables:
         rng = random.Random(f"{seed} {table.id}")
@@ -214,9 +209,6 @@ def find_problems(tables: Sequence[Table]) -> list[str]:
 
 def measure_order(rows: Sequence[RatedPair]) -> dict[str, float]:
     """Measure how well the rating is guessed without understanding; 0.5 is chance.
-
-    Args:
-        rows: As `rated_rows` builds them.
 
     Returns:
         "wording": Probability that a condition under which a pair agrees gets a higher guess than one under which it

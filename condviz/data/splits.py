@@ -106,12 +106,7 @@ def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
 
 
 def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
-    """Collect the wordings that training may use, without building its pairs.
-
-    Args:
-        families: All families of the corpus.
-        aspects: All shared aspects.
-    """
+    """Collect the wordings that training may use, without building its pairs."""
     shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
     own = (
         wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()

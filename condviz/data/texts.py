@@ -48,10 +48,6 @@ def check_condition(text: str, field: str) -> str:
 def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
     """Return the conditions of one comparison as they are scored, in the same order.
 
-    Args:
-        conditions: One or more conditions.
-        max_conditions: Maximum number of conditions.
-
     Raises:
         DataError: If there is none, there are too many, one is not usable (its position is named, counted from 1), or
             two are the same but for case and blanks.

@@ -63,11 +63,6 @@ class Sample:
 def resample(sample: Sample, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
     """Compute every figure on the same resamples for each model.
 
-    Args:
-        sample: The rows.
-        resamples: How many.
-        seed: Seed of the draws.
-
     Returns:
         Per model, for each of `FIGURES`: (resamples,) float64 in [-1, 1], NaN where a figure is not defined.
     """

@@ -48,13 +48,7 @@ def read_rows(pairs: int = PAIRS) -> dict[str, list[RatedPair]]:
 
 
 def calibrate(model: ConditionalScorer, rows: Rows, *, progress: Progress | None = None) -> Calibration:
-    """Score rated rows, and fit the ratings to the scores.
-
-    Args:
-        model: Any model that follows conditions.
-        rows: Source -> its rows.
-        progress: As in `ConditionalScorer.score`.
-    """
+    """Score rated rows, and fit the ratings to the scores."""
     flat = [row for part in rows.values() for row in part]
     scores = model.score(
         [row.sentence1 for row in flat], [row.sentence2 for row in flat], [row.condition for row in flat],

@@ -35,10 +35,6 @@ LIMITS = """- English, one or two sentences of everyday language; longer texts w
 def write_card(folder: str | Path, board: Board) -> Path:
     """Write the card of a checkpoint into its folder.
 
-    Args:
-        folder: The checkpoint.
-        board: Stored scores.
-
     Returns:
         The file.
 

@@ -224,9 +224,6 @@ def training_conditions(model: str) -> frozenset[str] | None:
 
     Corpora whose files are not here are left out.
 
-    Args:
-        model: What `condviz.load` takes.
-
     Returns:
         The conditions; None where nothing is recorded: an untrained model, a column of a file, a lost table.
     """

@@ -47,11 +47,7 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
 
 
 def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
-    """Return what each model is good for, in a few words; models without a distinction are left out.
-
-    Args:
-        infos: Models to tell apart.
-    """
+    """Return what each model is good for, in a few words; models without a distinction are left out."""
     infos = [info for info in infos if info.trained]
     found = pair_accuracies()
     texts: dict[str, list[str]] = {}

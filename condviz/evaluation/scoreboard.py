@@ -325,14 +325,7 @@ def format_summary(board: Board, models: Sequence[str]) -> str:
 
 
 def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> str:
-    """Format the aspects or domains of one model as Markdown, a table for each part, the weakest first.
-
-    Args:
-        board: The stored scores.
-        model: A name in `board`.
-        parts: Names in `PARTS`.
-        kind: "aspect" or "domain".
-    """
+    """Format the aspects or domains of one model as Markdown, a table for each part, the weakest first."""
     blocks = []
     for part in parts:
         scores = board.find(model, part)

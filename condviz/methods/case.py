@@ -172,12 +172,7 @@ class CASE(ConditionalEncoder):
 
 
 class FittedProjection(nn.Module):
-    """An affine map found without labels, by PCA or FastICA: z = (x - mean) W^T.
-
-    Args:
-        size: d.
-        dim: Dimension of the result.
-    """
+    """An affine map found without labels, by PCA or FastICA: z = (x - mean) W^T."""
 
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()

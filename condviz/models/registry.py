@@ -66,11 +66,7 @@ def list_models() -> list[str]:
 
 
 def link_models(graph: str = "") -> list[str]:
-    """Return the names of the models that were trained to predict the links of a knowledge graph.
-
-    Args:
-        graph: Name of the graph; "" for any.
-    """
+    """Return the names of the models that were trained to predict the links of a knowledge graph."""
     found = {name: _graph_of(name) for name in _checkpoint_names()}
     return [name for name, known in found.items() if known and graph in ("", known)]
 

@@ -32,11 +32,7 @@ def plot_residuals(study: Study) -> go.Figure:
 
 
 def plot_against(study: Study) -> go.Figure:
-    """Draw the error of the first model against that of the second; ids are positions in the dataset.
-
-    Args:
-        study: Rows and two models.
-    """
+    """Draw the error of the first model against that of the second; ids are positions in the dataset."""
     first, second = study.first, study.second
     rows = np.flatnonzero(np.isfinite(first.error) & np.isfinite(second.error))
     better = np.abs(first.error[rows]) < np.abs(second.error[rows])

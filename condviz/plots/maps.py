@@ -125,11 +125,6 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
     """Draw one side; ids are the positions of the points, shapes tell the conditions.
 
     Points at one place are drawn side by side in a spiral. Clusters are labelled with their distinctive words.
-
-    Args:
-        result: The map.
-        side: Which.
-        colours: From `colouring`.
     """
     points, number = result.points, len(result.points.texts)
     reach = 1.08 * max(float(np.abs(getattr(result, name).layout).max(initial=0.1)) for name in SIDES)

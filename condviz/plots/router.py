@@ -73,11 +73,7 @@ def _attention_line(number: int, row: AttentionRow, scale: Scale) -> Line:
 
 
 def heads(found: HeadMap) -> Markup:
-    """Render attention as a grid of layers and heads, each with its strongest word, and the words of one head below.
-
-    Args:
-        found: From `condviz.analysis.attention.read_heads`.
-    """
+    """Render attention as a grid of layers and heads, each with its strongest word, and the words of one head below."""
     labels = {"condition": "From the condition’s first token", "sentence": "From the sentence’s first token"}
     scale = fit_scale(list(found.sources.values()), "attention")
     values = next(iter(found.sources.values()))
@@ -107,12 +103,7 @@ def _peak(words: Sequence[Word], row: np.ndarray, scale: Scale) -> dict[str, str
 
 
 def deletion(tests: Sequence[DeletionTest], titles: Sequence[str]) -> Markup:
-    """Render one line for each model: what the heaviest words do to the score against random ones.
-
-    Args:
-        tests: From `condviz.analysis.words.delete_words`.
-        titles: Names of their models.
-    """
+    """Render one line for each model: what the heaviest words do to the score against random ones."""
     most = max((max(test.top_move, float(test.random_moves.max())) for test in tests), default=0.0) or 1.0
     rows = [_deletion_row(test, title, most) for test, title in zip(tests, titles, strict=True)]
     return render("words/deletion.html", rows=rows)

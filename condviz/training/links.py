@@ -177,11 +177,6 @@ class TripleEncoder(nn.Module):
 
     The text of a head does not name the tail among its neighbours, nor the other way round: it would give the answer
     away (SimKGC, doc.py).
-
-    Args:
-        method: What is trained.
-        graph: The graph.
-        recipe: For the form of texts and vectors.
     """
 
     def __init__(self, method: ConditionalEncoder, graph: Graph, recipe: LinkRecipe) -> None:

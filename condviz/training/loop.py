@@ -250,14 +250,7 @@ class Loop(Trainer):
 
 
 class Log(TrainerCallback):
-    """Writes one line per record, and passes it to `report`.
-
-    Args:
-        run: Where to.
-        report: Called with each record; may raise.
-        task: Counts the tokens, where its module does.
-        probe: Returns more for the first record.
-    """
+    """Writes one line per record, and passes it to `report`."""
 
     def __init__(self, run: Run, report: Report | None, task: Task, probe: Callable[[], Mapping[str, Any]]) -> None:
         self.run, self.report, self.module, self.probe = run, report, task.module, probe

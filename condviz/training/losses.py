@@ -130,10 +130,6 @@ def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor 
 def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
     """Mark which heads may serve as a negative tail of their own query.
 
-    Args:
-        triples: Shape (b, 3), int64.
-        known: The train triples.
-
     Returns:
         Shape (b,), bool: False where (head, relation, head) is known, or is the row's own triple.
     """

@@ -66,12 +66,7 @@ class Measured:
 
 
 class Try:
-    """The training of a recipe without its loop.
-
-    Args:
-        recipe: What to try.
-        device: "cpu", "cuda" or "mps".
-    """
+    """The training of a recipe without its loop."""
 
     def __init__(self, recipe: SentenceRecipe, device: str) -> None:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)

@@ -124,9 +124,6 @@ def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recipe as a checkpoint keeps it, which may be published: without folders of this machine.
 
     The encoder alone keeps its folder, since the checkpoint is loaded with it.
-
-    Args:
-        recipe: As `Recipe.to_dict` returns it.
     """
     places = {
         part: [{**source, "path": shareable_path(source["path"])} for source in recipe[part]]

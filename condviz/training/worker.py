@@ -28,11 +28,7 @@ SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "M
 
 
 class Heart:
-    """Writes every second how far the training is, and checks for stop requests.
-
-    Args:
-        folder: Folder of the job.
-    """
+    """Writes every second how far the training is, and checks for stop requests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

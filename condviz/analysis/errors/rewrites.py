@@ -197,11 +197,7 @@ class Neighbour:
 
 
 class TrainingRows:
-    """Training rows that can be asked for those with most words in common.
-
-    Args:
-        pairs: Rated rows.
-    """
+    """Training rows that can be asked for those with most words in common."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.pairs = tuple(pairs)
@@ -224,12 +220,6 @@ def scene_training_rows() -> TrainingRows:
 
 def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *, count: int = 5) -> list[Neighbour]:
     """Find the training rows whose conditioned embeddings are nearest to those of a row.
-
-    Args:
-        model: A model with vectors.
-        pair: The row.
-        training: Where to look.
-        count: How many to give.
 
     Returns:
         The nearest first.

@@ -101,11 +101,7 @@ class Refits:
     errors: np.ndarray
 
     def means(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
-        """Compute mean absolute and mean error of some rows in each resample; NaN where none of them was drawn.
-
-        Args:
-            chosen: Positions of rows.
-        """
+        """Compute mean absolute and mean error of some rows in each resample; NaN where none of them was drawn."""
         inside = np.isin(self.rows, chosen)
         weights, errors = self.weights[:, inside], self.errors[:, inside]
         with np.errstate(invalid="ignore"):
