@@ -65,37 +65,28 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Measure; progress goes to standard error, Markdown to standard output, scores into the file."""
     from condviz.data.files import check_target
-    from condviz.evaluation.scoreboard import (
-        BENCHMARK,
-        PARTS,
-        README,
-        fill_document,
-        format_board,
-        format_groups,
-        format_summary,
-        read_board,
-        read_marked,
-    )
+    from condviz.evaluation import scoreboard
 
-    options.out = options.out or BENCHMARK
+    options.out = options.out or scoreboard.BENCHMARK
     check_target(options.out)
     if options.docs:
-        read_marked(README)
-        read_marked()  # now, and not after an hour of measuring
-    if unknown := [name for name in options.part if name not in PARTS]:
-        raise ConfigError(f"There is no part {unknown[0]!r} of the benchmark. There are: {', '.join(PARTS)}.")
-    board = read_board(options.out)
+        scoreboard.read_marked(scoreboard.README)
+        scoreboard.read_marked()  # now, and not after an hour of measuring
+    known = list(scoreboard.PARTS)
+    if unknown := [name for name in options.part if name not in known]:
+        raise ConfigError(f"There is no part {unknown[0]!r} of the benchmark. There are: {', '.join(known)}.")
+    board = scoreboard.read_board(options.out)
     names = _stored(board, options) if options.stored else None
     if names is None:
         board, names = _measure(board, options)
-    parts = [name for name in PARTS if not options.part or name in options.part]
-    tables = [format_board(board, names, parts)]
+    parts = [name for name in known if not options.part or name in options.part]
+    tables = [scoreboard.format_board(board, names, parts)]
     if options.by:
-        tables += [format_groups(board, name, parts, options.by) for name in names]
+        tables += [scoreboard.format_groups(board, name, parts, options.by) for name in names]
     sys.stdout.write("\n\n".join(tables) + "\n")
     if options.docs:
-        fill_document(format_board(board, _in_order(board), list(PARTS)))
-        fill_document(format_summary(board, _in_order(board)), README)
+        scoreboard.fill_document(scoreboard.format_board(board, _in_order(board), known))
+        scoreboard.fill_document(scoreboard.format_summary(board, _in_order(board)), scoreboard.README)
     if options.cards:
         _write_cards(board, names)
 

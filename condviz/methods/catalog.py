@@ -8,17 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from condviz.methods.configs import (
-    BiEncoderConfig,
-    CASEConfig,
-    CrossEncoderConfig,
-    CSRBiConfig,
-    CSRConfig,
-    CSRPrefixConfig,
-    HyperCLConfig,
-    MethodConfig,
-    TriEncoderConfig,
-)
+from condviz.methods import configs
+from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo
 
 Meeting = Literal["router", "sequence", "prefix"]
@@ -93,7 +84,7 @@ CATALOG: dict[str, Method] = {
             "cross",
             "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings.",
             _CSTS,
-            CrossEncoderConfig,
+            configs.CrossEncoderConfig,
             "condviz.methods.cross_encoder:CrossEncoder",
             score_range=_UNBOUNDED,
             encodes=False,
@@ -105,7 +96,7 @@ CATALOG: dict[str, Method] = {
             "bi",
             "Encodes each sentence in one sequence with the condition; every pair of the two costs a pass.",
             _CSTS,
-            BiEncoderConfig,
+            configs.BiEncoderConfig,
             "condviz.methods.bi_encoder:BiEncoder",
         ),
         Method(
@@ -114,7 +105,7 @@ CATALOG: dict[str, Method] = {
             "tri",
             "Encodes sentences and conditions apart and multiplies (or concatenates and mixes) the two vectors.",
             _CSTS,
-            TriEncoderConfig,
+            configs.TriEncoderConfig,
             "condviz.methods.tri_encoder:TriEncoder",
             separable=True,
         ),
@@ -124,7 +115,7 @@ CATALOG: dict[str, Method] = {
             "tri",
             "A hypernetwork makes a projection W_c from the condition; the embedding is W_c times the sentence.",
             "Yoo et al. 2024, Hyper-CL, ACL 2024, arXiv:2403.09490",
-            HyperCLConfig,
+            configs.HyperCLConfig,
             "condviz.methods.hyper_cl:HyperCL",
             separable=True,
             condition_matrices=True,
@@ -135,7 +126,7 @@ CATALOG: dict[str, Method] = {
             "tri",
             "The condition's query weighs the words of the sentence inside the last layers; adds no parameters.",
             _CSR,
-            CSRConfig,
+            configs.CSRConfig,
             "condviz.methods.csr:CSR",
             meets="router",
             has_variants=True,
@@ -146,7 +137,7 @@ CATALOG: dict[str, Method] = {
             "bi",
             "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers.",
             _CSR,
-            CSRBiConfig,
+            configs.CSRBiConfig,
             "condviz.methods.csr_bi:CSRBi",
             meets="sequence",
         ),
@@ -156,7 +147,7 @@ CATALOG: dict[str, Method] = {
             "bi",
             "The sentence attends to the condition's final states in every layer: what CSR's released code computes.",
             f"{_CSR} (released code)",
-            CSRPrefixConfig,
+            configs.CSRPrefixConfig,
             "condviz.methods.csr_prefix:CSRPrefix",
             meets="prefix",
         ),
@@ -167,7 +158,7 @@ CATALOG: dict[str, Method] = {
             "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the "
             "rest.",
             "Zhang et al. 2025, CASE, arXiv:2503.17279",
-            CASEConfig,
+            configs.CASEConfig,
             "condviz.methods.case:CASE",
             answers_links=False,
         ),
