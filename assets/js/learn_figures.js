@@ -106,7 +106,7 @@
     say("cosine", cosine.toFixed(2));
     say("angle", `${Math.abs(Math.round(between))}°`);
     say("dot", `${a[0].toFixed(2)} × ${b[0].toFixed(2)} + ${a[1].toFixed(2)} × ${b[1].toFixed(2)} = ${dot.toFixed(2)}`.replace(/ -/g, " −"));
-    say("lengths-said", `${arrows[0].length.toFixed(2)} and ${arrows[1].length.toFixed(2)}; ${minus(dot.toFixed(2))} ÷ (${arrows[0].length.toFixed(2)} × ${arrows[1].length.toFixed(2)}) = ${minus(cosine.toFixed(2))}`);
+    say("divided", `${minus(dot.toFixed(2))} ÷ (${arrows[0].length.toFixed(2)} × ${arrows[1].length.toFixed(2)}) = ${minus(cosine.toFixed(2))}`);
     root.querySelector("[data-mark]").style.insetInlineStart = `${50 + 50 * cosine}%`;
     for (const goal of $$("[data-goal]", root)) {
       if (Math.abs(cosine - Number(goal.dataset.goal)) > 0.02) continue;
