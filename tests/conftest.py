@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadFileScheduling
 
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("condviz", derandomize=True, deadline=None)
@@ -31,3 +36,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, beginnings in MARKED.items():
             if place.startswith(beginnings):
                 item.add_marker(marker)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Give each file to one worker, and all that drives a browser to the same: one page is served, one browser runs."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "tests/e2e" if file.startswith("tests/e2e/") else file
+
+    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
