@@ -1,6 +1,6 @@
 """How good is a search under a condition? Precision and nDCG at 10 of texts with the same value.
 
-python -m benchmarks.search_quality [--corpus cebab] [--queries 8] [--model NAME ...] [--json FILE]
+python -m benchmarks.search_quality [--corpus cebab] [--queries 8] [--model NAME ...] [--json FILE] [--docs]
 
 The corpus is the first sentence of each test family of the scenes, or each original review of the test part of CEBaB
 (in the folder CONDVIZ_DATA); a query is one of them under an aspect that it tells, in a wording of that aspect; right
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.common import options
+from benchmarks.common import fill, options
 from condviz.analysis.search import embed_rows
 from condviz.data import cebab
 from condviz.data.families import LOCAL, Aspect, Scene
@@ -32,6 +32,8 @@ from condviz.store.corpus import encode_corpus
 AT = 10
 FEWEST = 4
 """Other texts with the value that a query needs to count."""
+FEW = 6
+"""Aspects that have a column each."""
 WAYS = ("under the condition", "plain search", "condition typed into the query")
 
 
@@ -62,8 +64,9 @@ def read_scenes(corpus: str) -> tuple[list[Scene], Mapping[str, Aspect]]:
     """
     if corpus == "scenes":
         return [family.scenes[0] for family in load_families() if group_of(family) == "test"], load_aspects()
-    found = cebab.CORPUS.read("test", str)
-    return [family.scenes[0] for family in found.families], found.aspects
+    families = cebab.load(cebab.CORPUS.place(), "test", copies=False)
+    originals = [scene for family in families for scene in family.scenes if scene.role == "base"]
+    return originals, cebab.aspects()
 
 
 def make_questions(corpus: str, queries: int, most: int) -> tuple[list[str], list[Question]]:
@@ -129,6 +132,26 @@ def _grade(scores: np.ndarray, question: Question) -> list[float]:
     return grades
 
 
+def table(found: Mapping[str, dict[str, list[list[float]]]], questions: list[Question]) -> str:
+    """Return the means in markdown; for few aspects also each of them, else those that no model was trained on."""
+    aspects = np.array([question.aspect for question in questions])
+    names = list(dict.fromkeys(aspects.tolist()))
+    parts = {name: aspects == name for name in names} if len(names) <= FEW else {}
+    unseen = np.isin(aspects, sorted(UNSEEN_ASPECTS))
+    if unseen.any():
+        parts["unseen aspects"] = unseen
+    head = ["model", "search", "all texts: P@10", "nDCG@10", "texts that tell it: P@10", "nDCG@10"]
+    head += [f"{name}: P@10" for name in parts]
+    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    for name, ways in found.items():
+        for way, grades in ways.items():
+            if grades:
+                values = np.array(grades)
+                cells = [*values.mean(axis=0), *(values[chosen, 2].mean() for chosen in parts.values())]
+                lines.append(f"| {name} | {way} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure the models, print a table in markdown."""
     parser = options(__doc__.splitlines()[0])
@@ -138,32 +161,25 @@ def main() -> None:
     parser.add_argument("--model", action="append", default=[])
     chosen = parser.parse_args()
     texts, questions = make_questions(chosen.corpus, chosen.queries, chosen.aspects)
-    seen = np.array([question.aspect not in UNSEEN_ASPECTS for question in questions])
-    asked = len({question.aspect for question in questions})
-    among_all = np.mean([len(question.right) / len(texts) for question in questions])
-    among_told = np.mean([len(question.right) / len(question.told) for question in questions])
-    print(
-        f"{len(texts):,} texts, {len(questions)} queries, {asked} aspects ({(~seen).sum()} queries on aspects that no "
-        f"model was trained on); right by chance: {among_all:.1%} of all texts, {among_told:.1%} of "
-        f"those that tell the aspect.\n"
-    )
-    print("| model | search | all texts: P@10 | nDCG@10 | texts that tell it: P@10 | nDCG@10 | unseen aspects: P@10 |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
-    kept = {}
+    found = {}
     for name in chosen.model or list_models():
         try:
-            found = measure(name, texts, questions)
+            found[name] = measure(name, texts, questions)
         except CondvizError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
-            continue
-        kept[name] = found
-        for way, grades in found.items():
-            if grades:
-                values = np.array(grades)
-                cells = [*values.mean(axis=0), values[~seen, 2].mean() if (~seen).any() else np.nan]
-                print(f"| {name} | {way} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |", flush=True)
+    among_all = np.mean([len(question.right) / len(texts) for question in questions])
+    among_told = np.mean([len(question.right) / len(question.told) for question in questions])
+    command = f"python -m benchmarks.search_quality --corpus {chosen.corpus} --queries {chosen.queries}"
+    text = (
+        f"`{command} --aspects {chosen.aspects}`: {len(texts):,} texts, {len(questions)} queries on "
+        f"{len({question.aspect for question in questions})} aspects; right by chance: {among_all:.3f} of all texts, "
+        f"{among_told:.3f} of those that tell the aspect.\n\n{table(found, questions)}"
+    )
+    print(text)
+    if chosen.docs:
+        fill(f"search-{chosen.corpus}", text)
     if chosen.json:
-        chosen.json.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(found) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             shared.models(required=True),
             shared.device(),
             shared.backbone(),
+            shared.cluster(),
             shared.json_file("write the report"),
         ],
         help="compare with ratings",
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
     asked = load_asked(options.model, device=options.device, precision=options.precision, backbone=options.backbone)
-    models = [model for _, model in asked]
+    models = [shared.on_cluster(model, options) for _, model in asked]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
         found = evaluate(models, table, training_conditions=training, **settings)

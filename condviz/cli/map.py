@@ -22,6 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             shared.models("hyper-cl", several=False),
             shared.device(precision=None),
             shared.backbone(),
+            shared.cluster(),
             shared.json_file("write everything as JSON"),
         ],
         help="lay sentences out before and after conditioning, and measure both",
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
     with progress_bar("map", "‰") as update:
         made = build_map(
-            load(options.model, device=options.device, backbone=options.backbone),
+            shared.on_cluster(load(options.model, device=options.device, backbone=options.backbone), options),
             points,
             **settings,
             seed=options.seed,

@@ -61,6 +61,30 @@ def backbone() -> argparse.ArgumentParser:
     return parser
 
 
+def cluster() -> argparse.ArgumentParser:
+    """Return a parent with --ray and --workers; see `on_cluster`."""
+    parser = _parent()
+    text = "encode on a Ray cluster: its address, auto, or local for one on this machine"
+    parser.add_argument("--ray", metavar="ADDRESS", help=text)
+    parser.add_argument("--workers", type=int, default=0, metavar="N", help="models on the cluster (default: all fit)")
+    return parser
+
+
+def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> ConditionalScorer:
+    """Return a model that computes its scores and vectors where --ray says.
+
+    Raises:
+        ConfigError: If the machines of the cluster could not load it.
+    """
+    if options.ray is None:
+        return model
+    if options.backbone:
+        raise ConfigError("Every machine of a cluster loads the model by its name. Leave out --backbone, or --ray.")
+    from condviz.store.scale import OnRay
+
+    return OnRay(model, options.ray, options.workers)
+
+
 def json_flag(text: str = "print JSON") -> argparse.ArgumentParser:
     """Return a parent with --json, which switches standard output to JSON."""
     parser = _parent()

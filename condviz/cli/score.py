@@ -32,11 +32,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             shared.models(),
             shared.device(),
             shared.backbone(),
+            shared.cluster(),
             shared.json_flag("print JSON as the /compare endpoint does"),
         ],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
-        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model.",
+        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model. "
+        "A table can be scored on a Ray cluster.",
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
@@ -86,7 +88,7 @@ def _score_table(options: argparse.Namespace) -> None:
     scores = {}
     for model in _load(options):
         with progress_bar(model.info.name, "rows") as update:
-            scores[model.info.name] = model.score(*columns, progress=update)
+            scores[model.info.name] = shared.on_cluster(model, options).score(*columns, progress=update)
     applies = {"applies": _applies(model, *columns)} if options.applies else {}
     if options.json:
         rows = [[float(value) for value in values] for values in scores.values()]

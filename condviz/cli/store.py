@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import json_flag, models
+from condviz.cli.options import cluster, json_flag, models
 from condviz.cli.terminal import format_json, format_table, progress_bar, tell
 from condviz.errors import DataError
 
@@ -31,7 +31,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="encode the texts of a file",
         description="Encode texts into a store on disk. Stopped or killed, it goes on where it was when the same "
         "command is run again.",
-        parents=[models("hyper-cl", several=False), _source(), json_flag()],
+        parents=[models("hyper-cl", several=False), _source(), cluster(), json_flag()],
     )
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
     build.set_defaults(command=run_build)
@@ -40,7 +40,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="add the texts of another file",
         description="Add the rows of another file to a store, by the model of its vectors. A text that the store holds "
         "already is not encoded again. Stopped or killed, it goes on where it was.",
-        parents=[models("the one whose vectors are stored", several=False), _source(), json_flag()],
+        parents=[models("the one whose vectors are stored", several=False), _source(), cluster(), json_flag()],
     )
     append.add_argument("store", metavar="FOLDER", help="the store")
     append.set_defaults(command=run_append)
@@ -55,10 +55,6 @@ def _source() -> argparse.ArgumentParser:
     parser.add_argument("source", metavar="SOURCE", help=SOURCES)
     parser.add_argument("--column", default="", metavar="NAME", help="column of the texts (default: text, sentence)")
     parser.add_argument("--skip-bad", action="store_true", help="leave out rows whose text cannot be used")
-    parser.add_argument(
-        "--ray", metavar="ADDRESS", help="encode on a Ray cluster: its address, auto, or local for one on this machine"
-    )
-    parser.add_argument("--workers", type=int, default=0, metavar="N", help="models on the cluster (default: all fit)")
     return parser
 
 

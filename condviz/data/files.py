@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from condviz.errors import DataError
+from condviz.errors import DataError, require
 
 # Longest first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -25,6 +25,24 @@ _KNOWN_BINARY = {
     b"%PDF": "a PDF file",
     b"\x89PNG": "a PNG image",
 }
+
+
+def open_path(path: str | Path) -> Path:
+    """Return a path; for a URL such as s3://bucket/texts.csv a universal_pathlib.UPath, which is used like one.
+
+    Raises:
+        DataError: If nothing that is installed knows this kind of URL.
+        MissingExtraError: If it is a URL and universal_pathlib is not installed.
+    """
+    if "://" not in str(path):
+        return Path(path)
+    upath = require("upath", "scale")
+    try:
+        found = upath.UPath(path)
+        _ = found.fs  # which is where a missing package shows
+        return Path(found.path) if found.protocol in ("file", "local") else found
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be opened ({error}). Install what fsspec needs for it.") from error
 
 
 def check_target(path: str | Path) -> Path:
@@ -46,9 +64,16 @@ def check_target(path: str | Path) -> Path:
 def write_text(path: str | Path, text: str) -> None:
     """Write UTF-8 text; a reader sees the old file or the new one, never half of it.
 
+    Args:
+        path: Also what `open_path` returns.
+        text: What it is to hold.
+
     Raises:
         DataError: If the file cannot be written.
     """
+    if not isinstance(path, str | Path):  # what `open_path` made of a URL
+        path.write_text(text, encoding="utf-8")
+        return
     target = check_target(path)
     # A pipe or a device must not be replaced by a file.
     direct = target.exists() and not target.is_file()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, tee
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from condviz.data.files import write_text
+from condviz.data.files import open_path, write_text
 from condviz.errors import DataError, require
 from condviz.models.registry import load
-from condviz.store.corpus import Identity, Progress, to_stored
+from condviz.store.corpus import Identity, Progress, check_encodes, to_stored
 from condviz.store.disk import (
     META,
     ROWS,
@@ -78,7 +78,7 @@ def build_store(
 
     Args:
         source: A CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or "hf://datasets/OWNER/NAME".
-        out: Folder of the store.
+        out: Folder of the store, or a URL that Lance and fsspec know, such as s3://bucket/my.store.
         column: Column of the texts; "" where there is only one, or one is called text or sentence.
         model: A name or a loaded model with vectors.
         skip_bad: Leave out rows whose text cannot be used; those without any text are always left out.
@@ -90,15 +90,17 @@ def build_store(
         DataError: If the source cannot be used, the folder holds something else, or the disk is full.
         ConfigError: If the model has no vectors.
     """
-    folder = Path(out)
+    folder = open_path(out)
     require("lance", "search")
     read = read_source(source, column, skip_bad=skip_bad)  # every row is checked before anything is encoded
     with _writing(folder):
         begun = Meta.read(folder) if (folder / META).is_file() else None
-        if begun is None and any(item.name != _LOCK for item in folder.iterdir()):
+        there = folder.iterdir() if folder.is_dir() else ()  # a URL is no folder before something lies in it
+        if begun is None and any(item.name != _LOCK for item in there):
             raise DataError(f"{folder} exists and is no store. Choose another folder with --out.")
         if isinstance(model, str):
             model = load(model, precision=begun.identity.precision if begun else "auto")
+        check_encodes(model)
         meta = begun or Meta(VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
         _check_model(folder, meta.identity, Identity.of(model))
         if meta.parts[0].digest != read.digest:
@@ -138,7 +140,7 @@ def append_store(
         DataError: If the source cannot be used or has other columns, the model is another one, an earlier file has not
             been added to its end, or the disk is full.
     """
-    folder = Path(store)
+    folder = open_path(store)
     column = column or Meta.read(folder).column
     read = read_source(source, column, skip_bad=skip_bad)
     with _writing(folder):
@@ -193,9 +195,12 @@ def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder
     """Return what encodes lists of texts, one after the other: here, or on a cluster."""
     if ray is None:
         return lambda slices: (to_stored(model.encode_sentences(texts)) for texts in slices)
-    from condviz.store.scale import encode_on_ray
+    from condviz.store.scale import map_slices
 
-    return lambda slices: encode_on_ray(slices, Identity.of(model), address=ray, workers=workers)
+    identity, cluster = Identity.of(model), {"address": ray, "workers": workers}
+    return lambda slices: map(
+        to_stored, map_slices(([texts] for texts in slices), identity, "encode_sentences", **cluster)
+    )
 
 
 def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Encoder, progress: Progress | None) -> None:
@@ -271,7 +276,8 @@ def _writing(folder: Path) -> Iterator[None]:
         raise DataError(f"{folder} is a file. Choose a folder with --out.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / _LOCK, timeout=0):  # a killed process leaves nothing locked
+        # A killed process leaves nothing locked. There are no locks elsewhere.
+        with FileLock(folder / _LOCK, timeout=0) if isinstance(folder, Path) else nullcontext():
             yield
     except Timeout as error:
         raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error

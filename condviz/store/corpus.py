@@ -25,7 +25,7 @@ Block = tuple[int, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Identity:
-    """The model whose vectors a corpus holds.
+    """A model, and what its vectors depend on.
 
     Attributes:
         model: Name or folder that `condviz.load` takes.
@@ -41,16 +41,7 @@ class Identity:
 
     @classmethod
     def of(cls, model: ConditionalScorer) -> Identity:
-        """Read the identity of a loaded model.
-
-        Raises:
-            ConfigError: If it has no vectors.
-        """
-        if not model.encodes:
-            raise ConfigError(
-                f"{model.info.name} reads both sentences at once and has no vectors. Choose a model with vectors, for "
-                "instance hyper-cl."
-            )
+        """Read the identity of a loaded model."""
         name = model.info.path if model.info.source == "folder" else model.info.name
         precision = str(model.backbone.dtype).removeprefix("torch.")
         return cls(name, model.weights_hash, precision, model.backbone.hidden_size)
@@ -77,6 +68,15 @@ class Identity:
                 f"{model.info.name} ({model.weights_hash[:12]}). Build a store with that model, or search with "
                 f"{self.model}."
             )
+
+
+def check_encodes(model: ConditionalScorer) -> None:
+    """Raise ConfigError if a model has no vectors."""
+    if not model.encodes:
+        raise ConfigError(
+            f"{model.info.name} reads both sentences at once and has no vectors. Choose a model with vectors, for "
+            "instance hyper-cl."
+        )
 
 
 class Corpus:
@@ -204,7 +204,7 @@ def encode_corpus(
         ConfigError: If the model has no vectors.
         DataError: If a text cannot be used, or columns differ in length.
     """
-    identity = Identity.of(model)
+    check_encodes(model)
     checked = [check_sentence(text, f"text {number}") for number, text in enumerate(texts, start=1)]
     if not checked:
         raise DataError("There is no text. Pass at least one.")
@@ -215,7 +215,7 @@ def encode_corpus(
                 f"There are {len(checked):,} texts and {len(cells):,} cells of {column}. Pass one for each."
             )
     vectors, norms = to_stored(model.encode_sentences(checked, progress=progress))
-    corpus = Corpus(checked, vectors, norms, identity, found, name=name)
+    corpus = Corpus(checked, vectors, norms, Identity.of(model), found, name=name)
     corpus._model = model
     return corpus
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from condviz.data.files import open_path
 from condviz.errors import DataError, require
 from condviz.store.corpus import BLOCK_ROWS, Block, Corpus, Identity, as_column
 from condviz.store.sources import Kind, Row
@@ -153,7 +154,12 @@ class Store(Corpus):
                 vectors.base.madvise(mmap.MADV_DONTNEED)  # what was read stays in the cache of the system, not in ours
 
     def write_flat(self) -> None:
-        """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows."""
+        """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows.
+
+        Only on this machine: nothing else can be mapped into memory.
+        """
+        if not isinstance(self.folder, Path):
+            return
         written = self.folder / f".{_FLAT}.part"
         shape = len(self), self.identity.dimension
         flat = np.lib.format.open_memmap(written, mode="w+", dtype=np.float16, shape=shape)
@@ -164,6 +170,8 @@ class Store(Corpus):
 
     def _open_flat(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the flat vectors and their lengths; None where there are none, or of an earlier state."""
+        if not isinstance(self.folder, Path):
+            return None
         try:
             vectors = np.load(self.folder / _FLAT, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError):
@@ -209,13 +217,14 @@ class Store(Corpus):
 
 
 def open_store(path: str | Path) -> Store:
-    """Open a store; loads no vectors and no model.
+    """Open a store, in a folder or at a URL that Lance and fsspec know; loads no vectors and no model.
 
     Raises:
         DataError: If the folder is no store, is damaged, or holds no row yet.
         MissingExtraError: If pylance is not installed.
     """
-    return Store(Path(path), Meta.read(Path(path)))
+    folder = open_path(path)
+    return Store(folder, Meta.read(folder))
 
 
 def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)

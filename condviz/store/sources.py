@@ -16,6 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
+from condviz.data.files import open_path
 from condviz.data.texts import check_sentence
 from condviz.errors import DataError, require
 
@@ -99,9 +100,10 @@ def read_source(
     """Check every row of a file, or of all files of a folder.
 
     Args:
-        path: A .csv, .tsv, .jsonl, .txt or .parquet file, or a folder of those. As a text also a dataset of the
-            Hugging Face hub: "OWNER/NAME" or "hf://datasets/OWNER/NAME", and behind it, for some files of it, their
-            folder or a pattern such as "/data/train*".
+        path: A .csv, .tsv, .jsonl, .txt or .parquet file, or a folder of those; also as a URL that fsspec knows, such
+            as s3://bucket/texts.parquet. As a text also a dataset of the Hugging Face hub: "OWNER/NAME" or
+            "hf://datasets/OWNER/NAME", and behind it, for some files of it, their folder or a pattern such as
+            "/data/train*".
         column: Column of the texts; "" where there is only one column, or one is called text or sentence.
         skip_bad: Leave out rows whose text cannot be used, as it leaves out those without any text.
         progress: Told how many rows have been read; may raise to stop.
@@ -144,9 +146,9 @@ def check_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Kind,
 
 # ---- files -----------------------------------------------------------------------------------------------------------
 def _find_files(source: str | Path) -> list[Path]:
-    path = Path(source)
     if isinstance(source, str) and source.startswith(HUB):
         return _fetch(source.removeprefix(HUB))
+    path = open_path(source)
     if isinstance(source, str) and _HUB_NAME.fullmatch(source) and not path.exists() and path.suffix not in READERS:
         return _fetch(source)
     if path.is_dir():
@@ -251,7 +253,7 @@ def _read_parquet(file: Path) -> Iterator[Record]:
     parquet, arrow = require("pyarrow.parquet", "search"), require("pyarrow", "search")
     number = 0
     try:
-        with parquet.ParquetFile(file) as table:
+        with file.open("rb") as content, parquet.ParquetFile(content) as table:
             for batch in table.iter_batches(batch_size=4096):
                 for record in batch.to_pylist():
                     number += 1

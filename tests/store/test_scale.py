@@ -1,22 +1,26 @@
-"""Encoding on a cluster: the same store row for row, also where a worker dies. Skipped where Ray is not installed."""
+"""Work on a cluster: the same as without one, also where a worker dies. Skipped where Ray is not installed."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 
-from condviz.errors import ConfigError
+from condviz.errors import CondvizError, ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.models import checkpoints
+from condviz.models import checkpoints, registry
 from condviz.store import build
 from condviz.store.build import build_store
+from condviz.store.corpus import Identity
 from tests.models.test_checkpoints import encoder
 from tests.store.test_disk import contents, write_csv
+from tests.tiny import SENTENCES
 
 pytest.importorskip("lance")
 ray = pytest.importorskip("ray")
@@ -29,6 +33,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     place = tmp_path_factory.mktemp("model")
     model = HyperCL(encoder(place / "encoder"), HyperCLConfig(rank=4, transform=False)).eval()
     return str(checkpoints.save(model, place / "mine"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
 
 
 def kill_a_worker() -> bool:
@@ -52,16 +63,32 @@ def test_a_cluster_makes_the_same_store_though_a_worker_dies(
         if not any(killed):
             killed.append(kill_a_worker())
 
-    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-    try:
-        build_store(source, tmp_path / "s", model=folder, ray="local", workers=2, progress=kill_once)
-        with pytest.raises(ConfigError, match="from 1 to 2"):
-            build_store(source, tmp_path / "t", model=folder, ray="local", workers=3)
-    finally:
-        ray.shutdown()
+    build_store(source, tmp_path / "s", model=folder, ray="local", workers=2, progress=kill_once)
     assert any(killed)
     build_store(source, tmp_path / "whole", model=folder)
     found, whole = contents(tmp_path / "s"), contents(tmp_path / "whole")
     assert found[0] == whole[0]
     np.testing.assert_array_equal(found[1], whole[1])
     np.testing.assert_array_equal(found[2], whole[2])
+
+
+def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scale, "TABLE_ROWS", 3)
+    model, told = registry.load(folder), []
+    remote = scale.OnRay(model, "local", workers=2)
+    columns = (SENTENCES * 2, SENTENCES[::-1] * 2, ["the sport", "the mood"] * len(SENTENCES))
+    different = len(set(zip(*columns, strict=True)))
+    found = remote.score(*columns, progress=lambda *now: told.append(now))
+    np.testing.assert_allclose(found, model.score(*columns), atol=1e-6)
+    assert told[-1] == (different, different)
+    np.testing.assert_allclose(remote.encode(*columns[::2]), model.encode(*columns[::2]), atol=1e-6)
+    assert remote.info == model.info
+
+
+def test_what_a_cluster_cannot_do_is_told(folder: str) -> None:
+    model = registry.load(folder)
+    with pytest.raises(ConfigError, match="from 1 to 2"):
+        scale.OnRay(model, "local", workers=3).score(["a"], ["b"], ["c"])
+    other = replace(Identity.of(model), weights="0" * 64)
+    with pytest.raises(CondvizError, match="cluster could not"):
+        list(scale.map_slices([[["a cat"]]], other, "encode_sentences", workers=1))
