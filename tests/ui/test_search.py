@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from condviz.errors import DataError
+from condviz.methods.bi_encoder import BiEncoder
+from condviz.methods.configs import BiEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.store import demo
@@ -40,6 +42,18 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
                     ModelPool(["hyper-cl"], lambda name: model), gr.State(0))  # fmt: skip
         with page.tabs, gr.Tab("Search", id="search") as page.tab:
             return SearchTab(page)
+
+
+@pytest.fixture
+def two_models(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> SearchTab:
+    """The tab with a model that reads texts again, by the vectors of the other one."""
+    reader = BiEncoder(tiny_backbone(seed=1), BiEncoderConfig()).eval()
+    reader.info = registry.describe("bi-encoder")
+    pool = tab.pool
+    load = pool._load
+    pool.add("bi-encoder")
+    monkeypatch.setattr(pool, "_load", lambda name: reader if name == "bi-encoder" else load(name))
+    return tab
 
 
 def merge(steps: Any) -> dict:
@@ -129,6 +143,20 @@ def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     assert "condviz.search" in tab.show_exports(found)[tab.hand_out]
     assert isinstance(found, Searches)
     assert set(found.to_frame()["condition"]) == {"the sport", "the mood"}
+
+
+def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTab) -> None:
+    tab, form = two_models, (*FORM[:3], "bi-encoder", *FORM[4:])
+    done = merge(tab.search(*form, None))
+    found = done[tab.shown]
+    assert (found.results[0].model.name, found.results[0].read) == ("bi-encoder", 6)
+    assert "stored vectors" in done[tab.result]
+    asked = []
+    steps = tab._run(tab.groups_notice, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 1, "")
+    merge(steps)
+    merge(tab._run(tab.groups_notice, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
+    assert [model.info.name for _, model in asked] == ["bi-encoder", "hyper-cl"]
+    assert {corpus.identity.model for corpus, _ in asked} == {"hyper-cl"}
 
 
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:

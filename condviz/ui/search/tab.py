@@ -50,7 +50,8 @@ class SearchTab:
         infos = [info for info in self.pool.infos() if _separable(info)]
         self.separable = [info.name for info in infos]
         trained = [info.name for info in infos if info.trained]
-        self.default = best_encoder(infos) or next(iter(trained or self.separable), self.pool.default)
+        self.default = next((name for _, name in self.pool.choices(_searches)), self.pool.default)
+        self.vectors = best_encoder(infos) or next(iter(trained or self.separable), self.pool.default)
         self._uploads: LRUCache[str, Any] = LRUCache(KEPT_UPLOADS)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
@@ -79,7 +80,7 @@ class SearchTab:
         self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="In", elem_id="cv-search-corpus")
         with gr.Row(elem_classes="cv-actions"):
             self.model = gr.Dropdown(
-                self._choices(), value=self.default, show_label=False, label="Model", container=False,
+                self.pool.choices(_searches), value=self.default, show_label=False, label="Model", container=False,
                 elem_id="cv-search-model", scale=3, min_width=150,
             )  # fmt: skip
             self.run = gr.Button("Search", variant="primary", elem_id="cv-search-run", scale=1, min_width=90)
@@ -312,8 +313,10 @@ class SearchTab:
         asked = [result.condition for result in found.results if result.condition]
         if len(asked) < needed:
             raise DataError(f"This needs {needed} condition{'s' * (needed > 1)}. Add one above, and search again.")
-        names = [name for name in self._names(found.results[0].model.name) if name in self.separable]
-        work = self.pool.run(_of_corpus, names[:1], function, self._texts(found.corpus), asked[:needed], options or {})
+        names = self._names(found.results[0].model.name)
+        if not needed or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
+            names = names[-1:]
+        work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:needed], options or {})
         for done, total in work.steps():
             yield {told: busy(message, done, total)}
         return work.result()
@@ -354,13 +357,9 @@ class SearchTab:
         return work.result()[0].to_dict()
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
-    def _choices(self) -> list[tuple[str, str]]:
-        choices = self.pool.choices(_searches)
-        return sorted(choices, key=lambda choice: choice[1] != self.default)
-
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
-        return [model] if model in self.separable else [model, self.default]
+        return [model] if model in self.separable else [model, self.vectors]
 
     def _texts(self, key: str) -> str | _Texts:
         if key == SCENES:
@@ -425,7 +424,7 @@ def _of_corpus(
     models: Sequence[Any], function: Callable[..., Result], texts: str | _Texts, conditions: Sequence[str],
     options: dict, *, progress: Progress | None = None,
 ) -> Result:  # fmt: skip
-    return function(_opened(texts, models[0], None), *conditions, model=models[0], progress=progress, **options)
+    return function(_opened(texts, models[-1], None), *conditions, model=models[0], progress=progress, **options)
 
 
 def _read(path: Path, column: str) -> tuple[list[str], dict[str, list[Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
 from condviz.types import Hit, Hits, Result
 from condviz.ui import export
@@ -53,6 +54,7 @@ def show(found: Searches) -> str:
         columns=plots.columns(found.results, open_hit=_open_hit),
         link=link(found),
         first=found.results[0],
+        by_vectors=CATALOG[found.results[0].model.method].separable,
     )
 
 
