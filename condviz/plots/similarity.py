@@ -50,7 +50,8 @@ def headline(comparison: Comparison) -> Markup:
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
     if known:
-        high, low = max(known, key=places.__getitem__), min(known, key=places.__getitem__)
+        order = sorted(known, key=lambda column: -places[column])
+        high, low = order[0], order[-1]  # two, even where all are equal
         values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
         values |= {"spread": float(places[high] - places[low]), "place": round(float(places[high]))}

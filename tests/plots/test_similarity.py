@@ -34,6 +34,12 @@ def test_what_a_sentence_may_not_say_is_marked_and_left_out_of_the_headline(comp
     assert similarity.bars(comparison).count("may not say") == 1
 
 
+def test_equal_conditions_are_named_each(comparison: Comparison) -> None:
+    places = np.full_like(comparison.percentiles, 50)
+    head = similarity.headline(replace(comparison, percentiles=places))
+    assert all(f"<em>{text}</em>" in head for text in (comparison.conditions[0], comparison.conditions[-1]))
+
+
 def test_where_nothing_is_told_the_headline_says_so(comparison: Comparison) -> None:
     head = similarity.headline(replace(comparison, applies=np.zeros((2, 3), np.float32)))
     assert "may say nothing" in head
