@@ -105,7 +105,9 @@ class CompareTab:
     def _table(self) -> None:
         html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
         with gr.Row(elem_classes="cv-actions"):
-            self.file = gr.File(label="CSV or TSV file", file_types=[".csv", ".tsv", ".txt"], height=90)
+            self.file = gr.File(
+                label="CSV or TSV file", file_types=[".csv", ".tsv", ".txt"], height=90, elem_id="cv-compare-upload"
+            )
             self.score_table = gr.Button("Score the table", min_width=120, scale=0)
             self.table_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
         self.table_notice = html("", elem_id="cv-table-notice")
