@@ -1,8 +1,9 @@
 """One worker that encodes for all visitors of a server: their texts share batches, and nobody waits for a large job.
 
-Texts that wait for the same encoder go through it together, sorted by length; equal ones once. Small requests come
-before large ones, which get every fifth turn and give way after each batch; among equals, who was served longest ago is
-next. Without a visitor (notebook, command line, training) texts are encoded at once in the caller's own thread.
+Texts that wait for the same encoder go through it together, sorted by length; equal ones once. On CPUs each batch has a
+core of its own: on several, every operation on a small batch waits for the slowest of them. Small requests come before
+large ones, which get every fifth turn and give way after each batch; among equals, who was served longest ago is next.
+Without a visitor (notebook, command line, training) texts are encoded at once in the caller's own thread.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from cachetools import LRUCache
@@ -21,7 +24,7 @@ from cachetools import LRUCache
 from condviz.errors import DataError
 
 LARGE = 4
-"""A request of more than so many full batches is large; a turn for small ones takes at most so many."""
+"""A request of more than so many full batches is large; a turn for small ones takes at most so many for each core."""
 LARGE_TURN = 5
 """One turn in so many is for large requests while small ones wait."""
 LOOK_SECONDS = 0.2
@@ -84,6 +87,7 @@ class Request:
         multiple: Only texts whose lengths, rounded up to a multiple of this, are equal share a batch, so that nobody is
             padded further than alone; 0 for all that are of similar length.
         visitor: Who asks.
+        cores: So many batches are computed at once, each on one core; 1 for one after the other, each on all cores.
         values: What is done.
         arrived: Number of the turn at which it came.
         error: Why it failed.
@@ -99,6 +103,7 @@ class Request:
     batch_size: int | None = None
     multiple: int = 0
     visitor: Visitor | None = None
+    cores: int = 1
     values: dict[Hashable, Value] = field(default_factory=dict)
     arrived: int = 0
     error: Exception | None = None
@@ -113,14 +118,16 @@ class Request:
             self.large |= self.visitor.patient
 
     def batches_of(self, rows: Mapping[Hashable, Sized]) -> Iterator[dict[Hashable, Sized]]:
-        """Yield batches of texts, its own or others of its key; see `batches_by_length`."""
+        """Yield batches of texts, its own or others of its key, at least one a core; see `batches_by_length`."""
         from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
 
+        share = self.max_tokens if self.cores == 1 else -(-sum(map(len, rows.values())) // self.cores)
         groups: dict[tuple[int, ...], list[Hashable]] = {}
         for item, row in rows.items():
             groups.setdefault(shape_of(row, self.multiple) if self.multiple else (), []).append(item)
         for _, items in sorted(groups.items(), reverse=True):
-            for batch in batches_by_length([len(rows[item]) for item in items], self.max_tokens, self.batch_size):
+            lengths = [len(rows[item]) for item in items]
+            for batch in batches_by_length(lengths, min(self.max_tokens, share), self.batch_size):
                 yield {items[i]: rows[items[i]] for i in batch}
 
     @property
@@ -163,7 +170,8 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
     if len(requests) > 1:
         rows = {item: row for request in requests for item, row in request.rows.items()}
         batches = first.batches_of(rows)
-    for batch in itertools.islice(batches, limit):
+
+    def run(batch: dict[Hashable, Sized]) -> None:
         # While they waited, others may have had the same texts encoded.
         found = dict(zip(batch, first.recall(list(batch)), strict=True))
         missing = [item for item, value in found.items() if value is None]
@@ -173,6 +181,28 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
             found |= zip(missing, values, strict=True)
         for request in requests:
             request.deliver(found)
+
+    chosen = itertools.islice(batches, limit)
+    if first.cores == 1:
+        for batch in chosen:
+            run(batch)
+    else:
+        started = [crew(first.cores).submit(run, batch) for batch in chosen]
+        wait(started)
+        for batch in started:
+            batch.result()
+
+
+@cache
+def crew(cores: int) -> ThreadPoolExecutor:
+    """Return threads that compute on one core each."""
+    import torch
+
+    before, together = torch.get_num_threads(), threading.Barrier(cores)
+    pool = ThreadPoolExecutor(cores, "condviz-core", torch.set_num_threads, (1,))
+    wait([pool.submit(together.wait) for _ in range(cores)])  # until all have started
+    torch.set_num_threads(before)  # for threads to come, which would else take over what was set last
+    return pool
 
 
 class Gathering:
@@ -219,7 +249,7 @@ class Gathering:
             chosen = [min(large, key=self._rank)]
         else:
             lead, *mates = sorted(small, key=self._rank)
-            chosen, room = [lead], LARGE * lead.max_tokens - lead.tokens
+            chosen, room = [lead], LARGE * lead.max_tokens * lead.cores - lead.tokens
             for mate in mates:
                 if mate.key == lead.key and mate.batch_size == lead.batch_size and mate.tokens <= room:
                     chosen.append(mate)
@@ -243,7 +273,7 @@ class Gathering:
     def _run(self, requests: Sequence[Request]) -> None:
         try:
             with requests[0].lock:
-                encode(requests, limit=1 if requests[0].large else None)
+                encode(requests, limit=requests[0].cores if requests[0].large else None)
         except Exception as error:
             if len(requests) == 1:
                 requests[0].fail(error)
@@ -258,6 +288,7 @@ GATHERING = Gathering()
 def _after_fork() -> None:
     global GATHERING
     GATHERING = Gathering()
+    crew.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -56,7 +56,7 @@ def can_pack() -> bool:
 @cache
 @torch.no_grad()
 def rows_stand_alone(dtype: torch.dtype) -> bool:
-    """Return whether this CPU multiplies a row of a matrix to the same bits, whatever rows are beside it.
+    """Return whether this CPU multiplies a row of a matrix to the same bits, on one core or all, whatever is beside it.
 
     Libraries are free to sum up in another order for another number of rows; oneDNN does not where it was tried.
     """
@@ -65,8 +65,12 @@ def rows_stand_alone(dtype: torch.dtype) -> bool:
         layer, inputs = nn.Linear(384, 1536).to(dtype), torch.randn(1024, 384).to(dtype)
     if can_pack() and dtype == torch.bfloat16:
         layer.__class__ = PackedLinear
-    whole = layer(inputs)
-    return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
+    whole, cores = layer(inputs), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
+    finally:
+        torch.set_num_threads(cores)
 
 
 def packed(weight: Tensor) -> Tensor:

@@ -24,11 +24,12 @@ def request(
     *,
     key: str = "key",
     embed: Callable[[list], list] = lambda rows: list(rows),
+    cores: int = 1,
 ) -> Request:
     """Make a request whose token ids are the texts themselves, with at most ten letters in a batch."""
     forget = lambda texts: [None] * len(texts)  # noqa: E731
     return Request(key, {text: text for text in texts}, embed, forget, lambda *_: None, nullcontext(), 10,
-                   visitor=Visitor(visitor))  # fmt: skip
+                   visitor=Visitor(visitor), cores=cores)  # fmt: skip
 
 
 def waiting(*requests: Request) -> Gathering:
@@ -45,7 +46,11 @@ def test_a_visitor_gets_the_numbers_of_a_single_request() -> None:
         torch.testing.assert_close(vectors, alone.encode(own, pooling="mean"), rtol=0, atol=1e-6)
 
 
-def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request() -> None:
+@pytest.mark.parametrize("cores", [1, 2])
+def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request(
+    monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    monkeypatch.setattr("condviz.encoder.backbone.CORES", cores)
     backbone, alone = (tiny_backbone().to(torch.bfloat16) for _ in range(2))
     texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
     found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
@@ -57,6 +62,18 @@ def test_texts_that_are_padded_alike_share_batches() -> None:
     rows = {length: "x" * length for length in (1, 8, 9, 16, 30, 17)} | {"joined": Joined((LONG, SHORT))}
     one = Request("key", rows, list, list, print, nullcontext(), 64, multiple=8)
     assert [set(batch) for batch in one.batches] == [{30}, {17}, {9, 16}, {"joined"}, {1, 8}]
+
+
+def test_batches_of_one_turn_are_computed_at_once_a_core_each() -> None:
+    together = threading.Barrier(2)
+
+    def embed(rows: list[str]) -> list[str]:
+        together.wait(10)
+        return rows
+
+    both = [request(name, [name * 5], embed=embed, cores=2) for name in "ab"]
+    Gathering()._run(both)
+    assert [one.values for one in both] == [{"aaaaa": "aaaaa"}, {"bbbbb": "bbbbb"}]
 
 
 def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
