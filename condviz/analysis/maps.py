@@ -15,7 +15,7 @@ from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, 
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.analysis.topics import Topic, name_clusters
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.types import Result
+from condviz.types import Result, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,13 +56,7 @@ class Measures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without single points."""
-        return {
-            "impurity": self.impurity,
-            "isotropy": self.isotropy,
-            "silhouette": self.silhouette,
-            "values": [dict(row) for row in self.values],
-            "problems": dict(self.problems),
-        }
+        return {key: plain(value) for key, value in vars(self).items() if key != "clusters"}
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
 
+from condviz.errors import DataError
+from condviz.evaluation.scoreboard import read_board
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
@@ -18,15 +19,13 @@ OVERALL = ("test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_
 @cache
 def pair_accuracies() -> dict[str, dict[str, float]]:
     """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
-    path = ASSETS / "benchmark.json"
     try:
-        models = json.loads(path.read_text(encoding="utf-8"))["models"]
-        return {
-            name: {part: scores["pair_accuracy"]["value"] for part, scores in model["parts"].items()}
-            for name, model in models.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        models = read_board(ASSETS / "benchmark.json").models
+    except DataError:
         return {}
+    return {
+        name: {part: one.pair_accuracy.value for part, one in model.parts.items()} for name, model in models.items()
+    }
 
 
 def mean_accuracy(parts: Mapping[str, float]) -> float:
@@ -41,7 +40,8 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
     A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
     """
     found = pair_accuracies()
-    candidates = {info.name: mean_accuracy(found.get(info.name, {})) for info in infos if _is_encoder(info)}
+    encoders = [info for info in infos if info.trained and info.kind != "cross" and not info.graph]
+    candidates = {info.name: mean_accuracy(found.get(info.name, {})) for info in encoders}
     measured = {name: score for name, score in candidates.items() if score == score}
     return max(measured, key=measured.__getitem__, default="")
 
@@ -67,7 +67,3 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
         fastest = max(tri, key=lambda info: mean_accuracy(found[info.name]))
         texts.setdefault(fastest.name, []).append("one pass for any number of conditions")
     return {name: ", ".join(found_for) for name, found_for in texts.items()}
-
-
-def _is_encoder(info: ModelInfo) -> bool:
-    return info.trained and info.kind != "cross" and not info.graph

@@ -108,7 +108,7 @@ def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [
         {
             "rows": label, "model": one.model, "n": f"{one.n:,}", "items": f"{one.items:,}",
-            "cells": [(*show_figure(name, metric), metric.reason) for name, metric in _metrics(one).items()],
+            "cells": [(*show_figure(name, getattr(one, name)), getattr(one, name).reason) for name in HEADS],
         }
         for one in report.figures
     ]  # fmt: skip
@@ -148,10 +148,6 @@ def sections(result: ErrorStudy) -> dict[str, Any]:
             if counts.sum()
         ],
     }
-
-
-def _metrics(figures: Any) -> dict[str, Any]:  # noqa: ANN401 - Figures
-    return {name: getattr(figures, name) for name in HEADS}
 
 
 def group_row(title: str, group: Group) -> dict[str, Any]:

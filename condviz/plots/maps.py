@@ -177,7 +177,7 @@ def plot_spectra(matrices: Mapping[str, Any]) -> go.Figure:
                 text=[condition] * len(spectrum),
                 customdata=[f"no. {rank}: {value:.3f}" for rank, value in enumerate(spectrum, start=1)],
                 hoverinfo="none",
-                line={"color": _colour(index), "width": 2},
+                line={"color": category_colour(index), "width": 2},
             )
         )
     figure.update_xaxes(title_text="rank of the singular value")
@@ -197,7 +197,7 @@ def plot_conditions(matrices: Mapping[str, Any]) -> go.Figure:
         text=names,
         customdata=[f"size {norm:.4f}" for norm in matrices["norms"]],
         hoverinfo="none",
-        marker={"size": 13, "color": [_colour(index) for index in range(len(names))]},
+        marker={"size": 13, "color": [category_colour(index) for index in range(len(names))]},
     )
     labels = [
         {"x": float(x), "y": float(y), "text": plain(name), "showarrow": False, "yshift": 16, "font": {"size": 13}}
@@ -261,7 +261,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}\N{NO-BREAK SPACE}%"
 
 
-def _colour(index: int) -> str:
+def category_colour(index: int) -> str:
+    """Return the colour of a category by its place."""
     return CATEGORY_COLOURS[index] if index < MAX_CATEGORIES else OTHER
 
 
@@ -274,7 +275,9 @@ def _categories(name: str, labels: Sequence[str], groups: Sequence[str], *, shap
         members.setdefault(label, []).append(index)
     marks = dict(zip(groups, SYMBOLS.values(), strict=False)) if shapes and len(groups) <= len(SYMBOLS) else {}
     rows = [
-        Category(label, _colour(0 if searched else index), marks.get(label, SYMBOLS["circle"]), tuple(members[label]))
+        Category(
+            label, category_colour(0 if searched else index), marks.get(label, SYMBOLS["circle"]), tuple(members[label])
+        )
         for index, (label, _) in enumerate(counts)
     ]
     if "" in members:
@@ -298,7 +301,7 @@ def _within_conditions(result: EmbeddingMap, name: str, cells: Sequence[str]) ->
     for index, key in enumerate(zip(points.conditions, cells, strict=True)):
         places.setdefault(key, []).append(index)
     rows = [
-        Category(cell, _colour(index), mark, tuple(places[group, cell]), group)
+        Category(cell, category_colour(index), mark, tuple(places[group, cell]), group)
         for (group, found), mark in zip(own.items(), SYMBOLS.values(), strict=False)
         for index, cell in enumerate(found)
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.plots.maps import CATEGORY_COLOURS, MISSING, OTHER, plain
+from condviz.plots.maps import MISSING, category_colour, plain
 
 if TYPE_CHECKING:
     from condviz.analysis.groups import CrossTable, Group, Groups
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def plot_groups(result: Groups) -> go.Figure:
     """Draw every text at its first two principal components, coloured by group; ids are rows of the source."""
     figure = go.Figure()
-    named = [(group, _name(number, group), _colour(number)) for number, group in enumerate(result.groups)]
+    named = [(group, _name(number, group), category_colour(number)) for number, group in enumerate(result.groups)]
     for group, name, colour in [*named, *([(result.left_over, "no group", MISSING)] if result.left_over else [])]:
         x, y = np.array(group.points, dtype=np.float32).T
         figure.add_trace(
@@ -40,7 +40,7 @@ def plot_flows(result: CrossTable) -> go.Figure:
         {"label": plain(found.condition), "values": [_name(place, found.groups[place]) for place in places]}
         for found, places in ((result.first, first), (result.second, second))
     ]
-    colours = [_colour(place) for place in first]
+    colours = [category_colour(place) for place in first]
     figure = go.Figure(
         go.Parcats(
             dimensions=dimensions, counts=list(counts), line={"color": colours, "shape": "hspline"},
@@ -52,7 +52,3 @@ def plot_flows(result: CrossTable) -> go.Figure:
 
 def _name(number: int, group: Group) -> str:
     return plain(f"{number + 1}. {group.name}")
-
-
-def _colour(number: int) -> str:
-    return CATEGORY_COLOURS[number] if number < len(CATEGORY_COLOURS) else OTHER

@@ -50,7 +50,6 @@ class Measured:
         available: Bytes that there are.
         fitting_rows: Rows of a batch that would fit; 0 if not even two do.
         cut_texts: How many of the longest texts are longer than the encoder reads.
-        precision: Number type of the passes.
     """
 
     preparation: float
@@ -62,7 +61,6 @@ class Measured:
     available: int
     fitting_rows: int
     cut_texts: int
-    precision: str
 
 
 class Try:
@@ -168,7 +166,6 @@ def measure(recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str,
         available=available,
         fitting_rows=fitting,
         cut_texts=cut,
-        precision=str(tried.dtype).removeprefix("torch."),
     )
 
 

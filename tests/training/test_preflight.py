@@ -106,7 +106,7 @@ def test_a_try_measures_time_and_memory(
     assert (found.encoding > 0) == (recipe.tuning == "frozen")
     assert fitted == (found.scoring == 2 * found.encoding)
     assert 10**7 < found.memory < found.available
-    assert (found.fitting_rows, found.precision, found.cut_texts) == (8, "float32", 0)
+    assert (found.fitting_rows, found.cut_texts) == (8, 0)
 
 
 def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = probe.Measured(
         preparation=10.0, batch=2.0, update=0.5, scoring=0.1, encoding=0.0, memory=GB, available=8 * GB,
-        fitting_rows=8, cut_texts=3, precision="float32",
+        fitting_rows=8, cut_texts=3,
     )  # fmt: skip
     answer(monkeypatch, tried)
     found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
