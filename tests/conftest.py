@@ -17,13 +17,17 @@ settings.load_profile("condviz")
 
 MARKED = {
     "browser": ("e2e",),
-    "training": ("training/test_trainer.py", "training/test_job_processes.py", "training/test_links.py"),
+    "training": (
+        "training/test_trainer.py", "training/test_job_processes.py", "training/test_jobs.py::test_one_job_runs",
+        "training/test_links.py", "training/test_papers.py::test_a_recipe_is_trained",
+    ),
     "slow": (
-        "analysis/test_layout.py", "analysis/test_reference.py", "cli/test_benchmark.py", "data/test_blocks.py",
-        "data/test_pairs.py", "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py",
-        "evaluation/test_benchmark.py", "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py",
-        "test_reference_maths.py", "test_smoke.py", "training/test_papers.py::test_counts_and_norms",
-        "training/test_preflight.py::test_steps_are", "ui/learn/test_tab.py",
+        "analysis/test_layout.py", "analysis/test_links.py::test_the_shipped_model", "analysis/test_reference.py",
+        "cli/test_benchmark.py", "data/test_blocks.py", "data/test_corpora.py::test_real_corpora", "data/test_pairs.py",
+        "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py", "evaluation/test_benchmark.py",
+        "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py", "test_reference_maths.py",
+        "test_smoke.py", "training/test_papers.py::test_cosines", "training/test_papers.py::test_counts_and_norms",
+        "training/test_preflight.py::test_steps_are", "ui/learn/test_tab.py", "ui/test_compare.py::test_examples_come",
     ),
 }  # fmt: skip
 """Marker -> folders, files and tests. `make test-fast` leaves all of them out."""

@@ -322,7 +322,14 @@ class ConditionalScorer(nn.Module, ABC):
         self._place(options.get("device"))
         if options.get("show_progress_bar"):
             with tqdm(desc="Encoding", unit="text") as bar:
-                values = work(batch_size=size, progress=_told_twice(bar, progress))
+
+                def told(done: int, total: int) -> None:
+                    bar.total, bar.n = total, done
+                    bar.refresh()
+                    if progress:
+                        progress(done, total)
+
+                values = work(batch_size=size, progress=told)
         else:
             values = work(batch_size=size, progress=progress)
         if options.get("convert_to_tensor"):
@@ -444,13 +451,3 @@ def check_lengths(**columns: Sequence[str]) -> None:
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length} {name}" for name, length in lengths.items())
         raise DataError(f"Rows do not match: {found}. Pass lists of equal length.")
-
-
-def _told_twice(bar: tqdm, progress: Progress | None) -> Progress:
-    def tell(done: int, total: int) -> None:
-        bar.total, bar.n = total, done
-        bar.refresh()
-        if progress:
-            progress(done, total)
-
-    return tell
