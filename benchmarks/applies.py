@@ -10,17 +10,21 @@ Measured by cross-validation: neither the sentences nor the conditions of a fold
 stored are trained on everything, and shifted so that the share `MISSED` of told pairs falls below `condviz.types.TOLD`.
 
 python -m benchmarks.applies [--docs]
+python -m benchmarks.applies --cost [--docs]    # of an estimate, as a share of that of a score
 """
 
 from __future__ import annotations
 
 import json
 import random
+import statistics
 import string
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -28,18 +32,20 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
+from benchmarks.common import conditions, mixed_sentences, ratio, times_in_turns
 from condviz.data import cebab, mams, scene_tables, scenes
 from condviz.data.corpus import fraction
 from condviz.data.files import write_text
 from condviz.data.tables import read_release
-from condviz.encoder.applies import WEIGHTS, AppliesHead, token_states
+from condviz.encoder.applies import WEIGHTS, AppliesHead, applies, token_states
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
 from condviz.evaluation.scoreboard import fill_document, markdown_table, read_marked
+from condviz.models.registry import load
 from condviz.paths import ASSETS
 
 FIGURES = WEIGHTS.with_suffix(".json")
-MARKS = ("<!-- applies:start -->", "<!-- applies:end -->")
+MARKS, COST_MARKS = ((f"<!-- {name}:start -->", f"<!-- {name}:end -->") for name in ("applies", "applies-cost"))
 STEPS, RATE, FOLDS, MISSED = 1500, 2e-3, 3, 0.05
 FAMILIES = 0.5
 """Share of the families that is used: encoding is the longest part."""
@@ -269,20 +275,50 @@ def measure(found: Mapping[str, np.ndarray]) -> tuple[float, list[dict[str, floa
     return threshold, rows
 
 
+def measure_cost(rounds: int = 3) -> str:
+    """Time estimates and the bi-encoder's scores of the same texts in turns, on one thread: a Markdown table."""
+    torch.set_num_threads(1)
+    model, backbone, rows = load("bi-encoder", device="cpu"), load_backbone(), []
+
+    def forget() -> None:
+        model.backbone.cache.clear()
+        backbone.cache.clear()
+
+    for number, asked in ((2, 5), (20, 10)):
+        texts, questions = mixed_sentences(100)[:number], conditions(asked)
+        one, other = ([text for text in texts[side::2] for _ in questions] for side in range(2))
+        estimate = partial(applies, texts, questions)
+        jobs = {"score": partial(model.score, one, other, questions * (number // 2)), "new": estimate}
+        seconds = times_in_turns(jobs, rounds=rounds, clock=time.thread_time, before=forget)
+        seconds |= times_in_turns({"known": estimate}, rounds=rounds, clock=time.thread_time)
+        rows.append((
+            f"{number} sentences, {asked} conditions", f"{1000 * statistics.median(seconds['score']):.0f} ms",
+            *(f"{ratio(seconds, name, 'score'):.0%}" for name in ("new", "known")),
+        ))  # fmt: skip
+    head = ("processor time", "score by the bi-encoder", "estimate, of that", "where all texts have been read before")
+    return markdown_table(head, rows)
+
+
 def main() -> None:
-    """Measure by cross-validation, train on everything, store weights and figures, and print the figures."""
+    """Train, or measure the cost; print, and put the table into docs/results.md where asked."""
+    marks = COST_MARKS if "--cost" in sys.argv else MARKS
     if "--docs" in sys.argv:
-        read_marked(marks=MARKS)
+        read_marked(marks=marks)
+    text = measure_cost() if "--cost" in sys.argv else train()
+    sys.stdout.write(text + "\n")
+    if "--docs" in sys.argv:
+        fill_document(text, marks=marks)
+
+
+def train() -> str:
+    """Measure by cross-validation, train on everything, store weights and figures: the figures as a Markdown table."""
     examples, wordings = read_examples()
     texts = [*(example.text for example in examples), *(text for found in wordings.values() for text in found)]
     states = dict(zip(texts, token_states(load_backbone(precision="float32"), texts), strict=True))
     threshold, rows = measure(cross_validate(examples, wordings, states))
     head = fit(Material(examples, wordings, states, None))
     store(head, threshold, rows)
-    text = format_figures(rows)
-    sys.stdout.write(text + "\n")
-    if "--docs" in sys.argv:
-        fill_document(text, marks=MARKS)
+    return format_figures(rows)
 
 
 def store(head: AppliesHead, threshold: float, rows: Sequence[Mapping[str, float | int | str]]) -> None:

@@ -132,6 +132,12 @@ class Table:
         """Return what has to be measured, each name once."""
         return list(dict.fromkeys(name.rpartition(".")[0] for name in getattr(self, f"{setting}_figures")))
 
+    def wanted(self, run: Run, setting: str) -> list[str]:
+        """Return what has to be measured of a run: of a training also what other tables show, as it is not kept."""
+        tables = [self, *(table for paper in papers() for table in paper.tables)] if run.recipe else [self]
+        found = (table.measurements(setting) for table in tables for _, other in table.runs(setting) if other == run)
+        return list(dict.fromkeys(name for names in found for name in names))
+
 
 @dataclass(frozen=True, config=CLOSED)
 class Claim:

@@ -56,9 +56,9 @@ def run_table(
     for one, run in runs:
         for seed in run.seeds(seeds):
             known = read_results().get(run.key, {}).get(str(seed), {"figures": {}})["figures"]
-            if missing := [name for name in table.measurements(setting) if name not in known]:
-                started = time.perf_counter()
-                found = carry_out_run(run, seed, missing, device)
+            if not set(table.measurements(setting)) <= set(known):
+                started, wanted = time.perf_counter(), table.wanted(run, setting)
+                found = carry_out_run(run, seed, [name for name in wanted if name not in known], device)
                 add_result(run.key, seed, (time.perf_counter() - started) / 60, found)
                 report(f"{one.name}, seed {seed}: {found}")
 

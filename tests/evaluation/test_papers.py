@@ -99,6 +99,14 @@ def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
     assert "A against B: p = 0.0036 (Welch’s t-test, 3 and 3 seeds)." in text
 
 
+def test_a_training_is_measured_for_all_tables_that_show_it() -> None:
+    ((_, table),) = find_tables("hyper-cl:table-8")
+    run = next(run for row, run in table.runs("here") if row.name == "SimCSE-base, K = 96 = d/8")
+    assert {"validation", "test", "unseen_aspects", "norms"} <= set(table.wanted(run, "here"))
+    ((_, table),) = find_tables("hyper-cl:section-5.4.1")
+    assert table.wanted(table.rows[0].here, "here") == ["norms"]
+
+
 def test_learning_curves_lie_over_each_other(kept: Path) -> None:
     runs = Run(recipe="a"), Run(recipe="b")
     for run in runs:
