@@ -119,8 +119,10 @@ class Server:
         self.api = f"http://127.0.0.1:{port}/gradio_api"
         config = httpx.get(f"http://127.0.0.1:{port}/config", timeout=GIVE_UP_S).json()
         ids = {part["props"].get("elem_id"): part["id"] for part in config["components"]}
-        targets = {tuple(target): d["id"] for d in config["dependencies"] for target in d["targets"]}
+        events = [d for d in config["dependencies"] if d["backend_fn"]]  # the others only cancel
+        targets = {tuple(target): d["id"] for d in events for target in d["targets"]}
         self.page_event, self.lesson_event = targets[ids["cv-run"], "click"], targets[ids["cv-learn-top"], "ask"]
+        self.step_event = targets[ids["cv-learn-top"], "go"]
         self.events = {d["api_name"]: d["id"] for d in config["dependencies"]}
         self.default = ModelPool().default
         asyncio.run(self._warm())
