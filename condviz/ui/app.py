@@ -23,7 +23,7 @@ from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
 from condviz.ui.search import tab as search
 from condviz.ui.server import middleware, password, routes
-from condviz.ui.theme import build_theme, page_head
+from condviz.ui.theme import build_theme, page_head, show_preview
 from condviz.ui.train import tab as train
 
 MAX_UPLOAD = "5mb"
@@ -94,6 +94,7 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
         host: Address to listen on; by default GRADIO_SERVER_NAME, else 127.0.0.1.
         port: By default GRADIO_SERVER_PORT, else 7860.
     """
+    show_preview()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {
         "server_name": host,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 
 import gradio as gr
+from gradio import routes
+from jinja2 import FunctionLoader
 
 from condviz.ui.markup import static_url
 
@@ -28,6 +31,7 @@ SHEETS = (
 )
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
+_TAGS = re.compile(r'<meta\s+(?:property="og:|name="twitter:)[^>]*>')
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
 
 _COLOURS = {
@@ -121,14 +125,31 @@ def page_head() -> str:
         for name, path, weights in faces
     )
     sheets = "".join(f'<link rel="stylesheet" href="{static_url(f"css/{name}.css")}">' for name in SHEETS)
-    return f'<style>{fonts}</style>{sheets}<meta name="color-scheme" content="light dark">{_preview()}'
+    return f'<style>{fonts}</style>{sheets}<meta name="color-scheme" content="light dark">'
+
+
+def show_preview() -> None:
+    """Put title, description and picture of this page where other sites look for a preview of a link.
+
+    They run no script, and read the first tags of the page, which gradio's template fills in for itself.
+    """
+    environment = routes.templates.env
+    read = environment.loader.get_source
+
+    def preview(name: str) -> str:
+        return _TAGS.sub("", read(environment, name)[0]).replace("<head>", f"<head>{_preview()}", 1)
+
+    environment.loader = FunctionLoader(preview)
 
 
 def _preview() -> str:
-    """Return what other sites show of a link to this page; the picture needs the address of a Space."""
     host = os.environ.get("SPACE_HOST", "")
-    tags = {"og:title": "CondViz", "og:type": "website", "og:description": DESCRIPTION}
-    if host:
-        tags["og:image"] = f"https://{host}/{static_url('images/preview.png')}"
-    described = f'<meta name="description" content="{DESCRIPTION}">'
+    place = f"https://{host}/" if host else "{{ request.base_url }}"
+    tags = {
+        "og:title": "CondViz", "og:type": "website", "og:description": DESCRIPTION,
+        "og:image": place + static_url("images/preview.png"),
+    }  # fmt: skip
+    described = (
+        f'<meta name="description" content="{DESCRIPTION}"><meta name="twitter:card" content="summary_large_image">'
+    )
     return described + "".join(f'<meta property="{name}" content="{content}">' for name, content in tags.items())
