@@ -168,9 +168,11 @@ def _try(
     request, give_up = json.dumps(sample), time.monotonic() + TIMEOUT_S
     while time.monotonic() < give_up:
         progress(0, 0)
-        with suppress(subprocess.TimeoutExpired):
+        try:
             said, complaints = probe.communicate(request, timeout=TICK_S)
             break
+        except subprocess.TimeoutExpired:
+            request = None  # it is on its way, and must not be sent again
     else:
         return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
     if probe.returncode == 0:

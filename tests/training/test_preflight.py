@@ -148,6 +148,7 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
 ) -> None:
+    monkeypatch.setattr(preflight, "TICK_S", 0.001)  # so that it is waited for in several turns
     start = subprocess.Popen
     monkeypatch.setattr(
         preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
