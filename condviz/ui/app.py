@@ -76,6 +76,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         blocks.unload(forget_uploads)
     blocks.queue(api_open=False, default_concurrency_limit=8, max_size=limits.QUEUE)
     limits.guard_queue(blocks._queue)
+    limits.keep_sessions_small(blocks)
     blocks.condviz_pool = pool
     if pool.forks:
         pool.preload().join()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import gradio as gr
 import httpx
 import pytest
+from gradio.state_holder import SessionState
 
 from condviz.encoder.gather import VISITOR
 from condviz.ui import limits
@@ -82,3 +83,12 @@ def test_a_visitor_with_too_many_requests_is_told_the_limit_and_others_are_not()
         assert refused.status_code == 503
         assert f"at most {limits.PER_VISITOR}" in refused.json()["detail"]
         assert join("modest").status_code == 200
+
+
+def test_sessions_keep_no_description_of_the_page() -> None:
+    with gr.Blocks() as page:
+        gr.Textbox("long " * 1000)
+    described = page.get_config_file()
+    limits.keep_sessions_small(page)
+    assert not any(SessionState(page).config_values.values())
+    assert page.get_config_file()["components"] == described["components"]
