@@ -133,3 +133,18 @@ def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(open_
     at(page, 7)
     page.wait_for_load_state()
     expect(page.locator("#cv-learn-picture [data-link*='step=7']")).to_be_attached()
+
+
+def test_a_sheet_prints_light_and_to_its_end(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=learn&lesson=errors&view=sheet&__theme=dark")
+    expect(page.locator("[data-testid=sheet] h3").last).to_have_text("Questions")
+    page.emulate_media(media="print")
+    # Chromium cuts off what lies in a flex box or in one that hides its overflow, where a page breaks it.
+    cut = """() => { const found = [];
+        for (let node = document.querySelector(".cv-sheet"); node; node = node.parentElement) {
+            const { display, overflow } = getComputedStyle(node);
+            if (display !== "block" || overflow !== "visible") found.push(node.className);
+        } return found; }"""
+    assert page.evaluate(cut) == []
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    expect(page.locator("#cv-learn-class")).to_be_hidden()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import gradio as gr
 
 from condviz.errors import DataError
 from condviz.ui.events import connect, explain
-from condviz.ui.learn.figures.bets import Bets
+from condviz.ui.learn.figures.bets import Bet, Bets
 from condviz.ui.learn.room import Rooms
 from condviz.ui.markup import html, render
 
@@ -63,7 +64,7 @@ class ClassRoom:
             for number, (pair, said) in enumerate(zip(figure.pairs, self._said(figure), strict=True))
             if f"{place}{number}" in seen.counts
         ]
-        return {self.shown: render("learn/class.html", code=code, seen=seen, rows=rows)}
+        return {self.shown: render("learn/class.html", code=code, seen=seen, rows=rows, **_together(rows))}
 
     def _bets(self, lesson: str, step: str) -> Bets:
         figures = self.learn.figures.get(lesson, []) if self.learn.lessons else []
@@ -75,3 +76,19 @@ class ClassRoom:
         """Return what the model says of each pair; "" where that is not known yet."""
         data: Any = self.learn.live.get(figure.key) or self.learn.stored.get(figure.key)
         return [row["said"] for row in figure.view(data)["rows"]] if data else [""] * len(figure.pairs)
+
+
+def _together(rows: list[tuple[int, Counter[str], str, Bet]]) -> dict[str, int]:
+    """Return on how many pairs most bets agree, how often they say what model and authors say, and the split pair."""
+    if not rows:
+        return {}
+    decided = [
+        ("alike" if counts["alike"] > counts["unlike"] else "unlike", said, pair.answer)
+        for _, counts, said, pair in rows
+        if counts["alike"] != counts["unlike"]
+    ]
+    number, *_ = min(rows, key=lambda row: abs(row[1]["alike"] - row[1]["unlike"]) / row[1].total())
+    return {
+        "decided": len(decided), "as_model": sum(bet == said for bet, said, _ in decided),
+        "as_authors": sum(bet == answer for bet, _, answer in decided), "split": number + 1,
+    }  # fmt: skip

@@ -54,6 +54,9 @@ def test_the_teacher_sees_what_sixty_have_bet_beside_model_and_authors(room: Cla
     assert "0 alike, 60 unlike" in shown
     assert shown.count("cv-class-row") == 2
     assert "model: <b>" in shown
+    model, decided, authors, split = re.findall(r"\d+", re.search(r'class-sum">(.*?)</p>', shown)[1])
+    assert model in "12"
+    assert (decided, authors, split) == ("2", "1", "1")
     act(room, "leave", f"{0:016x}", code)
     assert "40 alike, 19 unlike" in act(room, "look", TEACHER, code)
 
