@@ -40,7 +40,7 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[train.Train
     monkeypatch.setattr(train.TrainTab, "_add_models", lambda self: [])
     jobs = pretend_jobs(tmp_path, monkeypatch)
     made = make_tab()
-    made.jobs = jobs
+    made.jobs = made.share_model.jobs = jobs
     return made
 
 
@@ -216,17 +216,17 @@ def test_a_link_opens_its_training_and_tells_when_it_is_gone(tab: train.TrainTab
 
 def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no model yet"):
-        tab.make_zip(NOTHING)
+        tab.share_model.make_zip(NOTHING)
     job = submit(tab, tmp_path)
     with pytest.raises(DataError, match="has no model"):
-        tab.make_zip({**NOTHING, "run": job.id})
+        tab.share_model.make_zip({**NOTHING, "run": job.id})
     write_status(job.folder, replace(job.status, state="done"))
     job.out.mkdir(parents=True)
     (job.out / "condviz.json").write_text("{}")
-    packed = tab.make_zip({**NOTHING, "run": job.id})[tab.zip]
+    packed = tab.share_model.make_zip({**NOTHING, "run": job.id})[tab.share_model.zip]
     assert isinstance(packed, gr.DownloadButton)
     with pytest.raises(DataError, match="owner/name"):
-        tab.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
+        tab.share_model.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")
 
 
 def test_the_tab_runs_without_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

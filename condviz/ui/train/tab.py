@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import secrets
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +31,17 @@ from condviz.ui.train.recipe import (
     read_preset,
     write_field,
 )
-from condviz.ui.train.view import RunView, render_check, render_learned, render_run, render_runs, replay, view_job
+from condviz.ui.train.share import Share, zip_of
+from condviz.ui.train.view import (
+    RunView,
+    find_ratings,
+    render_check,
+    render_learned,
+    render_run,
+    render_runs,
+    replay,
+    view_job,
+)
 
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
@@ -130,15 +135,7 @@ class TrainTab:
         with section("All trainings on this machine", elem_id="cv-train-runs") as self.runs_part:
             self.runs = html("", elem_id="cv-train-history", script=script)
         with section("The model: download it, or share it on the hub", elem_id="cv-train-model"):
-            self.model_notice = html("", elem_id="cv-train-model-notice")
-            with gr.Row(elem_classes="cv-actions"):
-                self.pack = gr.Button("Pack as zip", elem_id="cv-train-pack", min_width=110, scale=0)
-                self.zip = gr.DownloadButton("Save", visible=False, elem_id="cv-train-zip", min_width=110, scale=0)
-            with gr.Row(elem_classes="cv-train-columns"):
-                self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
-                self.hub_token = gr.Textbox(label="Token with write access", type="password")
-                self.private = gr.Checkbox(True, label="Private repository")
-            self.push = gr.Button("Push to the hub", min_width=140)
+            self.share_model = Share(self.jobs)
         with section("Log", elem_id="cv-train-log") as self.log_part:
             self.log = html("", elem_id="cv-train-log-text")
 
@@ -189,16 +186,14 @@ class TrainTab:
         connect(self.start.click, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
         for part in (self.run, self.runs):
             connect(part.act, self.act, seen, painted, notice=self.notice)
-        connect(self.timer.tick, self.refresh, seen, painted, notice=self.model_notice)
-        connect(self.page.tab.select, self.refresh, seen, painted, notice=self.model_notice)
+        connect(self.timer.tick, self.refresh, seen, painted, notice=self.share_model.notice)
+        connect(self.page.tab.select, self.refresh, seen, painted, notice=self.share_model.notice)
         for part in (self.loss_part, self.runs_part, self.log_part):
-            connect(part.expand, self.redraw, seen, painted, notice=self.model_notice)
+            connect(part.expand, self.redraw, seen, painted, notice=self.share_model.notice)
         self.page.on_link("train", self.open_link, seen, painted, notice=self.notice, heavy=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
-        connect(self.pack.click, self.make_zip, [self.shown], [self.zip], notice=self.model_notice)
-        sent = [self.repository, self.hub_token, self.private, *seen]
-        connect(self.push.click, self.send, sent, [self.hub_token], notice=self.model_notice)
+        self.share_model.connect(self.shown, self.owner)
         publish(self.api_train, "train", heavy=False)
         publish(self.api_status, "train_status", heavy=False)
         publish(self.api_stop, "train_stop", heavy=False)
@@ -340,12 +335,10 @@ class TrainTab:
 
         waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
         curve = plot_curve(run.curve()).update_layout(uirevision=str(run.stamp))
-        held = json.dumps(run.recipe.get("validation", ()))
-        learned = render_learned(run, _ratings(held) if run.id else _recorded_ratings())
         return {
             self.curve: panel_update(figure=curve, message=waiting),
             self.loss: panel_update(figure=plot_curve(run.losses(), "loss", digits=4)),
-            self.learned: learned,
+            self.learned: render_learned(run, find_ratings(run)),
         }
 
     @staticmethod
@@ -361,7 +354,7 @@ class TrainTab:
         if action == "delete":
             name = self.jobs.get(id).name
             self.jobs.delete(id, token=owner)
-            _zip_of(name).unlink(missing_ok=True)
+            zip_of(name).unlink(missing_ok=True)
             self._forget_models()
             said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
             id = None
@@ -410,41 +403,6 @@ class TrainTab:
         for name in set(self.pool.names) - set(list_models()):
             self.pool.remove(name)
 
-    # ---- the model ---------------------------------------------------------------------------------------------------
-    def make_zip(self, shown: Mapping[str, Any]) -> dict:
-        """Pack the finished model."""
-        folder = self._model(shown)
-        target = _zip_of(folder.name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        packed = shutil.make_archive(str(target.with_suffix("")), "zip", folder.parent, folder.name)
-        return {self.zip: gr.DownloadButton(value=packed, visible=True)}
-
-    def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
-        """Push the finished model to the hub. The token is used once and kept nowhere."""
-        folder, repository, token = self._model(shown), str(repository or "").strip(), str(token or "").strip()
-        if not self.jobs.get(shown["run"]).may_change(owner):
-            raise DataError("This model was trained by somebody else: only they can push it.")
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
-            raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
-        from huggingface_hub import HfApi
-
-        try:
-            hub = HfApi(token=token)
-            address = str(hub.create_repo(repository, private=bool(private), exist_ok=True))
-            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Add a model trained with CondViz")
-        except Exception as error:  # the client raises errors of several libraries
-            said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
-            raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
-        return {self.hub_token: "", self.model_notice: notice("Pushed", address, tone="info")}
-
-    def _model(self, shown: Mapping[str, Any]) -> Path:
-        if not shown["run"]:
-            raise DataError("There is no model yet. Train one first.")
-        job = self.jobs.get(shown["run"])
-        if job.state != "done" or not job.out.is_dir():
-            raise DataError(f"Training {job.name} is {job.state}: it has no model.")
-        return job.out
-
     # ---- endpoints ---------------------------------------------------------------------------------------------------
     def api_train(self, recipe: str, owner: str = "") -> dict[str, Any]:
         """Queue a training.
@@ -491,37 +449,6 @@ class TrainTab:
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
     if source == "table" and table is None and parse(text).get("train") == EXAMPLE["train"]:
         raise DataError("No table yet: upload one, or choose the example.")
-
-
-# ---- held-back rows --------------------------------------------------------------------------------------------------
-@lru_cache(maxsize=8)
-def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
-    """Read the ratings of validation rows; none where they cannot be read, which the training itself reports.
-
-    Args:
-        sources: Those of the recipe, as JSON.
-    """
-    from condviz.training.data import load_source
-    from condviz.training.recipes import Source
-
-    try:
-        rows = [row for source in json.loads(sources) for row in load_source(Source(**source))]
-    except (CondvizError, OSError):
-        return {}
-    return {row.texts: row.label for row in rows}
-
-
-def _recorded_ratings() -> dict[tuple[str, str, str], float]:
-    from condviz.ui.train.view import load_recording
-
-    head = load_recording()[0]
-    return {tuple(probe): rating for probe, rating in zip(head["probes"], head.get("ratings", ()), strict=False)}
-
-
-def _zip_of(name: str) -> Path:
-    """Return where a packed model is written: one file a model, of which gradio makes a short-lived copy."""
-    user = getattr(os, "getuid", lambda: 0)()
-    return Path(tempfile.gettempdir()) / f"condviz-packed-{user}" / f"{name}.zip"
 
 
 TAB = Tab("train", "Train", TrainTab)

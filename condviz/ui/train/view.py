@@ -6,9 +6,10 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from condviz.errors import CondvizError
 from condviz.paths import ASSETS
 from condviz.types import plain
 from condviz.ui.markup import render
@@ -255,6 +256,26 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
     values = [("s1", tried[0]), ("s2", tried[1]), *(("c", p[2]) for p in run.probes if p[:2] == tried[:2])]
     link = write_link("compare", [*values, ("m", run.name)]) if run.state == "done" else ""
     return render("train/learned.html", rows=rows, link=link, held=any(row["rating"] for row in rows))
+
+
+def find_ratings(run: RunView) -> dict[tuple[str, str, str], float]:
+    """Find the ratings of the rows held back; none where they cannot be read, which the training itself reports."""
+    if run.id:
+        return _ratings(json.dumps(run.recipe.get("validation", ())))
+    head = load_recording()[0]
+    return {tuple(probe): rating for probe, rating in zip(head["probes"], head.get("ratings", ()), strict=False)}
+
+
+@lru_cache(maxsize=8)
+def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
+    from condviz.training.data import load_source
+    from condviz.training.recipes import Source
+
+    try:
+        rows = [row for source in json.loads(sources) for row in load_source(Source(**source))]
+    except (CondvizError, OSError):
+        return {}
+    return {row.texts: row.label for row in rows}
 
 
 def render_runs(runs: Sequence[RunView], shown: str) -> str:

@@ -1,0 +1,86 @@
+"""The model that a training has made: as a zip, or on the hub."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from condviz.errors import DataError
+from condviz.training.jobs import Jobs
+from condviz.ui.events import connect
+from condviz.ui.markup import html, notice
+
+
+class Share:
+    """Widgets and events of the section; call inside it."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        """Lay out."""
+        self.jobs = jobs
+        self.notice = html("", elem_id="cv-train-model-notice")
+        with gr.Row(elem_classes="cv-actions"):
+            self.pack = gr.Button("Pack as zip", elem_id="cv-train-pack", min_width=110, scale=0)
+            self.zip = gr.DownloadButton("Save", visible=False, elem_id="cv-train-zip", min_width=110, scale=0)
+        with gr.Row(elem_classes="cv-train-columns"):
+            self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
+            self.hub_token = gr.Textbox(label="Token with write access", type="password")
+            self.private = gr.Checkbox(True, label="Private repository")
+        self.push = gr.Button("Push to the hub", min_width=140)
+
+    def connect(self, shown: gr.State, owner: gr.BrowserState) -> None:
+        """Connect the buttons.
+
+        Args:
+            shown: Which training is shown.
+            owner: The secret of the visitor.
+        """
+        connect(self.pack.click, self.make_zip, [shown], [self.zip], notice=self.notice)
+        sent = [self.repository, self.hub_token, self.private, shown, owner]
+        connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice)
+
+    def make_zip(self, shown: Mapping[str, Any]) -> dict:
+        """Pack the finished model."""
+        folder = self._model(shown)
+        target = zip_of(folder.name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        packed = shutil.make_archive(str(target.with_suffix("")), "zip", folder.parent, folder.name)
+        return {self.zip: gr.DownloadButton(value=packed, visible=True)}
+
+    def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
+        """Push the finished model to the hub. The token is used once and kept nowhere."""
+        folder, repository, token = self._model(shown), str(repository or "").strip(), str(token or "").strip()
+        if not self.jobs.get(shown["run"]).may_change(owner):
+            raise DataError("This model was trained by somebody else: only they can push it.")
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
+            raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
+        from huggingface_hub import HfApi
+
+        try:
+            hub = HfApi(token=token)
+            address = str(hub.create_repo(repository, private=bool(private), exist_ok=True))
+            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Add a model trained with CondViz")
+        except Exception as error:  # the client raises errors of several libraries
+            said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
+            raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
+        return {self.hub_token: "", self.share_model.notice: notice("Pushed", address, tone="info")}
+
+    def _model(self, shown: Mapping[str, Any]) -> Path:
+        if not shown["run"]:
+            raise DataError("There is no model yet. Train one first.")
+        job = self.jobs.get(shown["run"])
+        if job.state != "done" or not job.out.is_dir():
+            raise DataError(f"Training {job.name} is {job.state}: it has no model.")
+        return job.out
+
+
+def zip_of(name: str) -> Path:
+    """Return where a packed model is written: one file a model, of which gradio makes a short-lived copy."""
+    user = getattr(os, "getuid", lambda: 0)()
+    return Path(tempfile.gettempdir()) / f"condviz-packed-{user}" / f"{name}.zip"
