@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from condviz.data.files import write_text
-from condviz.encoder.backbone import Progress
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
@@ -49,10 +48,10 @@ def reference_scores(model: ConditionalScorer) -> np.ndarray:
     return known
 
 
-def compute_scores(model: ConditionalScorer, *, progress: Progress | None = None) -> np.ndarray:
+def compute_scores(model: ConditionalScorer) -> np.ndarray:
     """Score the reference pairs: float32 in ascending order."""
     columns = ([getattr(pair, name) for pair in reference_pairs()] for name in ("sentence1", "sentence2", "condition"))
-    return np.sort(model.score(*columns, progress=progress))
+    return np.sort(model.score(*columns))
 
 
 def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:

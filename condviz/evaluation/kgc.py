@@ -25,7 +25,7 @@ class LinkReport:
     Attributes:
         graph, model, split: Names.
         plain: Filtered ranking over all entities; ties get the middle of their ranks.
-        reranked: The same with SimKGC's bonus for entities close by in the train graph; None if not asked for.
+        reranked: The same with SimKGC's bonus for entities close by in the train graph.
         by_relation: Text of the relation -> mean of both directions, plain.
     """
 
@@ -33,7 +33,7 @@ class LinkReport:
     model: str
     split: str
     plain: RankingReport
-    reranked: RankingReport | None
+    reranked: RankingReport
     by_relation: Mapping[str, RankingMetrics]
 
     def to_dict(self) -> dict:
@@ -43,7 +43,7 @@ class LinkReport:
             "model": self.model,
             "split": self.split,
             "plain": self.plain.to_dict(),
-            "reranked": self.reranked and self.reranked.to_dict(),
+            "reranked": self.reranked.to_dict(),
             "by_relation": {name: metrics.to_dict() for name, metrics in self.by_relation.items()},
         }
 
@@ -53,7 +53,6 @@ def evaluate_links(
     graph: Graph,
     split: str = "test",
     *,
-    reranked: bool = True,
     limit: int = 0,
     folder: Path | None = None,
     progress: Progress | None = None,
@@ -64,7 +63,6 @@ def evaluate_links(
         model: Any encoder.
         graph: The graph.
         split: "valid" or "test" (or "train").
-        reranked: Also rank with the bonus.
         limit: Take the first triples only, so many; 0 takes all.
         folder: As in `condviz.evaluation.kgc_vectors.stored_vectors`.
         progress: Told (done, total) of the encodings.
@@ -78,9 +76,7 @@ def evaluate_links(
     entities = entity_vectors(encoder, texts, folder=folder, progress=progress)
     vectors = encode_queries(encoder, graph, entities=entities, texts=texts, queries=queries, progress=progress)
     ranks = rank_queries(graph, vectors, entities, queries)
-    bonus = None
-    if reranked:
-        bonus = _report(rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph)))
+    bonus = _report(rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph)))
     relations = queries[:, 1] % graph.num_relations
     by_relation = {
         graph.relations[number].text: RankingMetrics.from_ranks(ranks[relations == number])

@@ -197,7 +197,6 @@ def rank_links(
     targets: Tensor,
     known: Sequence[Tensor],
     neighbours: Sequence[Tensor] | None = None,
-    bonus: float = 0.05,
 ) -> Tensor:
     """Score queries against all entities by the dot product and rank the targets, a block of queries at a time.
 
@@ -208,8 +207,7 @@ def rank_links(
         entities: Shape (E, d).
         targets: Right entity per query, shape (p,), int64.
         known: Per query, all entities right in any split.
-        neighbours: Per query, the entities that get `bonus`; None gives the plain ranking.
-        bonus: See `rerank`.
+        neighbours: Per query, the entities that get the bonus of `rerank`; None gives the plain ranking.
 
     Returns:
         Filtered ranks, shape (p,), float64, on the CPU.
@@ -223,7 +221,7 @@ def rank_links(
         block = slice(start, start + rows)
         scores = queries[block] @ entities.T
         if neighbours is not None:
-            scores = rerank(scores, neighbours[block], bonus=bonus)
+            scores = rerank(scores, neighbours[block])
         ranks.append(filtered_ranks(scores, targets[block], known[block]))
     return torch.cat(ranks)
 
