@@ -227,13 +227,15 @@ def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarr
     return np.array([value for value in measured if value is not None])
 
 
+def is_done(results: Mapping[str, Any], table: Table, setting: str, run: Run) -> bool:
+    """Return whether a row of a table has been measured in a setting, with one seed at least."""
+    wanted = set(table.measurements(setting))
+    return any(wanted <= set(one["figures"]) for one in results.get(run.key, {}).values())
+
+
 def count_done(results: Mapping[str, Any], table: Table, setting: str) -> int:
     """Count the rows of a table that have been measured in a setting."""
-    wanted = set(table.measurements(setting))
-    return sum(
-        any(wanted <= set(one["figures"]) for one in results.get(run.key, {}).values())
-        for _, run in table.runs(setting)
-    )
+    return sum(is_done(results, table, setting, run) for _, run in table.runs(setting))
 
 
 def format_state(results: Mapping[str, Any], table: Table, setting: str) -> str:
@@ -267,7 +269,7 @@ def format_page(results: Mapping[str, Any]) -> str:
     for paper in papers():
         blocks.append(f"## {paper.title}")
         for table in paper.tables:
-            blocks += [f"### {table.title}", *_describe(paper, table), format_table(results, table)]
+            blocks += [f"### {table.title}", *_describe(results, paper, table), format_table(results, table)]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -282,9 +284,11 @@ def _summary(results: Mapping[str, Any]) -> str:
     return markdown_table(("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command"), rows)
 
 
-def _describe(paper: Paper, table: Table) -> Iterator[str]:
+def _describe(results: Mapping[str, Any], paper: Paper, table: Table) -> Iterator[str]:
     yield table.shows
+    missing = "; ".join(row.name for row, run in table.runs("here") if not is_done(results, table, "here", run))
     facts = {"In the paper": table.needs, "Time": table.time, "Here": table.where, "Not run": table.absent}
+    facts |= {"Still to run here": missing}
     yield "\n".join(f"- *{name}*: {text}" for name, text in facts.items() if text)
     if table.runs("here") or table.runs("paper"):
         yield f"`python -m condviz papers run {paper.id}:{table.id} --seeds 3`"

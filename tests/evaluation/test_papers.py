@@ -119,6 +119,15 @@ def test_learning_curves_lie_over_each_other(kept: Path) -> None:
     ]
 
 
+def test_the_page_names_the_rows_that_are_still_to_run() -> None:
+    ((_, table),) = find_tables("case:tables-4-5")
+    (_, done), (_, other) = table.runs("here")
+    page = format_page({done.key: {"0": {"figures": {"isotropy": {}}}}})
+    assert "- *Still to run here*: MiniLM, cond\n" in page
+    assert "- *Still to run here*: MiniLM, cond − c; MiniLM, cond\n" in format_page({})
+    assert not module.is_done({}, table, "here", other)
+
+
 def test_a_damaged_file_of_results_is_named(kept: Path) -> None:
     kept.write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match=r"results\.json cannot be read"):
