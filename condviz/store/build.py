@@ -28,6 +28,7 @@ from condviz.store.disk import (
     Vectors,
     open_rows,
     open_store,
+    reason_of,
     take,
     to_table,
 )
@@ -282,8 +283,7 @@ def _writing(folder: Path) -> Iterator[None]:
     except Timeout as error:
         raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error
     except OSError as error:
-        reason = (error.strerror or str(error)).splitlines()[0][:160]
         raise DataError(
-            f"{folder} could not be written ({reason}). What was stored is kept: free some space, and run the same "
-            "command again."
+            f"{folder} could not be written ({reason_of(error)}). What was stored is kept: free some space, and run "
+            "the same command again."
         ) from error

@@ -174,7 +174,7 @@ class Store(Corpus):
             return None
         try:
             vectors = np.load(self.folder / _FLAT, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError):
+        except (OSError, ValueError, EOFError):  # none, cut off, empty
             return None
         if vectors.shape != (len(self), self.identity.dimension) or vectors.dtype != np.float16:
             return None
@@ -264,13 +264,18 @@ def open_rows(folder: Path) -> Any | None:  # noqa: ANN401 (a LanceDataset)
     return lance.dataset(str(folder / ROWS))
 
 
+def reason_of(error: Exception) -> str:
+    """Return what an error of the system or of Lance says, without the line of Lance's own source where it arose."""
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return said.splitlines()[0].split(", /")[0][:160]
+
+
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
     """Turn the errors of a damaged store into one that says what to do."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
         raise DataError(
-            f"{folder} is damaged or incomplete ({reason}). Copy it again, or delete it and build it again."
+            f"{folder} is damaged or incomplete ({reason_of(error)}). Copy it again, or delete it and build it again."
         ) from error

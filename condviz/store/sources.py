@@ -125,7 +125,8 @@ def read_source(
             progress(number)
     if not total:
         what = f"its column {chosen} holds no text" if number else "it has no rows"
-        raise DataError(f"{path} cannot become a corpus: {what}. Choose a file with one text in each row.")
+        name = str(path).rstrip("/").rpartition("/")[2]
+        raise DataError(f"{name} cannot become a corpus: {what}. Choose a file with one text in each row.")
     names = _filter_names([chosen, *kinds])
     columns = {names[name]: kind or "text" for name, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad)
@@ -289,7 +290,7 @@ def _choose_column(asked: str, record: Mapping[str, Any], place: str) -> str:
         return next(iter(record))
     if found := [name for name in TEXT_NAMES if name in record]:
         return found[0]
-    raise DataError(f"{place}: which column holds the texts? Name it, for instance --column {next(iter(record), '')}.")
+    raise DataError(f"{place}: which column holds the texts? Name it, for instance {next(iter(record), '')}.")
 
 
 def _usable_text(place: str, value: Any, column: str, *, strict: bool) -> str | None:  # noqa: ANN401

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
-
-from tests.e2e.conftest import open_tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 RESULT = "[data-testid=search][data-ready=true]"
+START = "?t=search&q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"
+"""With the model that answers from stored vectors: the default one reads hundreds of texts first."""
 
 
 def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    open_tab(page, "Search")
+    page = open_page(START)
     page.locator(RESULT).wait_for()
     page.get_by_label("A sentence like those you want").fill("A cat sleeps in the snow.")
     page.locator("#cv-search-conditions textarea").fill("the weather\nthe animal")
@@ -30,8 +30,21 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     assert again.evaluate("document.documentElement.scrollWidth") <= 380
 
 
+def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: Path) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text("text\nA cat sleeps.\nIt rains in the park.\nTwo boys run.\n")
+    page = open_page(START)
+    page.locator(RESULT).wait_for()
+    page.locator("#cv-search-own button").first.click()
+    page.locator("#cv-search-file input[type=file]").set_input_files(file)
+    page.locator("#cv-search-file").get_by_text("own.csv").wait_for()
+    page.locator("#cv-search-encode").click()
+    page.locator(RESULT).get_by_text("3 texts").wait_for()
+    assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
+
+
 def test_an_error_dims_what_was_shown(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=search")
+    page = open_page(START)
     page.locator(RESULT).wait_for()
     page.get_by_label("A sentence like those you want").fill(" ")
     page.locator("#cv-search-run").click()

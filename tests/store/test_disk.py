@@ -211,9 +211,10 @@ def test_a_damaged_store_says_so(model: HyperCL, tmp_path: Path) -> None:
     build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model=model)
     data = next((tmp_path / "s" / "rows.lance" / "data").iterdir())
     data.write_bytes(data.read_bytes()[:100])
-    (tmp_path / "s" / "vectors.npy").write_bytes(b"cut off")
-    with pytest.raises(DataError, match="damaged or incomplete"):
-        list(open_store(tmp_path / "s").blocks())
+    for left in (b"", b"cut off"):
+        (tmp_path / "s" / "vectors.npy").write_bytes(left)
+        with pytest.raises(DataError, match="damaged or incomplete"):
+            list(open_store(tmp_path / "s").blocks())
     meta = tmp_path / "s" / "store.json"
     meta.write_text(json.dumps(json.loads(meta.read_text()) | {"version": 99}))
     with pytest.raises(DataError, match="version 99"):

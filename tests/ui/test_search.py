@@ -113,6 +113,8 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
     done = merge(tab.upload(str(file), "", *FORM, None))
     found = done[tab.shown]
+    assert {tab.notice, tab.stop}.isdisjoint(done)  # the event has those of its own section
+    assert done[tab.own_stop] == gr.update(visible=False)
     assert found.corpus == done[tab.corpus].value
     assert "stars" in found.results[0].hits[0].cells
     script = view.script(found, vectors_of="hyper-cl")

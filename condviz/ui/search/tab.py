@@ -260,7 +260,9 @@ class SearchTab:
         self._uploads[key] = _Texts(texts, columns)
         choices = [SHIPPED, (f"{Path(file).name[:40]} ({len(texts):,})", key)]
         yield {self.corpus: gr.Dropdown(choices, value=key)}
-        yield from self.search(query, conditions, key, model, "", "", k, shown)
+        here = {self.notice: self.own_notice, self.stop: self.own_stop}
+        for step in self.search(query, conditions, key, model, "", "", k, shown):
+            yield {here.get(part, part): value for part, value in step.items()}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
