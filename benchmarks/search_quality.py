@@ -26,7 +26,7 @@ from condviz.data.families import LOCAL, Aspect, Scene
 from condviz.data.scenes import load_aspects, load_families
 from condviz.data.splits import UNSEEN_ASPECTS, group_of, seen_phrasings
 from condviz.errors import CondvizError
-from condviz.models.registry import list_models, load
+from condviz.models.registry import describe, list_models, load
 from condviz.store.corpus import encode_corpus
 
 AT = 10
@@ -158,11 +158,11 @@ def main() -> None:
     parser.add_argument("--corpus", choices=("scenes", "cebab"), default="scenes")
     parser.add_argument("--queries", type=int, default=8, help="for each aspect")
     parser.add_argument("--aspects", type=int, default=24)
-    parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--model", action="append", default=[], help="(default: all that are trained)")
     chosen = parser.parse_args()
     texts, questions = make_questions(chosen.corpus, chosen.queries, chosen.aspects)
     found = {}
-    for name in chosen.model or list_models():
+    for name in chosen.model or [name for name in list_models() if describe(name).trained]:
         try:
             found[name] = measure(name, texts, questions)
         except CondvizError as error:
