@@ -9,6 +9,7 @@
   let moved = false;
   let fresh = false;
   let waiting;
+  let late;
 
   const step = () => document.querySelector("#cv-learn-top [data-step]");
   const isOpen = () => document.querySelector("#cv-learn-top")?.offsetParent;
@@ -106,6 +107,13 @@
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);
+      // On a busy server a figure that was asked for before its step was left can still come in over the new one.
+      clearTimeout(late);
+      late = setTimeout(() => {
+        const { lesson, step: number } = step()?.dataset ?? {};
+        const link = new URLSearchParams(place?.dataset.link);
+        if (lesson && (link.get("lesson") !== lesson || link.get("step") !== number)) follow({ query: `?t=learn&lesson=${lesson}&step=${number}` });
+      }, 1000);
     };
     watch("value", () => setTimeout(show, 0));
     show();
