@@ -37,7 +37,7 @@ def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: P
     page.locator(RESULT).wait_for()
     page.locator("#cv-search-own button").first.click()
     page.locator("#cv-search-file input[type=file]").set_input_files(file)
-    page.locator("#cv-search-file").get_by_text("own.csv").wait_for()
+    page.locator("#cv-search-file", has_text="own").wait_for()
     page.locator("#cv-search-encode").click()
     page.locator(RESULT).get_by_text("3 texts").wait_for()
     assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
