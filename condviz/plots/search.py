@@ -46,7 +46,7 @@ def headline(results: Sequence[Hits]) -> Markup:
         text=_shorten(best.text) if best else "",
         other=other,
         shared=shared,
-        none=not any(result.matches for result in results),
+        matched=any(result.matches for result in results),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from condviz.methods.bi_encoder import BiEncoder
 from condviz.methods.configs import BiEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
+from condviz.plots import search as plots
 from condviz.store import demo
 from condviz.ui.markup import html
 from condviz.ui.page import Page
@@ -159,6 +161,13 @@ def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTa
     merge(tab._run(tab.groups_notice, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
     assert [model.info.name for _, model in asked] == ["bi-encoder", "hyper-cl"]
     assert {corpus.identity.model for corpus, _ in asked} == {"hyper-cl"}
+
+
+def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
+    [found, _] = merge(tab.search(*FORM, None))[tab.shown].results
+    hits = tuple(replace(hit, good=False) for hit in found.hits)
+    assert "No good match" in plots.headline([replace(found, hits=hits)])
+    assert "No good match" not in plots.headline([replace(found, hits=(replace(hits[0], good=True),))])
 
 
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
