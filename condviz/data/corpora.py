@@ -128,6 +128,18 @@ def build_blocks(
     return material.blocks(seed=seed, sentences=sentences)
 
 
+def conditions(name: str, part: str, *, folder: Path | None = None) -> frozenset[str]:
+    """Collect the conditions that rows of a part may ask for, without building them where that is not needed.
+
+    Raises:
+        DataError, MissingExtraError: As `build`.
+    """
+    material = _corpus(name).read(part, csts.environment_password, folder)
+    if material.conditions is not None:
+        return material.conditions
+    return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
+
+
 def open_table(source: str) -> PairTable:
     """Read a table, or build a part of a corpus as one.
 

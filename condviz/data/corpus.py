@@ -134,11 +134,13 @@ class Material:
         rows: Builds the rated rows, the two rows of a contrast side by side; `seed` decides pairs and wordings.
         blocks: Builds rows in blocks of at least so many `sentences` that share wordings; None if there are only pairs.
         texts: Number of texts; None to count those that occur in the rows.
+        conditions: All wordings that may be asked; None to collect those that occur in the rows.
     """
 
     rows: Callable[..., list[RatedPair]]
     blocks: Callable[..., list[list[RatedPair]]] | None = None
     texts: int | None = None
+    conditions: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,14 @@ def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, 
         rows=lambda seed: without_repeats(build_pairs(families, aspects, seed=seed, cross=cross)),
         blocks=partial(build_blocks, families, aspects),
         texts=sum(len(family.scenes) for family in families),
+        conditions=frozenset(
+            wording
+            for wordings in (
+                *(aspect.phrasings for aspect in aspects.values()),
+                *(own for family in families for own in family.local_phrasings.values()),
+            )
+            for wording in wordings
+        ),
     )
 
 

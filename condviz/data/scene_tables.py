@@ -328,7 +328,14 @@ def _repeated(values: Iterator[str]) -> list[str]:
 
 def _load(folder: Path, part: str, kind: str) -> Material:
     tables = [table for table in load_tables(folder) if table.kind == kind and group_of(table) == part]
-    return Material(partial(contrast_rows, tables), partial(build_blocks, tables), SENTENCES * len(tables))
+    return Material(
+        rows=partial(contrast_rows, tables),
+        blocks=partial(build_blocks, tables),
+        texts=SENTENCES * len(tables),
+        conditions=frozenset(
+            wording for table in tables for question in table.aspects for wording in question.wordings
+        ),
+    )
 
 
 CORPUS = Corpus(

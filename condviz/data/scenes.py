@@ -83,6 +83,7 @@ def _load(folder: Path, part: str, _: Password) -> Material:
     return Material(
         rows=lambda seed: without_repeats(splits.build_part(families, aspects, part, seed=seed)),
         blocks=partial(splits.build_training_blocks, families, aspects) if part == "train" else None,
+        conditions=splits.training_conditions(families, aspects) if part == "train" else None,
     )
 
 

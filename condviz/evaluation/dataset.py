@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from condviz.data import corpora, scenes, splits
+from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
@@ -213,12 +213,6 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
 
 
 @cache
-def scene_conditions() -> frozenset[str]:
-    """Return the conditions that the training part of the scenes may use."""
-    return splits.training_conditions(scenes.load_families(), scenes.load_aspects())
-
-
-@cache
 def training_conditions(model: str) -> frozenset[str] | None:
     """Return the conditions that a model was trained on, as its checkpoint records its data.
 
@@ -244,10 +238,8 @@ def training_conditions(model: str) -> frozenset[str] | None:
 
 @cache
 def _conditions_of(corpus: str, part: str) -> frozenset[str]:
-    if corpus == "scenes":
-        return scene_conditions()
     try:
-        return frozenset(row.condition for row in corpora.build(corpus, part) if row.condition)
+        return corpora.conditions(corpus, part)
     except CondvizError:
         return frozenset()
 

@@ -252,6 +252,15 @@ def test_rows_come_in_twos_and_are_balanced(data: Path) -> None:
     assert rows != corpora.build("mams", "train", folder=data, seed=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "part"), [("mams", "train"), ("tables", "validation"), ("scenes", "own_aspects"), ("scenes-plain", "test")]
+)
+def test_the_conditions_of_a_part_hold_those_of_its_rows(data: Path, name: str, part: str) -> None:
+    folder = data if name == "mams" else None
+    asked = {row.condition for row in corpora.build(name, part, folder=folder)} - {""}
+    assert asked <= corpora.conditions(name, part, folder=folder)
+
+
 def test_a_review_and_its_edits_are_paired(tmp_path: Path) -> None:
     write_cebab(tmp_path / "cebab", GROUP)
     rows = corpora.build("cebab-edits", "train", folder=tmp_path)

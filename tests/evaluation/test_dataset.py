@@ -9,15 +9,9 @@ import numpy as np
 import pytest
 
 from condviz.analysis.errors.filters import COLUMN_HELP
+from condviz.data import corpora
 from condviz.errors import DataError
-from condviz.evaluation.dataset import (
-    RESERVED,
-    identifier,
-    make_dataset,
-    open_data,
-    scene_conditions,
-    training_conditions,
-)
+from condviz.evaluation.dataset import RESERVED, identifier, make_dataset, open_data, training_conditions
 from condviz.types import Pair
 
 HEAD = "sentence1,sentence2,condition,label"
@@ -114,7 +108,7 @@ def test_a_part_of_a_corpus_is_data_too() -> None:
 
 
 def test_the_conditions_of_a_training_are_those_of_its_checkpoint() -> None:
-    assert training_conditions("tri-hadamard") == scene_conditions()
+    assert training_conditions("tri-hadamard") == corpora.conditions("scenes", "train")
     assert training_conditions("minilm") is None
     assert training_conditions("no such model") is None
 
