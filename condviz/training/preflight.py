@@ -7,7 +7,6 @@ import math
 import random
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -165,16 +164,18 @@ def _try(
     """Let the probe try some batches; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
 
-    request, give_up = json.dumps(sample), time.monotonic() + TIMEOUT_S
-    while time.monotonic() < give_up:
-        progress(0, 0)
+    with ThreadPoolExecutor(1) as pool:
+        # Not `communicate` again and again: what its first call could not send, the later ones do not send either.
+        future = pool.submit(probe.communicate, json.dumps(sample), TIMEOUT_S)
         try:
-            said, complaints = probe.communicate(request, timeout=TICK_S)
-            break
+            while wait([future], TICK_S).not_done:
+                progress(0, 0)
+            said, complaints = future.result()
         except subprocess.TimeoutExpired:
-            request = None  # it is on its way, and must not be sent again
-    else:
-        return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
+            return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
+        except BaseException:  # who waits has left, and the thread would wait on
+            probe.kill()
+            raise
     if probe.returncode == 0:
         answer = json.loads(said.splitlines()[-1])
         return (None, (answer["problem"],)) if "problem" in answer else (Measured(**answer), ())

@@ -134,6 +134,7 @@ def test_a_table_becomes_a_model_in_compare(
     page.get_by_test_id("try").click()
     expect(page.locator("#cv-result .cv-headline").first).to_be_visible(timeout=SECONDS)
     expect(page).to_have_url(re.compile("t=compare.*m=first"))
+    expect(page.locator("#cv-model input")).to_have_value(re.compile("first"), timeout=SECONDS)  # the link is done
     open_tab(page, "Train")
     page.get_by_test_id("run-delete").click()
     page.get_by_test_id("run-delete").click()  # asked again

@@ -156,6 +156,18 @@ def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
 
+def test_a_request_larger_than_a_pipe_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import sys; sys.stdin.readline(); print('{\"problem\": \"' + str(len(sys.stdin.read())) + ' read\"}')"
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
+    )
+    monkeypatch.setattr(preflight, "TICK_S", 0.001)  # over long before it is read
+    monkeypatch.setattr(preflight, "TIMEOUT_S", 20.0)
+    monkeypatch.setattr(preflight, "_sample", lambda recipe, found: {"text": "a" * 300_000})
+    assert check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems == ("300012 read",)
+
+
 def test_who_stops_waiting_ends_the_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started, start = [], subprocess.Popen
 
