@@ -201,7 +201,9 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=0, help="builds that are killed; each takes half a minute")
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    report(run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds)), path=chosen.json)
+    results = run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds))
+    command = f"python -m benchmarks.search --built {chosen.built} --kills {chosen.kills}"
+    report(results, path=chosen.json, marks="search" if chosen.docs else "", command=command)
 
 
 if __name__ == "__main__":
