@@ -13,7 +13,7 @@ run: $(STAMPS)/app
 	$(BIN)/python app.py
 
 test: $(STAMPS)/dev $(STAMPS)/browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 test-fast: $(STAMPS)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \

@@ -20,7 +20,7 @@ from benchmarks.load import GIVE_UP_S, Server
 from benchmarks.page import stop
 from condviz.data.lessons import Lesson, load_lessons
 from condviz.ui.learn.figures import make_figure
-from condviz.ui.learn.view import step_link
+from condviz.ui.learn.tab import step_link
 
 ALLOWED_SHOW_S, ALLOWED_REACT_S = 0.3, 0.5
 

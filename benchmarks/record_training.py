@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data.files import write_text
-from condviz.training.admission import choose_probes
 from condviz.training.data import load_source
+from condviz.training.preflight import choose_probes
 from condviz.training.recipes import from_dict
 from condviz.training.trainer import carry_out
 from condviz.ui.train.recipe import compose

@@ -8,13 +8,14 @@ The vectors are those of 2,000 sentences of the scenes, repeated with noise; sea
 from __future__ import annotations
 
 import json
+import multiprocessing
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from condviz.store.corpus import Identity, to_stored
 from condviz.store.sources import Row
 
 ENCODED, HITS, NOISE, CHUNK = 2_000, 100, 0.05, 50_000
+KILLED_TEXTS, KILLED_SLICE = 768, 48
 QUERY = "Two women are playing tennis in the rain."
 PLAIN, UNDER, ANCHOR = "plain search", "under a new condition", "sentence-transformers"
 ENCODER, BUILD = "encoder alone", "build"
@@ -85,28 +87,48 @@ def build_times(count: int, model: object, plan: Plan) -> dict[str, list[float]]
         )  # fmt: skip
 
 
+def build_in_small_slices(source: Path, folder: Path) -> None:
+    """Build in more steps than usual, so that few texts have many moments at which a kill may come."""
+    build.SLICE_ROWS = KILLED_SLICE
+    build.build_store(source, folder)
+
+
 def same_after_kills(kills: int, model: object) -> int:
     """Kill a build at random moments and go on; return how many of `kills` ends are the store of one go."""
-    count, same, draw = 3 * build.SLICE_ROWS, 0, np.random.default_rng(0)
+    count, same, draw = KILLED_TEXTS, 0, np.random.default_rng(0)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["benchmarks.search"])  # once: importing takes longer than such a build
     with tempfile.TemporaryDirectory() as place:
-        source = Path(place) / "texts.jsonl"
+        source, folder = Path(place) / "texts.jsonl", Path(place) / "whole"
         source.write_text("".join(json.dumps(text) + "\n" for text in mixed_sentences(count)), encoding="utf-8")
-        command = [sys.executable, "-m", "condviz", "store", "build", str(source), "--out"]
-        start = time.perf_counter()
-        subprocess.run([*command, f"{place}/whole"], capture_output=True, check=True)
-        whole, seconds = disk.open_store(f"{place}/whole"), time.perf_counter() - start
-        for number in range(kills):
-            process = subprocess.Popen([*command, f"{place}/{number}"], stdout=-3, stderr=-3)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(seconds * draw.uniform(0.2, 1))
+        for _ in range(2):  # the first process also waits for the imports
+            shutil.rmtree(folder, ignore_errors=True)
+            start = time.perf_counter()
+            process = processes.Process(target=build_in_small_slices, args=(source, folder))
+            process.start()
+            process.join()
+            seconds = time.perf_counter() - start
+        whole, killed = disk.open_store(folder), 0
+        while killed < kills:
+            folder = Path(place) / "killed"
+            process = processes.Process(target=build_in_small_slices, args=(source, folder))
+            process.start()
+            process.join(seconds * draw.uniform(0, 1))
             process.kill()
-            process.wait()
-            found = build.build_store(source, f"{place}/{number}", model=model)
-            same += found.rows(range(count)) == whole.rows(range(count)) and all(
-                np.allclose(one.astype(np.float32), other.astype(np.float32), atol=2e-3)
-                for one, other in zip(found.vectors(np.arange(count)), whole.vectors(np.arange(count)), strict=True)
-            )
+            process.join()
+            if process.exitcode != 0:  # else it was done before
+                killed += 1
+                same += _equal(build.build_store(source, folder, model=model), whole)
+            shutil.rmtree(folder)
     return same
+
+
+def _equal(store: disk.Store, other: disk.Store) -> bool:
+    places = np.arange(len(other))
+    pairs = zip(store.vectors(places), other.vectors(places), strict=True)
+    return store.rows(places) == other.rows(places) and all(
+        np.allclose(one.astype(np.float32), two.astype(np.float32), atol=2e-3) for one, two in pairs
+    )
 
 
 def brute_force(store: disk.Store, model: object, condition: str) -> np.ndarray:
@@ -198,7 +220,7 @@ def main() -> None:
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--built", type=int, default=4 * build.SLICE_ROWS, help="texts of the store that is built")
-    parser.add_argument("--kills", type=int, default=0, help="builds that are killed; each takes half a minute")
+    parser.add_argument("--kills", type=int, default=0, help="builds that are killed at a random moment")
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     results = run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds))

@@ -16,13 +16,11 @@ import torch
 
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.download import PACKAGE
-from condviz.encoder.pretrained import DEFAULT_BACKBONE, cpu_has_bfloat16, load_backbone
+from condviz.encoder.pretrained import DEFAULT_BACKBONE, PACKAGE, cpu_has_bfloat16, load_backbone
 from condviz.errors import require
-from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.baselines import BiEncoder, BiEncoderConfig, TriEncoder, TriEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

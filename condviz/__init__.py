@@ -14,10 +14,11 @@ from condviz.version import __version__
 if TYPE_CHECKING:
     from condviz.analysis.compare import compare
     from condviz.analysis.errors.findings import find_errors
-    from condviz.analysis.groups import cross_table, find_twins, group_by, rank_sorting_conditions
+    from condviz.analysis.groups import cross_table, group_by
     from condviz.analysis.links import predict_links
     from condviz.analysis.maps import build_map
     from condviz.analysis.search import search
+    from condviz.analysis.sorting import find_twins, rank_sorting_conditions
     from condviz.analysis.words import read_words
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
@@ -58,13 +59,13 @@ _PLACES = {
     "describe": "condviz.models.registry",
     "evaluate": "condviz.evaluation.csts",
     "find_errors": "condviz.analysis.errors.findings",
-    "find_twins": "condviz.analysis.groups",
+    "find_twins": "condviz.analysis.sorting",
     "group_by": "condviz.analysis.groups",
     "list_models": "condviz.models.registry",
     "load": "condviz.models.registry",
     "open_store": "condviz.store.disk",
     "predict_links": "condviz.analysis.links",
-    "rank_sorting_conditions": "condviz.analysis.groups",
+    "rank_sorting_conditions": "condviz.analysis.sorting",
     "read_words": "condviz.analysis.words",
     "search": "condviz.analysis.search",
     "train": "condviz.training.trainer",

@@ -6,7 +6,7 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total); may raise to stop."""
 
 TOLD = 0.5
 """What a model's `applies` has to reach for a sentence to count as telling what a condition asks for."""
@@ -65,6 +68,11 @@ class Pair:
     sentence2: str
     condition: str
     label: float | None = None
+
+
+def columns(rows: Sequence[Pair]) -> tuple[list[str], list[str], list[str]]:
+    """Return sentences 1, sentences 2 and conditions of rows, as models score them; any rows that have the three."""
+    return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ def test_visitors_at_once_get_the_scores_of_a_single_request(case: tuple[str, di
     together, alone = (build(*case, tiny_backbone()) for _ in range(2))
     rows = list(zip(*PAIRS, strict=True))
     together.backbone.cache.clear()  # of what a projection was fitted to
-    found = for_visitors(together.backbone, [lambda row=row: together.score(*([text] for text in row)) for row in rows])
+    found = for_visitors([lambda row=row: together.score(*([text] for text in row)) for row in rows])
     np.testing.assert_allclose(np.concatenate(found), alone.score(*PAIRS), rtol=0, atol=1e-6)
 
 

@@ -11,13 +11,17 @@ from condviz.encoder.backbone import Backbone
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Tokens
 from condviz.methods.base import ConditionalScorer
-from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.baselines import (
+    BiEncoder,
+    BiEncoderConfig,
+    CrossEncoder,
+    CrossEncoderConfig,
+    TriEncoder,
+    TriEncoderConfig,
+)
 from condviz.methods.configs import CSRBiConfig
-from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
-from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.csr_bi import CSRBi
+from condviz.methods.csr import CSR, CSRBi, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from tests.golden import DOUBLE, Case, Precision, case_names, each_precision, load_case, requires_golden, tiny_encoder
 
 pytestmark = requires_golden

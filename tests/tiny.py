@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
+from condviz.encoder import gather
 from condviz.encoder.backbone import DECODERS, Backbone
-from condviz.encoder.gather import VISITOR, Visitor
+from condviz.encoder.gather import VISITOR, Request, Visitor
 
 T = TypeVar("T")
 
@@ -67,18 +68,28 @@ def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
     return Backbone(_tiny_model(kind, tokenizer, seed), tokenizer, name=f"tiny {kind}")
 
 
-def for_visitors(backbone: Backbone, jobs: Sequence[Callable[[], T]]) -> list[T]:
+def for_visitors(jobs: Sequence[Callable[[], T]]) -> list[T]:
     """Run each job for a visitor of its own, all of them waiting before the first batch."""
-    looked = [threading.Event() for _ in jobs]
+    looked, entered, gate = [threading.Event() for _ in jobs], threading.Event(), threading.Event()
+
+    def hold(rows: list) -> list:
+        entered.set()
+        assert gate.wait(30)
+        return rows
+
+    first = Request("gate", {"x": "x"}, hold, lambda texts: [None], lambda *_: None, nullcontext(), 10,
+                    visitor=Visitor("first"))  # fmt: skip
 
     def run(number: int, job: Callable[[], T]) -> T:
         VISITOR.set(Visitor(f"visitor {number}", check=looked[number].set))  # asked for the first time while waiting
         return job()
 
-    with ThreadPoolExecutor(len(jobs)) as threads:
-        with backbone.lock:
-            found: list[Future[T]] = [threads.submit(run, number, job) for number, job in enumerate(jobs)]
-            assert all(event.wait(30) for event in looked)
+    with ThreadPoolExecutor(len(jobs) + 1) as threads:
+        threads.submit(list, gather.GATHERING.encode(first))
+        assert entered.wait(30)
+        found: list[Future[T]] = [threads.submit(run, number, job) for number, job in enumerate(jobs)]
+        assert all(event.wait(30) for event in looked)
+        gate.set()
         return [future.result(30) for future in found]
 
 
@@ -148,6 +159,9 @@ def _tiny_model(kind: str, tokenizer: PreTrainedTokenizerFast, seed: int) -> tor
     extra = {"num_key_value_heads": 2, "head_dim": 8} if kind in DECODERS else {}
     if kind == "modernbert":
         extra = {"cls_token_id": tokenizer.cls_token_id, "sep_token_id": tokenizer.sep_token_id}
+    if kind == "deberta-v2":  # as in DeBERTa-v3
+        extra = {"relative_attention": True, "position_biased_input": False, "position_buckets": 8}
+        extra |= {"pos_att_type": ["p2c", "c2p"], "share_att_key": True, "norm_rel_ebd": "layer_norm"}
     if kind in ("roberta", "xlm-roberta"):
         extra = {"type_vocab_size": 1}
     config = AutoConfig.for_model(

@@ -41,6 +41,22 @@
     }
   }, true);
 
+  // ---- the order of the bars, kept from result to result and in the address -----------------------------------------------
+  let sorted = condviz.params().has("sort");
+  const bars = (element, watch) => {
+    const show = () => {
+      const box = element.querySelector("[data-sort]");
+      if (box) box.checked = sorted;
+      if (box && sorted) condviz.note("compare", { sort: "1" });
+    };
+    watch("value", () => setTimeout(show, 0));
+    element.addEventListener("change", (event) => {
+      sorted = event.target.checked;
+      condviz.note("compare", { sort: sorted ? "1" : "" });
+    });
+    show();
+  };
+
   const examples = (element, choose) => {
     element.addEventListener("click", (event) => {
       const card = event.target.closest("[data-example]");
@@ -55,5 +71,5 @@
       if (row) add({ condition: row.dataset.add });
     });
   };
-  Object.assign(window.condviz, { examples, finder });
+  Object.assign(window.condviz, { bars, examples, finder });
 })();

@@ -1,6 +1,7 @@
 // Figures as data: arrays and colours before plotly draws them, files afterwards. Used by plotly_panel.js.
 (() => {
   "use strict";
+  const PRESENT = 1.4; // as in page.css
   const css = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 
   // ---- what a figure needs before plotly draws it --------------------------------------------------------------------
@@ -31,6 +32,14 @@
     };
     return { layout };
   };
+  /** Type and margins of a layout as much larger as those of the page in present mode. */
+  const enlarge = (value, key = "") => {
+    if (Array.isArray(value)) return value.map((item) => enlarge(item));
+    if (!value || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+    const grows = (name) => (/font$/i.test(key) && name === "size") || key === "margin";
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, grows(name) ? PRESENT * item : enlarge(item, name)]));
+  };
+  const forPresent = (layout) => (document.documentElement.classList.contains("cv-present") ? enlarge(layout) : layout);
   const webgl = () => {
     const canvas = document.createElement("canvas");
     return Boolean(canvas.getContext("webgl2") || canvas.getContext("webgl"));
@@ -67,5 +76,5 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
 
-  window.condviz.figure = { css, decode, resolve, template, webgl, saveImage, savePage };
+  window.condviz.figure = { css, forPresent, decode, resolve, template, webgl, saveImage, savePage };
 })();

@@ -16,74 +16,128 @@
     observer.observe(document.documentElement, { childList: true, subtree: true });
   };
 
-  // ---- address: each tab has its link; the page keeps `open` (sections) and what belongs to gradio ----------------------
-  const links = {};
+  // ---- address: each tab has its link; what is chosen in its result comes on top ----------------------------------------
+  // `open` lists the open sections; a result names its further keys in data-keys, a section their values in data-noted.
+  const links = {};  // tab -> link of what it shows
+  const examples = {};  // tab -> link of what it showed first
+  const keys = {};  // tab -> further keys of its address
+  const addresses = {};  // tab -> its address when it was left
   let ids = {};
+  let last = location.search;
   const params = () => new URLSearchParams(location.search);
-  const activeTab = () => {
-    const button = document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
-    return button ? ids[button.textContent.trim()] : undefined;
+  const tabButton = () => document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
+  const activeTab = () => ids[tabButton()?.textContent.trim()];
+  /** Return the tab that the address asks for, by its id or by its label. */
+  const asked = () => {
+    const name = params().get("t") || Object.values(ids)[0] || "";
+    return ids[name.charAt(0).toUpperCase() + name.slice(1)] || name;
   };
-  const write = (query, push, sections) => {
-    const kept = params();
-    const next = new URLSearchParams(query);
-    // A new result closes the sections, unless it is the one that the link asked for.
-    for (const key of sections ? ["open", "__theme"] : ["__theme"]) if (kept.has(key) && !next.has(key)) next.set(key, kept.get(key));
-    const address = `?${next}`;
-    if (address === location.search) return;
-    history[push ? "pushState" : "replaceState"]({ condviz: true }, "", address);
+  const set = (query, push) => {
+    last = `?${query}`;
+    if (last !== location.search) history[push ? "pushState" : "replaceState"]({ condviz: true }, "", last);
   };
+  /** Return a link with those keys of an address that it lacks and that belong to its tab. */
+  const merge = (tab, link, address, kept = ["open", "__theme", ...(keys[tab] || [])]) => {
+    const next = new URLSearchParams(link);
+    const own = new Set(next.keys());
+    for (const [key, value] of new URLSearchParams(address)) if (kept.includes(key) && !own.has(key)) next.append(key, value);
+    return next;
+  };
+  /** Keep in the address of a tab what was chosen in it: {key: value or values}; an empty one is left out. */
+  const note = (tab, chosen) => {
+    const here = tab === activeTab();
+    const address = here ? location.search : addresses[tab] || "";
+    const next = (pending && tab === asked()) || !links[tab] ? new URLSearchParams(address) : merge(tab, links[tab], address);
+    if (!next.has("t")) next.set("t", tab);
+    for (const [key, values] of Object.entries(chosen)) {
+      next.delete(key);
+      for (const value of [values].flat()) if (value) next.append(key, value);
+    }
+    if (here) set(next); else addresses[tab] = `?${next}`;
+  };
+  const readNote = (element) => {
+    const chosen = {};
+    for (const [key, value] of new URLSearchParams(element.dataset.noted)) (chosen[key] ||= []).push(value);
+    note(tabOf(element.closest(".cv-section")), chosen);
+  };
+
+  // The first result after a link, or after Back, is that of the address: it keeps what the address says about it.
   const OWN = new Set(["t", "open", "__theme"]);
-  const stateful = [...params().keys()].some((key) => !OWN.has(key));
-  // The first result after a link is that link's own: it replaces the address instead of adding to the history.
-  let settled = !stateful;
-  let wanted = (params().get("open") || "").split(".").filter(Boolean);
+  let pending, stateful, wanted;
+  const again = new Set();  // tabs that compute; what they show next may be the same as before
+  const expect = () => {
+    pending = true;
+    stateful = [...params().keys()].some((key) => !OWN.has(key));
+    wanted = (params().get("open") || "").split(".").filter(Boolean);
+  };
   const openWanted = (tab) => {
-    const found = wanted;
-    wanted = [];
-    for (const section of found) {
-      when(`#cv-${CSS.escape(tab)}-${CSS.escape(section)} button.label-wrap`, (button) => setTimeout(() => openSection(button.parentElement, false), 100));
+    for (const part of wanted.splice(0)) {
+      const found = `#cv-${CSS.escape(tab)}-${CSS.escape(part)} > button.label-wrap, .tabitem details[data-fold="${CSS.escape(part)}"]`;
+      when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false)), 100));
     }
   };
   const readLink = (element) => {
     const { tab, link } = element.dataset;
+    if (!tab) return;
+    if (element.parentElement?.closest(".cv-dimmed")) return void again.add(tab);
     const before = links[tab];
+    const fresh = before !== link || again.delete(tab) || element.dataset.asked;
+    // What a tab shows first is its own example: only what a visitor asked for changes the address.
+    const example = before === undefined && !element.dataset.asked;
+    const answers = pending && tab === asked() && fresh && (!example || !stateful);
     links[tab] = link;
-    if (before === link) return;
-    // Sections of a link open once its own result is there, not over the example of the first screen.
-    const awaited = wanted.length > 0;
-    if (awaited && tab === (params().get("t") || "compare") && (before !== undefined || !stateful || element.dataset.asked)) openWanted(tab);
-    const asked = params().get("t") || (params().has("s1") ? "compare" : "");
-    // What a tab shows at first is its own example: only what a visitor asked for changes the address.
-    if (before === undefined && !element.dataset.asked) return;
-    if (activeTab() === tab) write(link, before !== undefined && asked === tab && settled && !element.dataset.replace, awaited || element.dataset.keep);
-    settled = true;
+    keys[tab] = (element.dataset.keys || "").split(" ");
+    if (example) examples[tab] = link;
+    if (before === link && !answers) return;
+    if (answers) {
+      pending = false;
+      openWanted(tab);
+    }
+    if (example) return;
+    if (activeTab() !== tab) return void delete addresses[tab];
+    // A new result closes the sections and forgets what was chosen in the one before.
+    const kept = answers || element.dataset.keep ? undefined : ["__theme"];
+    set(merge(tab, link, location.search, kept), before !== undefined && asked() === tab && !answers && !element.dataset.replace);
   };
   const title = () => {
-    const button = document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
-    if (button) document.title = `${button.textContent.trim()} · CondViz`;
+    if (tabButton()) document.title = `${tabButton().textContent.trim()} · CondViz`;
   };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest?.('#cv-tabs [role="tab"]');
-    if (!button || !event.isTrusted) return;
-    const tab = ids[button.textContent.trim()];
+    // On a narrow screen some tabs are in a menu.
+    const button = event.target.closest?.('#cv-tabs [role="tab"], #cv-tabs .overflow-dropdown button');
+    const tab = button && event.isTrusted && ids[button.textContent.trim()];
     if (!tab) return;
-    const next = new URLSearchParams(links[tab] || `t=${tab}`);
-    const theme = params().get("__theme");
-    if (theme) next.set("__theme", theme);
-    if (`?${next}` !== location.search) history.pushState({ condviz: true }, "", `?${next}`);
+    addresses[activeTab()] = location.search;
+    const link = links[tab] === examples[tab] ? "" : links[tab];
+    set(merge(tab, addresses[tab] || link || `t=${tab}`, location.search, ["__theme"]), true);
     setTimeout(title, 0);
   }, true);
+  /** Open what the address asks for after Back or Forward. */
+  const moved = (navigate) => {
+    addresses[activeTab()] = last;
+    last = location.search;
+    expect();
+    const tab = asked();
+    if (addresses[tab] !== last) return navigate({ query: !stateful && examples[tab] ? `?${examples[tab]}` : last });
+    // It still shows what it showed when it was left.
+    pending = false;
+    const button = document.querySelector(`#cv-tabs [role="tab"][data-tab-id="${CSS.escape(tab)}"]`);
+    if (button) button.click(); else navigate({ query: `?t=${tab}` });
+  };
 
-  // ---- folded sections: an index on top of them, the open ones in the address -------------------------------------------
-  const sections = () => $$(".cv-section").filter((section) => section.offsetParent);
-  const name = (section) => section.id.split("-").slice(2).join("-");
+  // ---- folded sections: the open ones are part of the address ------------------------------------------------------------
+  const tabOf = (section) => section.id.split("-")[1];
+  const name = (part) => part.dataset.fold || part.id.split("-").slice(2).join("-");
   const head = (section) => section.querySelector("button.label-wrap");
-  const isOpen = (section) => head(section)?.classList.contains("open") ?? false;
+  const isOpen = (part) => part.open ?? head(part)?.classList.contains("open") ?? false;
   const openSection = (section, scroll = true) => {
     if (!isOpen(section)) head(section)?.click();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (scroll) section.scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
+  };
+  const noteOpen = (tab) => {
+    const parts = $$(".cv-section, .tabitem details[data-fold]").filter((part) => part.offsetParent && isOpen(part));
+    note(tab, { open: parts.map(name).join(".") });
   };
   document.addEventListener("click", (event) => {
     const jump = event.target.closest?.("[data-open]");
@@ -93,15 +147,11 @@
       if (section) openSection(section);
     }
     const section = event.target.closest?.(".cv-section > button.label-wrap")?.parentElement;
-    if (!section) return;
-    setTimeout(() => {
-      const open = sections().filter(isOpen).map(name);
-      const next = params();
-      if (open.length) next.set("open", open.join(".")); else next.delete("open");
-      history.replaceState(history.state, "", `?${next}`);
-    }, 50);
+    if (section) setTimeout(() => noteOpen(tabOf(section)), 50);
   });
-  setTimeout(() => { if (wanted.length && !stateful) openWanted(params().get("t") || "compare"); }, 1500);
+  document.addEventListener("toggle", (event) => event.target.matches?.(".tabitem details[data-fold]") && noteOpen(activeTab()), true);
+  expect();
+  setTimeout(() => { if (wanted.length && !stateful) openWanted(asked()); }, 1500);
 
   // ---- copying and saving: [data-copy="name"] beside a textarea[data-export="name"] ---------------------------------------
   const say = (element, message) => {
@@ -140,6 +190,11 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
+  /** Return the link of a result with what is chosen in it. */
+  const whole = (link) => {
+    const tab = new URLSearchParams(link).get("t");
+    return link === links[tab] && tab === activeTab() ? merge(tab, link, location.search) : link;
+  };
   const hand = async (element, name) => {
     const area = element.querySelector(`textarea[data-export="${name}"]`);
     let payload = area.value;
@@ -148,7 +203,7 @@
       say(element, `Saved ${area.dataset.file || "condviz.csv"}`);
       return;
     }
-    if (name === "link") payload = `${location.origin}${location.pathname}?${payload}`;
+    if (name === "link") payload = `${location.origin}${location.pathname}?${whole(payload)}`;
     try {
       await navigator.clipboard.writeText(payload);
       say(element, { link: "Link copied", json: "JSON copied", python: "Python copied" }[name] || "Copied");
@@ -169,23 +224,25 @@
   new MutationObserver((changes) => {
     for (const change of changes) {
       // gradio changes markup in place where it can, so a new link may be a changed attribute.
-      if (change.type === "attributes") readLink(change.target);
+      if (change.type === "attributes") (change.attributeName === "data-noted" ? readNote : readLink)(change.target);
       for (const node of change.addedNodes) {
         if (node.nodeType !== 1) continue;
+        if (node.matches(".cv-dimmed")) again.add(activeTab());
         if (node.dataset.link !== undefined) readLink(node);
         $$("[data-link]", node).forEach(readLink);
+        [...(node.matches("[data-noted]") ? [node] : []), ...$$("[data-noted]", node)].forEach(readNote);
         if (document.activeElement?.matches("textarea, input")) continue;
         reveal(node.matches(ERROR) ? node : node.querySelector(ERROR));
       }
     }
-  }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link"] });
+  }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link", "data-noted", "data-asked"] });
   document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
 
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------
   const header = (element, navigate) => {
     ids = JSON.parse(element.querySelector("[data-tabs]").dataset.tabs);
     $$("[data-link]").forEach(readLink);
-    window.addEventListener("popstate", () => navigate({ query: location.search }));
+    window.addEventListener("popstate", () => moved(navigate));
     when('#cv-tabs [role="tab"][aria-selected="true"]', (row) => {
       title();
       new MutationObserver(title).observe(row.parentElement, { attributes: true, subtree: true, attributeFilter: ["aria-selected"] });
@@ -216,7 +273,7 @@
       const next = params();
       if (next.has("__theme")) {
         next.set("__theme", dark ? "dark" : "light");
-        history.replaceState(history.state, "", `?${next}`);
+        set(next);
       }
     });
     new MutationObserver(show).observe(document.body, { attributes: true, attributeFilter: ["class"] });
@@ -277,5 +334,5 @@
     read();
   };
 
-  window.condviz = { header, status, hand, save, say, when, states: () => states };
+  window.condviz = { header, status, hand, note, params, save, say, when, states: () => states };
 })();

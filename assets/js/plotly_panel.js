@@ -1,7 +1,7 @@
 // One plotly figure that keeps zoom and selection over updates and is linked with others. Python: condviz/ui/plotly_panel.py.
 (() => {
   "use strict";
-  const { css, decode, resolve, template, webgl, saveImage, savePage } = window.condviz.figure;
+  const { css, decode, forPresent, resolve, template, webgl, saveImage, savePage } = window.condviz.figure;
   const SVG_LIMIT = 5000; // more is not fluid without WebGL
   const SHARP_LIMIT = 1500; // up to here SVG is fluid everywhere, and sharper
   const ANIMATION_MS = 1100;
@@ -65,7 +65,8 @@
       });
       this.plot.style.height = `${this.settings.height}px`;
       this.tools();
-      new MutationObserver(() => this.draw()).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+      const anew = new MutationObserver(() => this.draw());
+      for (const part of [document.body, document.documentElement]) anew.observe(part, { attributes: true, attributeFilter: ["class"] });
       new ResizeObserver(() => this.drawn && element.offsetWidth && window.Plotly.Plots.resize(this.plot)).observe(this.plot);
       this.message();
       this.draw();
@@ -89,6 +90,7 @@
       this.drawn = this.props.figure;
       if (!same) this.arrange(figure);
       figure.layout.template = template();
+      figure.layout = forPresent(figure.layout);
       this.keepZoom(figure.layout);
       figure.layout.dragmode = this.dragmode ?? (COARSE ? false : figure.layout.dragmode ?? "pan");
       this.figure = figure;

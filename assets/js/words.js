@@ -53,11 +53,22 @@
     }
     tell(word);
   };
+  const release = () => { held = null; clear(); };
+  /** Keep the held word in the address: its position in the first sentence. */
+  const noteWord = () => {
+    const first = held && line(held).dataset.place === "0" && !line(held).dataset.units;
+    condviz.note("router", { word: first ? String(Number(held.dataset.word) + 1) : "" });
+  };
   const hold = (word) => {
     held = held === word ? null : word;
     show(word);
+    noteWord();
   };
-  const release = () => { held = null; clear(); };
+  const letGo = () => {
+    const noted = held;
+    release();
+    if (noted) noteWord();
+  };
 
   const token = (event) => event.target.closest?.(".cv-token");
   document.addEventListener("pointerover", (event) => { if (token(event) && !held && event.pointerType !== "touch") show(token(event)); });
@@ -66,7 +77,8 @@
   document.addEventListener("focusout", (event) => { if (token(event) && !held) clear(); });
   document.addEventListener("click", (event) => {
     if (token(event)) hold(token(event));
-    else if (held && !event.target.closest?.(".cv-word-tip")) release();
+    else if (event.target.closest?.('#cv-tabs [role="tab"]')) release();
+    else if (held && event.isTrusted && !event.target.closest?.(".cv-word-tip")) letGo();
   });
 
   // ---- keyboard: one stop for each line, arrows inside ------------------------------------------------------------------
@@ -81,7 +93,7 @@
     return column[column.indexOf(word) + (key === "ArrowDown" ? 1 : -1)];
   };
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") return held || tip.isConnected ? release() : undefined;
+    if (event.key === "Escape") return held || tip.isConnected ? letGo() : undefined;
     const word = token(event);
     if (!word) return headKey(event);
     if (event.key === "Enter" || event.key === " ") {
@@ -93,8 +105,11 @@
       if (!next) return;
       for (const other of $$('.cv-token[tabindex="0"]', line(next))) other.tabIndex = -1;
       next.tabIndex = 0;
-      if (held) held = next;
       next.focus();
+      if (held) {
+        held = next;
+        noteWord();
+      }
       show(next);
     }
   });
@@ -107,21 +122,20 @@
     document.querySelector(field.id === "cv-words-sentence2" ? "#cv-words-both" : "#cv-words-run").click();
   }, true);
 
-  // ---- running text: the chosen condition is part of the address --------------------------------------------------------
+  // ---- running text: the chosen condition and the held word are part of the address -------------------------------------
   const running = (element, watch) => {
     watch("value", () => {
       release();
       // A new result is written into the old elements, whose state would stay.
       for (const input of $$(".cv-conditions input", element)) input.checked = input.hasAttribute("checked");
+      setTimeout(() => {
+        const at = Number(condviz.params().get("word")) - 1;
+        const word = element.querySelector(`:not(.cv-dimmed) > .cv-result .cv-token[data-word="${at}"]`);
+        if (word) hold(word);
+      }, 0);
     });
     element.addEventListener("change", (event) => {
-      const result = event.target.closest("[data-link]");
-      if (!result) return;
-      const kept = new URLSearchParams(location.search);
-      const next = new URLSearchParams(result.dataset.link);
-      for (const key of ["open", "__theme"]) if (kept.has(key)) next.set(key, kept.get(key));
-      next.set("at", event.target.value);
-      history.replaceState(history.state, "", `?${next}`);
+      if (event.target.closest("[data-link]")) condviz.note("router", { at: event.target.value });
     });
   };
 
@@ -132,6 +146,7 @@
   };
   const shade = (node, value, limit) => node.style.setProperty("--v", Math.min(1, value / limit).toFixed(3));
   const format = (value, digits) => value.toFixed(digits).replace(/^0/, "");
+  const noteHead = (cell) => condviz.note("router", { head: cell ? `${Number(cell.dataset.layer) + 1}.${Number(cell.dataset.head) + 1}` : "" });
   const choose = (cell) => {
     const part = cell.closest(".cv-heads");
     const { rows, limit } = table(part);
@@ -161,6 +176,9 @@
       shade(cell, peak(cell), limit);
       cell.textContent = format(peak(cell), 2);
     }
+    const [layer, head] = (condviz.params().get("head") || "").split(".").map((number) => number - 1);
+    const noted = cells.find((cell) => Number(cell.dataset.layer) === layer && Number(cell.dataset.head) === head);
+    if (noted) return choose(noted);
     // The sharpest head of the last layer first: that is where one routed layer sits.
     const last = cells.filter((cell) => Number(cell.dataset.layer) === rows.length - 1);
     if (last.length) choose(last.reduce((best, cell) => (peak(cell) > peak(best) ? cell : best)));
@@ -172,12 +190,30 @@
     event.preventDefault();
     const at = [Number(cell.dataset.layer) + move[0], Number(cell.dataset.head) + move[1]];
     const next = cell.closest("table").querySelector(`[data-layer="${at[0]}"][data-head="${at[1]}"]`);
-    if (next) { next.focus(); choose(next); }
+    if (!next) return;
+    next.focus();
+    choose(next);
+    noteHead(next);
   };
   const heads = (element, watch) => {
-    const start = () => $$(".cv-heads", element).forEach(paint);
-    element.addEventListener("click", (event) => event.target.closest(".cv-head") && choose(event.target.closest(".cv-head")));
-    element.addEventListener("change", (event) => event.target.closest(".cv-heads") && paint(event.target.closest(".cv-heads")));
+    const start = () => {
+      for (const part of $$(".cv-heads", element)) {
+        const source = part.querySelector(`input[value="${CSS.escape(condviz.params().get("from") || "")}"]`);
+        if (source) source.checked = true;
+        paint(part);
+      }
+    };
+    element.addEventListener("click", (event) => {
+      const cell = event.target.closest(".cv-head");
+      if (!cell) return;
+      choose(cell);
+      noteHead(cell);
+    });
+    element.addEventListener("change", (event) => {
+      condviz.note("router", { from: event.target.value });
+      noteHead(null);
+      paint(event.target.closest(".cv-heads"));
+    });
     watch("value", () => setTimeout(start, 0));
     start();
   };

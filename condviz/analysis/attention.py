@@ -18,9 +18,9 @@ from torch import Tensor
 
 from condviz.analysis.readings import AttentionRow, HeadMap, RouterPictures
 from condviz.analysis.words import check_texts
+from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.tokens import Encoded
-from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
 
@@ -181,12 +181,9 @@ class _Trace:
         return tuple(self.row(i, own[i], others[i]) for i in range(len(self.conditions)))
 
     def row(self, place: int, weights: np.ndarray, others: np.ndarray | None) -> AttentionRow:
-        """Assemble the row of one condition.
+        """Assemble the row of the condition at a place from weights of the sentence's words, (w,), and of its tokens.
 
-        Args:
-            place: Position of the condition.
-            weights: (w,) weights of the sentence's words.
-            others: (L,) weights of the condition's tokens, padded; None or empty where it is not seen.
+        The latter, `others`, are padded to (L,); None or empty where the condition is not seen.
         """
         words, spans = self.condition_words[place], self.condition_spans[place]
         seen = np.zeros(len(spans), dtype=np.float32) if others is None or not others.size else others[: len(spans)]

@@ -13,12 +13,11 @@ from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.encoder.applies import applies
-from condviz.encoder.backbone import Progress
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.paths import ASSETS
-from condviz.types import TOLD, Comparison
+from condviz.types import TOLD, Comparison, Progress
 
 FITTING, LEAST = 60, 4
 """Conditions of the library that are tried for a pair."""

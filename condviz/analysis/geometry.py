@@ -1,12 +1,13 @@
 """How embeddings lie in their own space: do vectors use all directions, and what does Hyper-CL make of conditions.
 
-Everything is measured on (n, d) arrays, never on a map of two dimensions, and in double precision.
+Everything is measured on (n, d) arrays, never on a map of two dimensions, and in double precision. Arrays of another
+shape, without a row, with a value that is not finite or, where directions count, with a row of zeros raise DataError.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from condviz.errors import ConfigError, DataError, require
+from condviz.types import Progress
 
 if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
-Progress = Callable[[int, int], None]
 NUM_DIRECTIONS = 1000
 """Random directions of isotropy B. CASE does not print the number; all twelve figures of its table 5 fit 1000."""
 DIRECTIONS_AT_ONCE = 64
@@ -56,9 +57,6 @@ def frobenius_variance(matrices: np.ndarray) -> float:
     Returns:
         Variance of the scaled Frobenius norms over the conditions (divided by m), at least 0.
 
-    Raises:
-        DataError: If the shape is another one, there is no condition, or a value is not finite.
-
     Source:
         Hyper-CL (Yoo et al. 2024), section 5.4.1: 0.0248 for W_c and 0.001 for the Hadamard head.
     """
@@ -74,17 +72,10 @@ def frobenius_variance(matrices: np.ndarray) -> float:
 
 
 def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
-    """Return the cosine of every vector, scaled to length 1, with the mean of the scaled vectors.
+    """Return the cosine of every vector, scaled to length 1, with the mean of the scaled vectors: (n,) in [-1, 1].
 
-    Args:
-        embeddings: Shape (n, d), finite, no row of zeros. Subtract what has to be subtracted before: CASE takes the
-            condition off first and scales then.
-
-    Returns:
-        Shape (n,), float64, in [-1, 1].
-
-    Raises:
-        DataError: If a row has no direction, or the vectors cancel out so that their mean has none.
+    What has to be subtracted comes off before: CASE takes the condition off first and scales then. Vectors that cancel
+    out have no mean direction, which raises DataError.
 
     Source:
         CASE, table 4. Differs from the paper, whose mean is that of the vectors before scaling; where all vectors have
@@ -99,17 +90,9 @@ def cosines_to_mean(embeddings: np.ndarray) -> np.ndarray:
 
 
 def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Return log F(v) of each direction v, F(v) = sum over the vectors x of exp(v . x).
+    """Return log F(v) of each direction v, (q,), where F(v) is the sum over the vectors x of exp(v . x).
 
-    Args:
-        embeddings: Shape (n, d), as they are.
-        directions: Shape (q, d).
-
-    Returns:
-        Shape (q,), float64. The logarithm, because F of long vectors overflows.
-
-    Raises:
-        DataError: If the shapes do not fit, or a value is not finite.
+    Vectors (n, d) and directions (q, d) are taken as they are; F itself would overflow for long vectors.
     """
     vectors, ways = check_vectors(embeddings), check_vectors(directions)
     if vectors.shape[1] != ways.shape[1]:
@@ -125,18 +108,12 @@ def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarr
 
 
 def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progress: Progress | None = None) -> float:
-    """Return the smallest over the largest partition function of the vectors, scaled to length 1.
+    """Return IPC, in (0, 1]: the smallest over the largest partition function of the vectors, scaled to length 1.
 
     Args:
-        embeddings: Shape (n, d), no row of zeros.
+        embeddings: Shape (n, d).
         directions: Unit vectors, shape (q, d).
-        progress: Called with (done, total) directions; may raise to stop.
-
-    Returns:
-        IPC, in (0, 1]; 1 is the same in every direction.
-
-    Raises:
-        DataError: As `log_partition`, or if a row has no direction.
+        progress: Told the directions done.
 
     Source:
         CASE, table 5, after Mu and Viswanath 2018. It is nearly a function of the length of the mean vector and of d.
@@ -165,10 +142,7 @@ def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
 
     Args:
         embeddings: Shape (n, d), finite; of more than `SILHOUETTE_SAMPLE` a random sample is taken.
-        groups: (n,) group of each.
-
-    Raises:
-        DataError: If there are fewer than two groups, or every group has one member.
+        groups: (n,) group of each, at least two, one of them with two members.
     """
     names, counts = np.unique(groups, return_counts=True)
     if not 2 <= len(names) < len(groups) or counts.max() < 2:
@@ -186,7 +160,7 @@ def describe_matrices(
     Args:
         model: Any; only those with `condition_matrix` have W_c.
         conditions: m conditions; the first `MAX_MATRICES` are described.
-        progress: Called with (done, total) conditions; may raise to stop.
+        progress: Told the conditions done.
 
     Returns:
         Plain JSON: "conditions"; "left_out", how many more there are; "spectra" (m lists of at most `SHOWN_VALUES`
@@ -194,9 +168,6 @@ def describe_matrices(
         "variance" of these norms; "rank" (m: how many singular values make 99 % of the squared norm); "distances"
         (m, m): 1 - cosine of the matrices as vectors; "places" (m, 2): PCA of the matrices, where there are three
         conditions or more. None for models without W_c.
-
-    Raises:
-        DataError: If a matrix holds numbers that are not finite.
 
     Source:
         Norms and their variance: Hyper-CL (Yoo et al. 2024), section 5.4.1. Spectra and distances are ours.
@@ -239,11 +210,7 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
 
 
 def check_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors, shape (n, d), in float64.
-
-    Raises:
-        DataError: If the shape is another one, there is no row, or a row holds a NaN or an infinity.
-    """
+    """Return vectors, shape (n, d), in float64; raises DataError unless they are that, at least one, and finite."""
     array = np.asarray(vectors)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "fiub":
         raise DataError(f"Needs numbers of shape (n, d), at least one row; got {array.shape}, {array.dtype}.")

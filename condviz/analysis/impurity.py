@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.stats.contingency import crosstab
 
 from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
-from condviz.types import plain
+from condviz.types import Progress, plain
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,7 @@ class KMeansImpurity:
 
 
 def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | int]) -> Table:
-    """Count members by group and cluster.
-
-    Raises:
-        DataError: If there is no member, or the lengths differ.
-    """
+    """Count members by group and cluster; raises DataError if there is none, or the lengths differ."""
     rows, columns = _labels(groups, "groups"), _labels(clusters, "clusters")
     if len(rows) != len(columns):
         raise DataError(f"Every member needs a group and a cluster; got {len(rows)} and {len(columns)}.")
@@ -107,8 +103,7 @@ def impurity(
         num_clusters: K that `normalised` refers to; None takes the clusters that have members.
 
     Raises:
-        DataError: If there is no member, or the lengths differ.
-        ConfigError: If more clusters have members than `num_clusters` says.
+        DataError, ConfigError: If there is no member, the lengths differ, or more than `num_clusters` have members.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.
@@ -128,7 +123,7 @@ def kmeans_impurity(
     seeds: Sequence[int] = tuple(range(10)),
     num_starts: int = 10,
     num_shuffles: int = 200,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> KMeansImpurity:
     """Cluster embeddings by K-means and measure the impurity, over several seeds and beside shuffled labels.
 
@@ -139,12 +134,11 @@ def kmeans_impurity(
         seeds: Seeds of K-means, and of the shuffles.
         num_starts: Starts of K-means for each seed, of which the best counts.
         num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
-        progress: Called with (done, total) seeds; may raise to stop.
+        progress: Told the seeds done.
 
     Raises:
         DataError: If embeddings and groups do not fit each other, or the embeddings hold a NaN.
         ConfigError: If K is not in [1, n], there is no seed, or no shuffle.
-        MissingExtraError: If scikit-learn is not installed.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 5.2: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the

@@ -25,13 +25,12 @@ from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkP
 from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
-from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc import neighbourhoods
-from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors
+from condviz.evaluation.kgc import check_encoder, entity_texts, entity_vectors, neighbourhoods
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
+from condviz.types import Progress
 
 Direction = Literal["tail", "head"]
 ARTICLE = re.compile(r"^(an?|the)\s+", re.IGNORECASE)
@@ -115,17 +114,11 @@ def describe_entity(
     """Ask about one entity under the relations that fit it.
 
     Args:
-        model: Any encoder, or its name.
-        head: As in `predict_links`.
+        model, head, graph, progress: As in `predict_links`, and so are the errors.
         asked: A question to ask first, as (relation, direction).
-        graph: As in `predict_links`.
         count: Most questions that are asked.
         k: Number of answers to each.
         folder: Where vectors of entities are kept on disk; by default the folder of the program.
-        progress: As in `predict_links`.
-
-    Raises:
-        DataError, ConfigError: As `predict_links`.
     """
     predictor = get_predictor(model, graph, folder=folder).prepare(progress)
     first = [predictor.find_relation(*asked)] if asked else []
@@ -158,7 +151,7 @@ class LinkPredictor:
     Args:
         graph: The graph.
         model: Any encoder.
-        folder: Where vectors of entities are kept; see `condviz.evaluation.kgc_vectors.entity_vectors`.
+        folder: Where vectors of entities are kept; see `condviz.evaluation.kgc.entity_vectors`.
 
     Raises:
         ConfigError: If the model has no vectors.
@@ -178,11 +171,7 @@ class LinkPredictor:
         return self._unit is not None
 
     def prepare(self, progress: Progress | None = None) -> LinkPredictor:
-        """Load the vectors of all entities from disk, or encode them.
-
-        Args:
-            progress: Called with (done, total) entities; may raise to stop, what is done stays.
-        """
+        """Load the vectors of all entities from disk, or encode them; what is done stays where `progress` stops it."""
         with self._lock:
             if self._unit is None:
                 texts = entity_texts(self.graph, self.model)
@@ -224,12 +213,8 @@ class LinkPredictor:
     def relations_for(self, head: str, count: int = 5, *, fit: float = FITS) -> list[int]:
         """Return the relations in [0, 2N) worth asking about an entity, best first.
 
-        Those that the graph knows an answer to come first, then those that fit entities like it; one at least.
-
-        Args:
-            head: The entity.
-            count: Most relations.
-            fit: Share of the most similar entities for which the graph must know an answer.
+        Those that the graph knows an answer to come first, then those that fit entities like it: for a share `fit` of
+        the most similar ones the graph knows an answer. At most `count`, one at least.
         """
         asked = self._find(head)
         fits = self._fits(asked)

@@ -10,12 +10,11 @@ import numpy as np
 
 from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
-from condviz.analysis.layout import Layout, Method, Progress, part, project
+from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
-from condviz.analysis.topics import Topic, name_clusters
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.types import Result, plain
+from condviz.types import Progress, Result, plain
 
 if TYPE_CHECKING:
     import pandas as pd

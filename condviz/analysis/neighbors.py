@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from condviz.analysis.geometry import check_vectors, unit_rows
 from condviz.errors import ConfigError, DataError
+from condviz.types import Progress
 
 CHUNK_CELLS = 2**23
 """Cosines held at once: 32 MB."""
@@ -49,11 +50,7 @@ class ValueAgreement:
 
 
 def nearest(
-    vectors: np.ndarray,
-    k: int,
-    *,
-    groups: Sequence[str | int] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    vectors: np.ndarray, k: int, *, groups: Sequence[str | int] | None = None, progress: Progress | None = None
 ) -> Neighbors:
     """Find the k nearest others of every vector.
 
@@ -64,11 +61,7 @@ def nearest(
         vectors: Shape (n, d), finite. A row of zeros has the cosine 0 with everything.
         k: How many, at least 1.
         groups: Group of each row; others are then looked for in its group only.
-        progress: Called with (done, total) rows, several times a second; may raise to stop.
-
-    Raises:
-        DataError: If the vectors cannot be used, or the groups do not match them.
-        ConfigError: If k is below 1.
+        progress: Told the rows done, several times a second.
     """
     unit = unit_rows(check_vectors(vectors)).astype(np.float32)
     if k < 1:
@@ -103,17 +96,9 @@ def knn_change(before: Neighbors, after: Neighbors) -> np.ndarray:
 
 
 def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:
-    """Return the share of all neighbours that have the label of their point, in [0, 1].
+    """Return the share of all neighbours that have the label of their point, in [0, 1]; NaN where there are none.
 
-    Args:
-        neighbors: Of n points.
-        labels: (n,) one each; "" stands for an unknown label, such points do not count, nor do they as neighbours.
-
-    Returns:
-        NaN if no point with a label has a neighbour with one.
-
-    Raises:
-        DataError: If there is not one label per point.
+    "" stands for an unknown label: such points do not count, nor do they as neighbours.
     """
     names = np.asarray(labels, dtype=object)
     if len(names) != len(neighbors.indices):
@@ -140,9 +125,6 @@ def value_agreement(
 
     Returns:
         One row per condition with at least two known values, in order of appearance.
-
-    Raises:
-        DataError: If the lengths differ, or an embedding is not finite.
     """
     return tuple(
         ValueAgreement(
@@ -159,11 +141,7 @@ def value_agreement(
 def by_condition(
     embeddings: np.ndarray, conditions: Sequence[str], values: Sequence[str]
 ) -> list[tuple[str, np.ndarray, list[str]]]:
-    """Return (condition, vectors, values) of the points with a known value, where a condition has two values or more.
-
-    Raises:
-        DataError: If the lengths differ.
-    """
+    """Return (condition, vectors, values) of the points with a known value, of conditions with two values or more."""
     if not len(embeddings) == len(conditions) == len(values):
         found = f"{len(embeddings)} vectors, {len(conditions)} conditions and {len(values)} values"
         raise DataError(f"Every vector needs one condition and one value; got {found}.")

@@ -79,12 +79,7 @@ class ColumnGuess:
 
 
 def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:
-    """Cross every text with every condition.
-
-    Args:
-        texts: Sentences; blank ones and repetitions are left out, with a note.
-        conditions: One or more.
-        max_points: The most that are allowed.
+    """Cross every text with every condition; blank texts and repetitions are left out, with a note.
 
     Raises:
         DataError: If a text or condition cannot be used, or there are too few or too many.
@@ -157,7 +152,10 @@ def points_from_table(
 
 
 def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> ColumnGuess:
-    """Guess by name which columns hold texts, conditions and values; the longest cells on average are the texts."""
+    """Guess by name which columns hold texts, conditions and values.
+
+    Where no name tells, the longest cells on average are the texts, and cells that repeat four times the values.
+    """
     frame, _ = _as_frame(table)
     named = {str(name).casefold(): name for name in frame.columns}
 
@@ -169,7 +167,9 @@ def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> C
     lengths = {name: frame[name].head(200).astype(str).str.len().sum() for name in others}
     text = find("text", "sentence", "sentence1")
     guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
-    return ColumnGuess(guessed, condition, find("value", "label", "category", "class", "kind"))
+    value = find("value", "label", "category", "class", "kind")
+    repeating = (name for name in others if name != guessed and 2 <= frame[name].nunique() <= len(frame) / 4)
+    return ColumnGuess(guessed, condition, value or next(repeating, None))
 
 
 def held_out_triples(draws: int) -> list[tuple[str, str, str]]:

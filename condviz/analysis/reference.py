@@ -18,7 +18,7 @@ from condviz.data.files import write_text
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
-from condviz.types import Pair
+from condviz.types import Pair, columns
 
 PAIRS = ASSETS / "reference_pairs.csv"
 SCORES = ASSETS / "reference_scores.json"
@@ -50,8 +50,7 @@ def reference_scores(model: ConditionalScorer) -> np.ndarray:
 
 def compute_scores(model: ConditionalScorer) -> np.ndarray:
     """Score the reference pairs: float32 in ascending order."""
-    columns = ([getattr(pair, name) for pair in reference_pairs()] for name in ("sentence1", "sentence2", "condition"))
-    return np.sort(model.score(*columns))
+    return np.sort(model.score(*columns(reference_pairs())))
 
 
 def percentile(scores: np.ndarray, reference: np.ndarray) -> np.ndarray:

@@ -24,9 +24,9 @@ from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.store.corpus import Corpus, FilterColumns, Progress
+from condviz.store.corpus import Corpus, FilterColumns
 from condviz.store.demo import open_corpus
-from condviz.types import Hit, Hits
+from condviz.types import Hit, Hits, Progress
 
 RERANKED = 1_000
 """Texts that a method which reads sentence and condition together scores again."""
@@ -92,15 +92,15 @@ def search(
     if condition is not None and not given.conditional:
         raise ConfigError(f"{given.info.name} takes no condition. Leave it out, or choose a model that does.")
 
-    plain = score_rows(plain_model, corpus, query)
-    plain[~allowed] = -np.inf
     searched = int(allowed.sum())
-    if condition is None:
-        scores, read = plain, searched
-    elif given.separable:
-        scores, read = score_rows(given, corpus, query, condition, progress=progress), searched
-        scores[~allowed] = -np.inf
+    if condition is None or not given.separable:
+        (plain,) = score_rows(plain_model, corpus, query)
+        scores = plain
     else:
+        plain, scores = score_rows(given, corpus, query, None, condition, progress=progress)
+    plain[~allowed], scores[~allowed] = -np.inf, -np.inf
+    read = searched
+    if condition is not None and not given.separable:
         scores, read = _rerank(given, corpus, query, condition, plain, min(searched, max(RERANKED, k)), progress)
     best = _top(scores, min(k, read))
     places = percentile(scores[best], reference_scores(given))
@@ -110,13 +110,13 @@ def search(
     if condition is not None:
         told = given.applies([query, *(row["text"] for row in rows[:READ_FOR_TELLING])], condition)[:, 0].tolist()
         applies = told[1:] + applies[len(told) - 1 :]
+    plain_ranks = 1 + len(plain) - np.searchsorted(np.sort(plain), plain[best], side="right")
     hits = [
         Hit(
             row=found.pop("row"), text=found.pop("text"), score=float(scores[row]), percentile=float(place),
-            unconditional=float(plain[row]), plain_rank=1 + int((plain > plain[row]).sum()),
-            good=bool(match), applies=says, cells=found,
+            unconditional=float(plain[row]), plain_rank=int(rank), good=bool(match), applies=says, cells=found,
         )
-        for row, place, match, says, found in zip(best, places, good, applies, rows, strict=True)
+        for row, rank, place, match, says, found in zip(best, plain_ranks, places, good, applies, rows, strict=True)
     ]  # fmt: skip
     found = Hits(
         query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
@@ -158,33 +158,31 @@ def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.n
 
 
 def score_rows(
-    model: ConditionalScorer,
-    corpus: Corpus,
-    query: str,
-    condition: str | None = None,
-    *,
-    progress: Progress | None = None,
+    model: ConditionalScorer, corpus: Corpus, query: str, *conditions: str | None, progress: Progress | None = None
 ) -> np.ndarray:
-    """Score every text of a corpus against a query by its stored vectors.
+    """Score every text of a corpus against a query by its stored vectors, which are read once.
 
     Args:
         model: The model of the vectors; with a condition, a `SeparableEncoder`.
         corpus: n texts.
-        query, condition: Checked texts.
+        query: A checked text.
+        conditions: m checked texts; None, which is also taken where there are none, scores without a condition.
         progress: Told (texts scored, n); may raise to stop.
 
     Returns:
-        (n,) float32, cosines.
+        (m, n) float32, cosines.
     """
-    found = np.empty(len(corpus), dtype=np.float32)
+    projections = [projection(model, condition) for condition in conditions or (None,)]
+    found = np.empty((len(projections), len(corpus)), dtype=np.float32)
     wanted = torch.from_numpy(model.encode_sentences([query]))
-    project = projection(model, condition)
-    target = project(wanted / wanted.norm(), wanted.norm()[None])[0]
-    target = target / target.norm().clamp(min=1e-12)
+    targets = [project(wanted / wanted.norm(), wanted.norm()[None])[0] for project in projections]
+    targets = [target / target.norm().clamp(min=1e-12) for target in targets]
     for start, vectors, norms in corpus.blocks():
-        rows = project(*_to_tensors(vectors, norms))
-        scores = (rows @ target).div_(rows.norm(dim=1).clamp_(min=1e-12)).clamp_(-1, 1)
-        found[start : start + len(norms)] = scores.numpy()
+        block = _to_tensors(vectors, norms)
+        for scores, project, target in zip(found, projections, targets, strict=True):
+            rows = project(*block)
+            cosines = (rows @ target).div_(rows.norm(dim=1).clamp_(min=1e-12)).clamp_(-1, 1)
+            scores[start : start + len(norms)] = cosines.numpy()
         if progress:
             progress(start + len(norms), len(corpus))
     return found

@@ -13,13 +13,11 @@ import numpy as np
 
 from condviz.analysis.readings import DeletionTest, WordReading
 from condviz.analysis.reference import reference_pairs
-from condviz.data.texts import check_condition, check_conditions, check_sentence, plain_cell
-from condviz.encoder.backbone import Progress
-from condviz.encoder.words import leave_out, split_words
+from condviz.data.texts import check_condition, check_conditions, check_sentence, leave_out, plain_cell, split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
-from condviz.types import TOLD, Attribution, TokenWeights, Word
+from condviz.types import TOLD, Attribution, Progress, TokenWeights, Word
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""
@@ -90,16 +88,9 @@ def score_without_words(
     *,
     progress: Progress | None = None,
 ) -> WordEffects:
-    """Compute what leaving out each word does under each condition; texts that are checked already.
+    """Compute what leaving out each word does under each condition, or without any for a single None.
 
-    Args:
-        model: Any model.
-        sentence1, sentence2: The pair.
-        conditions: m conditions, or a single None for the score without a condition.
-        progress: As in `ConditionalScorer.score`.
-
-    Raises:
-        DataError: If the two sentences have more than `MAX_WORDS` words.
+    Texts are checked already; more than `MAX_WORDS` words raise DataError.
     """
     words = split_words(sentence1), split_words(sentence2)
     if (count := count_words(sentence1, sentence2)) > MAX_WORDS:
@@ -203,11 +194,9 @@ def _effects(
 
 
 def to_record(readings: Sequence[WordReading], tests: Sequence[DeletionTest] = ()) -> dict[str, Any]:
-    """Return readings of the same texts as plain JSON: what `/router` answers and `condviz router --json` prints.
+    """Return readings of the same texts, and their deletion tests if there are any, as plain JSON.
 
-    Args:
-        readings: One for each model.
-        tests: Deletion tests: none, or one for each reading.
+    This is what `/router` answers and `condviz router --json` prints.
     """
     models = [reading.to_dict() for reading in readings]
     for record, test in zip(models, tests, strict=False):
@@ -229,7 +218,6 @@ def delete_words(
     reading: WordReading,
     num_words: int = 2,
     *,
-    layer: int = -1,
     draws: int = DRAWS,
     seed: int = 0,
     progress: Progress | None = None,
@@ -249,7 +237,6 @@ def delete_words(
         model: The model of the reading.
         reading: From `condviz.analysis.words.read_words`.
         num_words: Words to delete at once, 1 to `MAX_DELETED`.
-        layer: Which of the routed layers ranks the words.
         draws: Number of random draws.
         seed: Decides the random words.
         progress: As in `ConditionalScorer.score`.
@@ -271,7 +258,7 @@ def delete_words(
         raise DataError("No sentence has two words, so none can be deleted. Write a longer sentence.")
     for side in sides:
         others = held_out or (texts[-1 - side],)
-        chosen = _choose(reading.texts[side], num_words, layer=layer, draws=draws, generator=generator)
+        chosen = _choose(reading.texts[side], num_words, draws=draws, generator=generator)
         for places in ([[]] * len(reading.conditions), *chosen):
             for condition, deleted in zip(reading.conditions, places, strict=True):
                 words = [reading.texts[side].words[place] for place in deleted]
@@ -300,13 +287,11 @@ def without_words(text: str, words: list[Word]) -> str:
     return text
 
 
-def _choose(
-    text: TokenWeights, num_words: int, *, layer: int, draws: int, generator: np.random.Generator
-) -> list[list[list[int]]]:
-    """Choose the words to delete under each of m conditions: the top ones first, then each random draw."""
+def _choose(text: TokenWeights, num_words: int, *, draws: int, generator: np.random.Generator) -> list[list[list[int]]]:
+    """Choose the words to delete under each of m conditions: the top ones of the last layer, then each random draw."""
     candidates = _candidates(text)
     count = min(num_words, len(candidates) - 1)
-    sizes = np.abs(text.weights[layer][:, candidates])
+    sizes = np.abs(text.weights[-1][:, candidates])
     top = [[candidates[i] for i in np.argsort(-row, kind="stable")[:count]] for row in sizes]
     random = [generator.choice(candidates, size=count, replace=False).tolist() for _ in range(draws)]
     return [top, *([draw] * len(top) for draw in random)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condviz import paths
-from condviz.cli.terminal import format_table
+from condviz.cli.options import format_table
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:

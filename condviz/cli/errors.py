@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_json, format_table, progress_bar, tell
+from condviz.cli.options import format_json, format_table, progress_bar, tell
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,12 +20,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser(
         "errors",
-        parents=[
-            shared.models("the columns score_MODEL of the table"),
-            shared.device(),
-            shared.backbone(),
-            shared.json_file(),
-        ],
+        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), shared.json_file()],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
@@ -63,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     training = None
     if options.train_data:
         training = {pair.condition for pair in read_pairs(options.train_data).pairs}
-    settings = {"device": options.device, "precision": options.precision, "backbone": options.backbone}
+    settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]
     with progress_bar(" and ".join(names), "rows") as update:
         found = find_errors(

@@ -6,8 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import device, json_flag, models
-from condviz.cli.terminal import format_json, format_table, progress_bar
+from condviz.cli.options import device, format_json, format_table, json_flag, models, progress_bar
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from condviz.cli.terminal import tell
+from condviz.cli.options import on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = "deploy models score evaluate errors words map search store links data train benchmark papers lessons"
+COMMANDS = "deploy models score errors words map store links data train benchmark papers"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     try:
         with _short_warnings():
+            on_encoder(options)
             options.command(options)
         sys.stdout.flush()
     except CondvizError as error:
@@ -61,7 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
         title="commands",
         required=True,
         metavar="serve | deploy | models | score | evaluate | errors | router | map | search | store | links | data | "
-        "train | jobs | benchmark | papers | lessons",
+        "lessons | train | jobs | benchmark | papers",
     )
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")

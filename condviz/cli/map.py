@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.options import format_table, progress_bar, tell
 
 if TYPE_CHECKING:
     from condviz.analysis.maps import EmbeddingMap
@@ -21,7 +21,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parents=[
             shared.models("hyper-cl", several=False),
             shared.device(precision=None),
-            shared.backbone(),
             shared.cluster(),
             shared.json_file("write everything as JSON"),
         ],
@@ -75,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 
     with progress_bar("map", "‰") as update:
         made = build_map(
-            shared.on_cluster(load(options.model, device=options.device, backbone=options.backbone), options),
+            shared.on_cluster(load(options.model, device=options.device), options),
             points,
             **settings,
             seed=options.seed,

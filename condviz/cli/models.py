@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from condviz.cli import options as shared
-from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_json, format_table, progress_bar
+from condviz.cli.options import format_json, format_table, load_asked, progress_bar
 from condviz.errors import CheckpointError, ConfigError
 from condviz.types import plain
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, as parents for `argparse`, and the models that they name.
+"""What commands share: options as parents for `argparse`, the models that they name, tables, notes and bars.
 
 Example:
     >>> commands.add_parser("score", parents=[models(), device(), json_flag()])
@@ -7,21 +7,24 @@ Example:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import json
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from condviz.cli.terminal import tell
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 
 if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
+
 
 DEVICE_HELP = "auto, cpu, cuda or mps (default: auto)"
 PRECISION_HELP = "auto, float32, bfloat16 or float16"
 
 
 def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with --model.
+    """Return a parent with --model, and with --backbone, which `on_encoder` makes part of the names.
 
     Args:
         default: What happens without the option, for the help; "" if it is required.
@@ -37,7 +40,29 @@ def models(default: str = "all", *, required: bool = False, several: bool = True
     else:
         named = default if default and " " not in default else None
         parser.add_argument("--model", default=named, required=required, metavar="NAME", help=text)
+    parser.add_argument(
+        "--backbone",
+        metavar="HUB_ID_OR_FOLDER",
+        help="put the method that --model names, untrained, on this encoder instead of its own",
+    )
     return parser
+
+
+def on_encoder(options: argparse.Namespace) -> None:
+    """Turn --model and --backbone into names such as "csr on intfloat/e5-base-v2".
+
+    Raises:
+        ConfigError: If there is a backbone and no method.
+    """
+    encoder = getattr(options, "backbone", None)
+    if not encoder or not hasattr(options, "model"):
+        return
+    named = options.model or getattr(options, "default_models", [])
+    if not named:
+        raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
+    from condviz.models.registry import ON
+
+    options.model = f"{named}{ON}{encoder}" if isinstance(named, str) else [f"{name}{ON}{encoder}" for name in named]
 
 
 def device(precision: str | None = "auto") -> argparse.ArgumentParser:
@@ -46,18 +71,6 @@ def device(precision: str | None = "auto") -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help=DEVICE_HELP)
     if precision is not None:
         parser.add_argument("--precision", default=precision, help=f"{PRECISION_HELP} (default: {precision})")
-    return parser
-
-
-def backbone() -> argparse.ArgumentParser:
-    """Return a parent with --backbone: the encoder that an untrained method is put on."""
-    parser = _parent()
-    parser.add_argument(
-        "--backbone",
-        default="",
-        metavar="HUB_ID_OR_FOLDER",
-        help="put the method, untrained, on this encoder instead of its own",
-    )
     return parser
 
 
@@ -71,15 +84,9 @@ def cluster() -> argparse.ArgumentParser:
 
 
 def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> ConditionalScorer:
-    """Return a model that computes its scores and vectors where --ray says.
-
-    Raises:
-        ConfigError: If the machines of the cluster could not load it.
-    """
+    """Return a model that computes its scores and vectors where --ray says; machines there load it by its name."""
     if options.ray is None:
         return model
-    if options.backbone:
-        raise ConfigError("Every machine of a cluster loads the model by its name. Leave out --backbone, or --ray.")
     from condviz.store.scale import OnRay
 
     return OnRay(model, options.ray, options.workers)
@@ -103,14 +110,12 @@ def _parent() -> argparse.ArgumentParser:
     return argparse.ArgumentParser(add_help=False)
 
 
-def load_asked(
-    names: Sequence[str], *, device: str, precision: str, backbone: str = ""
-) -> Iterator[tuple[str, ConditionalScorer]]:
+def load_asked(names: Sequence[str], *, device: str, precision: str) -> Iterator[tuple[str, ConditionalScorer]]:
     """Load models one after the other; if none is named, all, leaving out broken ones with a note.
 
     Args:
         names: Names, folders or hub ids; empty for all.
-        device, precision, backbone: See `condviz.models.registry.load`.
+        device, precision: See `condviz.models.registry.load`.
 
     Yields:
         What was asked for, and the model.
@@ -118,18 +123,14 @@ def load_asked(
     Raises:
         UnknownModelError: If there is no model of a name.
         CheckpointError: If a model that is asked for is broken.
-        ConfigError: If there is a backbone and no name.
         CondvizError: If none could be loaded.
     """
     from condviz.models.registry import list_models, load
 
-    if backbone and not names:
-        raise ConfigError("--backbone needs the method that is put on it. Name it, for instance with --model csr.")
-    options = {"device": device, "precision": precision, "backbone": backbone}
     none = True
     for name in dict.fromkeys(names or list_models()):
         try:
-            model = load(name, **options)
+            model = load(name, device=device, precision=precision)
         except CheckpointError as error:
             if names:
                 raise
@@ -139,3 +140,71 @@ def load_asked(
         yield name, model
     if none:
         raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")
+
+
+# ---- in a terminal: tables, notes and progress bars; plain text where it is not a terminal ---------------------------
+
+_PIPE_WIDTH = 100_000
+"""Columns of a table that goes into a file or a pipe: never wrapped, so that every row stays one line."""
+
+
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] | None = None) -> str:
+    """Format a table for standard output: styled and wrapped to the window in a terminal, plain text otherwise.
+
+    Args:
+        head: Column names.
+        rows: Cells, as many in each row as in `head`. Shown as they are, without markup.
+        right: Columns to align right; by default all but the first.
+
+    Returns:
+        Lines without a final line break: the names, a rule, the rows.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    right = range(1, len(head)) if right is None else right
+    terminal = sys.stdout.isatty()
+    box = SIMPLE_HEAD if terminal else None
+    table = Table(box=box, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, name in enumerate(head):
+        table.add_column(Text(name), justify="right" if number in right else "left", overflow="fold")
+    if not terminal:
+        table.add_row(*("-" * max(map(cell_len, column)) for column in zip(head, *rows, strict=True)))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=None if terminal else _PIPE_WIDTH, color_system="auto" if terminal else None)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+
+def format_json(content: object) -> str:
+    """Format JSON for people and programs: letters of all languages as they are, and a final line break."""
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def tell(*notes: str) -> None:
+    """Write notes to standard error, each on its own line."""
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+
+
+@contextmanager
+def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on standard error if that is a terminal; yields a function to call with (done, total)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
+    console = Console(stderr=True)
+    disable = not sys.stderr.isatty()
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable) as progress:
+        task = progress.add_task(name, total=None)
+
+        def update(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield update

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from condviz.cli import options as shared
-from condviz.cli.terminal import format_table, tell
+from condviz.cli.options import format_table, tell
 from condviz.errors import ConfigError
 from condviz.paths import is_folder
 
@@ -42,12 +42,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     action.add_argument("--device", default="auto", help=shared.DEVICE_HELP)
     costs = actions.add_parser(
         "costs",
-        parents=[shared.device("float32"), shared.backbone()],
+        parents=[shared.device("float32")],
         help="hits, memory and time of every architecture on a table or graph",
         description="Count cache hits and memory of every architecture on rated rows or a graph, and estimate its time "
         "with caches that start empty (online) or are full (offline): Hyper-CL's tables 3 and 4, CSR's figure 4 (b).",
     )
     costs.add_argument("table", metavar="DATA", help="a CSV file, a part of a corpus such as scenes:test, or a graph")
+    costs.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help="the encoder (default: MiniLM)")
     costs.add_argument("--rank", type=int, default=64, metavar="K", help="of the low-rank hypernetwork (default: 64)")
     costs.add_argument("--calls", type=int, default=50, metavar="N", help="calls that are timed (default: 50)")
     costs.set_defaults(command=run_costs)

@@ -1,4 +1,4 @@
-"""The command `store`: encode a corpus once, add to it, and see what conditions do to it."""
+"""The commands `search` and `store`: encode a corpus once, search it, and see what conditions do to it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import cluster, json_flag, models
-from condviz.cli.terminal import format_json, format_table, progress_bar, tell
+from condviz.cli.options import cluster, format_json, format_table, json_flag, models, progress_bar, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
-    from condviz.analysis.groups import CrossTable, Groups, SortingConditions, Twins
+    from condviz.analysis.groups import CrossTable, Groups
+    from condviz.analysis.sorting import SortingConditions, Twins
+    from condviz.types import Hits
+
 
 SOURCES = "CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or hf://datasets/OWNER/NAME"
 SHOWN = 20
@@ -21,7 +23,8 @@ SHOWN = 20
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its actions to a parser."""
+    """Add the commands `search` and `store` to a parser."""
+    _add_search(commands)
     stores = commands.add_parser("store", help="encode a corpus for searching; groups, twins, conditions that sort it")
     actions = stores.add_subparsers(
         title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
@@ -99,7 +102,7 @@ def run_build(options: argparse.Namespace) -> None:
             ray=options.ray, workers=options.workers, progress=_told(update),
         )  # fmt: skip
     if store.meta.left_out:
-        tell(f"{store.meta.left_out:,} rows have no usable text and were left out.")
+        tell(f"Left out for lack of a usable text: {store.meta.left_out:,} of the rows.")
     run_info(argparse.Namespace(store=options.out, json=options.json))
 
 
@@ -204,7 +207,7 @@ def run_cross(options: argparse.Namespace) -> None:
 
 def run_sorts(options: argparse.Namespace) -> None:
     """Print which conditions divide the texts most clearly."""
-    from condviz.analysis.groups import rank_sorting_conditions
+    from condviz.analysis.sorting import rank_sorting_conditions
 
     with progress_bar("trying", "conditions") as update:
         found = rank_sorting_conditions(
@@ -226,7 +229,7 @@ def run_sorts(options: argparse.Namespace) -> None:
 
 def run_twins(options: argparse.Namespace) -> None:
     """Print pairs that two conditions see differently."""
-    from condviz.analysis.groups import find_twins
+    from condviz.analysis.sorting import find_twins
 
     with progress_bar("reading", "texts") as update:
         found = find_twins(
@@ -246,3 +249,64 @@ def _write(
         sys.stdout.write(found.to_frame().to_csv(index=False))
     else:
         sys.stdout.write(format_table(head, rows[:SHOWN], right=right) + "\n")
+
+
+# ---- search ----------------------------------------------------------------------------------------------------------
+
+
+def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "search",
+        help="search a corpus under a condition",
+        parents=[models("the one whose vectors are stored", several=False)],
+        description="Find the texts of a store (see: condviz store build) that are most like a query under a "
+        "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
+    )
+    parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
+    parser.add_argument("query", metavar="QUERY", help="a text like those that are wanted")
+    parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
+    parser.add_argument("-k", type=int, default=10, help="number of hits (default: 10)")
+    parser.add_argument(
+        "--where", metavar="FILTER", help='filter on the columns, for instance: stars >= 4 and kind == "a"'
+    )
+    parser.add_argument("--contains", metavar="TEXT", help="text that each hit contains; /.../ is a regular expression")
+    parser.add_argument("--words", action="store_true", help="also print the words that carry the first ten hits")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON, as the /search endpoint returns it")
+    form.add_argument("--csv", action="store_true", help="print one row per hit with all columns")
+    parser.set_defaults(command=run_search)
+
+
+def run_search(options: argparse.Namespace) -> None:
+    """Search, and print the hits."""
+    from condviz.analysis.search import search
+
+    with progress_bar("scoring", "texts") as update:
+        hits = search(
+            options.store, options.query, options.condition, k=options.k, model=options.model, where=options.where,
+            contains=options.contains, words=options.words, progress=update,
+        )  # fmt: skip
+    if options.json:
+        sys.stdout.write(format_json(hits.to_dict()))
+    elif options.csv:
+        sys.stdout.write(hits.to_frame().to_csv(index=False))
+    else:
+        sys.stdout.write(_format_hits(hits) + "\n")
+        tell(*hits.notes)
+
+
+def _format_hits(hits: Hits) -> str:
+    from condviz.plots.search import words_of
+
+    read = any(hit.words for hit in hits.hits)
+    head = ["rank", "score", "percentile", *(["plain rank"] if hits.condition else []), "row"]
+    rows = []
+    for rank, hit in enumerate(hits.hits, start=1):
+        cells = [str(rank), f"{hit.score:.3f}", f"{hit.percentile:.0f}"]
+        rows.append([*cells, *([f"{hit.plain_rank:,}"] if hits.condition else []), f"{hit.row:,}"])
+        rows[-1] += [*([", ".join(words_of(hit))] if read else []), hit.text]
+    names = [*head, *(["carried by"] if read else []), "text"]
+    lines = [format_table(names, rows, right=range(len(head)))]
+    if hits.hits and not hits.matches:
+        lines.append("No good match: the best hit is no more alike than many pairs that differ.")
+    return "\n".join(lines)

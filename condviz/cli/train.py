@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.terminal import format_json, progress_bar, tell
+from condviz.cli.options import format_json, progress_bar, tell
 from condviz.errors import ConfigError, TrainingError
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -44,6 +44,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe: epochs=1, loss.mse=0.5, ..."
     )
     parser.add_argument(
+        "--backbone", metavar="HUB_ID_OR_FOLDER", help="train this encoder, not the recipe's: --set backbone=..."
+    )
+    parser.add_argument(
         "--follow", action="store_true", help="train as a job, which outlives this terminal, and follow it"
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
@@ -66,7 +69,8 @@ def run(options: argparse.Namespace) -> None:
     """Train, with a bar and the scores of each evaluation on standard error; print the checkpoint."""
     from condviz.training.recipes import load_recipe
 
-    recipe = load_recipe(options.recipe, options.set)
+    encoder = [f"backbone={options.backbone}"] if options.backbone else []
+    recipe = load_recipe(options.recipe, [*options.set, *encoder])
     if options.follow:
         start(recipe, options)
     else:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.options import load_asked
-from condviz.cli.terminal import format_json, format_table, tell
+from condviz.cli.options import format_json, format_table, load_asked, tell
 from condviz.data.files import check_target, write_text
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Show how much each word of one or two sentences counts under each condition: the weights of a "
         "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
         "have names such as csr@hidden.",
-        parents=[shared.models("csr"), shared.device(), shared.backbone()],
+        parents=[shared.models("csr"), shared.device()],
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
@@ -40,7 +39,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON, as the /router endpoint returns it")
     form.add_argument("--csv", action="store_true", help="print one row per word, condition and layer")
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, default_models=["csr"])
 
 
 def run(options: argparse.Namespace) -> None:
@@ -50,8 +49,8 @@ def run(options: argparse.Namespace) -> None:
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
     if options.figures:
         check_target(options.figures)
-    names = options.model or ["csr"]
-    settings = {"device": options.device, "precision": options.precision, "backbone": options.backbone}
+    names = options.model or options.default_models
+    settings = {"device": options.device, "precision": options.precision}
     models = [model for _, model in load_asked(names, **settings)]
     readings = [read_words(model, sentences, conditions) for model in models]
     tests = []

@@ -35,6 +35,7 @@ CORPORA = {
         scenes.PLAIN_CORPUS,
         scene_tables.CORPUS,
         scene_tables.HARD_CORPUS,
+        scene_tables.WEAK_CORPUS,
         cebab.CORPUS,
         cebab.EDITS_CORPUS,
         mams.CORPUS,

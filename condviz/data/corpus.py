@@ -63,15 +63,9 @@ class Shortcuts:
 
 
 def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[RatedPair]:
-    """Keep some of the sentence pairs: those with the smallest hashes, whatever else is among the rows.
+    """Keep at most `count` sentence pairs: those with the smallest hashes, in their order, whatever else is there.
 
-    Args:
-        rows: The two rows of a pair side by side.
-        count: Maximum number of pairs.
-        seed: Another one keeps others.
-
-    Returns:
-        Rows in the order of the hashes.
+    The two rows of a pair stand side by side; another seed keeps others.
     """
 
     def rank(pair: tuple[RatedPair, RatedPair]) -> str:
@@ -187,11 +181,7 @@ class Corpus:
         return {file: any(self.place(folder).glob(file)) for file in self.files}
 
     def read(self, part: str, password: Password, folder: Path | None = None) -> Material:
-        """Read one part.
-
-        Raises:
-            DataError: If there is no such part, or its files are missing or damaged.
-        """
+        """Read one part; raises DataError if there is none, or its files are missing or damaged."""
         if part not in self.parts:
             raise DataError(f"There is no part {part!r} of {self.name}. There are: {', '.join(self.parts)}.")
         return self.load(self.place(folder), part, password)
@@ -209,11 +199,7 @@ def fraction(name: str) -> float:
 
 
 def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:
-    """Read all .jsonl files of a folder in alphabetical order; yields (place for messages, value) for each line.
-
-    Raises:
-        DataError: If there is no such file, or a line is not JSON; names the line.
-    """
+    """Read all .jsonl files of a folder in alphabetical order; yields (place for messages, value) for each line."""
     paths = sorted(Path(folder).glob("*.jsonl"))
     if not paths:
         raise DataError(f"There is no .jsonl file in {folder}. Restore this folder, or set CONDVIZ_ASSETS.")
@@ -225,11 +211,7 @@ def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file.
-
-    Raises:
-        DataError: If it is missing or not UTF-8.
-    """
+    """Read a UTF-8 file; raises DataError if it is missing or something else."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -239,11 +221,7 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(text: str, place: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Parse JSON.
-
-    Raises:
-        DataError: If it is not JSON.
-    """
+    """Parse JSON; raises DataError if it is none."""
     try:
         return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:

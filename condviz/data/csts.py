@@ -90,11 +90,7 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
 
 
 def environment_password() -> str:
-    """Return the password of C-STS from the environment.
-
-    Raises:
-        DataError: If it is not set.
-    """
+    """Return the password of C-STS from the environment; raises DataError if it is not set."""
     password = os.environ.get(PASSWORD_VARIABLE)
     if not password:
         raise DataError(
@@ -105,15 +101,7 @@ def environment_password() -> str:
 
 
 def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, bytes]:
-    """Decrypt the files in an archive of the official form.
-
-    Args:
-        content: The archive, in base64 or raw.
-        password: As sent by the owners.
-        name: For messages.
-
-    Returns:
-        File name without folders -> content.
+    """Decrypt the files in an archive of the official form, in base64 or raw: file name without folders -> content.
 
     Raises:
         DataError: If the archive is cut off or no such archive, or the password is wrong.
@@ -169,10 +157,6 @@ def _decrypt_blocks(encrypted: bytes, password: str, salt: bytes) -> bytes:
 
 def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
     """Replace official validation labels by those of L-CSTS, joined by position; drop rows labelled -1 (invalid).
-
-    Args:
-        pairs: All official validation rows, in their order.
-        path: TSV file with the columns uid and reannotated-label.
 
     Raises:
         DataError: If the file cannot be read, has another number of rows, or a label is not -1 or from 1 to 5.

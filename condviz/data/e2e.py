@@ -61,11 +61,9 @@ def _aspect(name: str, phrasings: tuple[str, ...]) -> Aspect:
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
-    """Read one split; a family holds all texts of one meaning representation. Repeated texts are left out.
+    """Read one split of the release, "train", "dev" or "test"; a family holds all texts of one meaning representation.
 
-    Args:
-        folder: Where the files are.
-        split: "train", "dev" or "test", as in the release.
+    Repeated texts are left out.
 
     Raises:
         DataError: If the file is missing, has other columns, or an attribute or step is not known; names the row.

@@ -90,15 +90,9 @@ class Family:
 
 
 def gold(aspect: Aspect | None, value1: str, value2: str) -> int:
-    """Rate two values of an aspect.
+    """Rate two values of an aspect from 1 (different) to 5 (same), by the table at the top of this module.
 
-    Args:
-        aspect: The shared aspect; None for a local one, whose values are alike or not.
-        value1: A value as tagged.
-        value2: Another.
-
-    Returns:
-        1 (different) to 5 (same), by the table at the top of this module.
+    An aspect that is None is a local one, whose values are alike or not.
     """
     if value1 == value2:
         return 5

@@ -64,10 +64,6 @@ def check_target(path: str | Path) -> Path:
 def write_text(path: str | Path, text: str) -> None:
     """Write UTF-8 text; a reader sees the old file or the new one, never half of it.
 
-    Args:
-        path: Also what `open_path` returns.
-        text: What it is to hold.
-
     Raises:
         DataError: If the file cannot be written.
     """

@@ -109,12 +109,9 @@ class Graph:
         return (INVERSE if inverse else "") + self.relations[number].text
 
     def text(self, entity: int, *, neighbours: bool = True, without: int | None = None) -> str:
-        """Return the text of an entity.
+        """Return the text of an entity, with the names of `neighbours` in the train graph behind a short definition.
 
-        Args:
-            entity: Its number.
-            neighbours: Whether to append the names of neighbours in the train graph to a short definition.
-            without: An entity that is not named among them: in training the answer, which the text would give away.
+        The entity `without` is not named among them: in training the answer, which the text would give away.
         """
         item = self.entities[entity]
         description = item.description
@@ -298,14 +295,7 @@ def _plain(text: str) -> str:
 
 
 def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str:
-    """Return a question in words.
-
-    Args:
-        name: Of the entity.
-        relation: Id of the relation.
-        text: What encoders read for it, used where there is no question for the id.
-        inverse: Whether heads are asked for.
-    """
+    """Return a question in words, about heads if `inverse`; where the id has none, with what encoders read for it."""
     plain = text.replace("{", "{{").replace("}", "}}")
     form = _forms().get(relation, (f"“{{name}}”: {plain} what?", f"What: {plain} “{{name}}”?"))[inverse]
     return form.format(name=name, the=_with_the(name), a=with_article(name))

@@ -31,11 +31,7 @@ def aspects() -> dict[str, Aspect]:
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
-    """Read one split; a family is one sentence.
-
-    Args:
-        folder: Where the files are.
-        split: "train", "dev" or "test", as in the release.
+    """Read one split of the release, "train", "dev" or "test"; a family is one sentence.
 
     Raises:
         DataError: If the file is missing, is damaged, or has another category or polarity; names the sentence.

@@ -28,11 +28,7 @@ _ASPECT, _FAMILY = TypeAdapter(Aspect), TypeAdapter(Family)
 
 
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
-    """Read the shared aspects.
-
-    Raises:
-        DataError: If aspects.json is missing or not of the documented form.
-    """
+    """Read the shared aspects; raises DataError if aspects.json is missing or not of the documented form."""
     path = Path(folder) / "aspects.json"
     content = parse_json(read_text(path), str(path))
     try:

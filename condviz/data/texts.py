@@ -1,4 +1,4 @@
-"""Checks of the texts that people type or upload: one clear message instead of a strange score."""
+"""Texts that people type or upload, checked, with one clear message instead of a strange score; and their words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+import numpy as np
+import regex
+
 from condviz.errors import DataError
+from condviz.types import Word
 
 MAX_SENTENCE_CHARACTERS = 5_000
 """Far more than any shipped encoder reads (512 tokens); keeps a pasted book from stopping the page."""
@@ -17,6 +21,20 @@ MAX_CONDITIONS = 20
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
+_FUNCTION_WORDS = """
+a about above across after all along although am among an and any are around as at be because been before behind being
+below beneath beside besides between both but by can could did do does down during each either for from had has have he
+her hers him his how i if in inside into is it its itself may me might mine must my near of off on onto or our ours out
+outside over own shall she should since so some such than that the their theirs them then there these they this those
+though through to toward towards under until up upon us was we were what when where which while who whom whose will with
+within would you your yours
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English function words; numerals and negations are not among them."""
+FEWEST_WORDS, FEWEST_FUNCTION_WORDS = 4, 0.15
+"""A text of so many words of which a smaller share are function words is hardly English."""
+
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -108,3 +126,67 @@ def _check(text: str, field: str, *, max_characters: int, example: str) -> str:
 
 def _excerpt(text: str) -> str:
     return f'"{text}"' if len(text) <= _EXCERPT else f'"{text[:_EXCERPT]}…"'
+
+
+def not_english(*sentences: str) -> str:
+    """Return which of one or two sentences may not be English: "The sentence", "Sentence 2", "The sentences", or ""."""
+    odd = [number for number, text in enumerate(sentences, start=1) if not _looks_english(text)]
+    if len(odd) == 2:
+        return "The sentences"
+    return "" if not odd else "The sentence" if len(sentences) == 1 else f"Sentence {odd[0]}"
+
+
+def _looks_english(text: str) -> bool:
+    letters = [character for character in text if character.isalpha()]
+    if sum(map(str.isascii, letters)) < len(letters) / 2:
+        return False
+    words = [word.casefold() for word in _LETTERS.findall(text)]
+    known = sum(word in FUNCTION_WORDS for word in words)
+    return len(words) < FEWEST_WORDS or known >= FEWEST_FUNCTION_WORDS * len(words)
+
+
+# ---- words as readers see them, and values of sub-tokens summed over them --------------------------------------------
+
+_WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}]"  # scripts without spaces: one character at a time
+    r"|[\p{L}\p{M}\p{N}]+(?:['’.,\-‐][\p{L}\p{M}\p{N}]+)*"  # don't, well-known, 3.5, 1,000
+    r"|\X"  # anything else, an emoji with its modifiers in one piece
+)
+
+
+def split_words(text: str) -> tuple[Word, ...]:
+    """Split a text into words and punctuation marks, with offsets; blanks are left out.
+
+    Contractions, hyphenated words and numbers stay in one piece; Chinese and Japanese characters stand alone; an emoji
+    keeps its modifiers.
+    """
+    return tuple(
+        Word(match.group(), match.start(), match.end()) for match in _WORD.finditer(text) if not match.group().isspace()
+    )
+
+
+def add_up_words(words: Sequence[Word], spans: Sequence[tuple[int, int]], values: np.ndarray) -> np.ndarray:
+    """Sum values of sub-tokens over words; a sub-token belongs to the word that it overlaps most.
+
+    Args:
+        words: w words.
+        spans: Character span of each of L sub-tokens; empty for special tokens, which belong to no word.
+        values: (..., L).
+
+    Returns:
+        (..., w) float32. What belongs to no word is left out.
+    """
+    result = np.zeros((*values.shape[:-1], len(words)), dtype=np.float32)
+    for column, (start, end) in enumerate(spans):
+        overlaps = [min(end, word.end) - max(start, word.start) for word in words]
+        if overlaps and max(overlaps) > 0:
+            result[..., int(np.argmax(overlaps))] += values[..., column]
+    return result
+
+
+def leave_out(text: str, word: Word) -> str:
+    """Return the text without one word and without the double blank that would remain."""
+    before, after = text[: word.start], text[word.end :]
+    if before.endswith(" ") and (not after or after.startswith(" ")):
+        before = before[:-1]
+    return (before + after).strip()

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from condviz.encoder import gather
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.gather import VISITOR, Request, encode_here
-from condviz.encoder.layers import LayerAccess
+from condviz.encoder.layers import LayerAccess, both_ways, is_like_bert, open_layers
 from condviz.encoder.packed import rows_stand_alone
 from condviz.encoder.pooling import Pooling, pool
 from condviz.encoder.tokens import Encoded, Tokens, collate
 from condviz.errors import ConfigError, DataError, TruncationWarning
+from condviz.types import Progress
 
 if TYPE_CHECKING:  # importing them takes seconds
     from tokenizers import Encoding
@@ -28,8 +29,6 @@ if TYPE_CHECKING:  # importing them takes seconds
 
 Item = tuple[str, ...]
 """One text, or two texts that share a sequence."""
-Progress = Callable[[int, int], None]
-"""Called with (done, total); may raise to stop the work."""
 
 MAX_LENGTH = 512
 """Maximum tokens per sequence; the official scripts of C-STS pass the same limit."""
@@ -44,8 +43,8 @@ CPU_HALF_MULTIPLE = 8
 SMALL_REQUEST = 64
 """Texts up to which a request in half precision is computed as a whole; see `Backbone.map_texts`."""
 
-TOKENIZED_AT_ONCE = 1000
-"""Texts; those of others are tokenized in between."""
+TOKENIZED_AT_ONCE = 100
+"""Texts; those of others are tokenized in between, and wait for no more than these."""
 
 _tokenizing = RLock()
 """Held while texts are tokenized: setting truncation changes the tokenizer, which several backbones share."""
@@ -69,7 +68,7 @@ class Backbone(nn.Module):
         latent: The latent attention of an NV-Embed, for pooling "latent".
         bidirectional: A decoder that was trained to see in both directions; only with attention of the library.
         cache: Store for vectors; a new one by default.
-        lock: Held while texts are encoded, or the weights are moved.
+        lock: Held while texts are encoded in the caller's own thread, or the weights are moved.
         base: The backbone that most weights are shared with. It stays in memory, so that the next model that changes
             some of them finds it, instead of loading all of them once more.
     """
@@ -141,7 +140,7 @@ class Backbone(nn.Module):
             ConfigError: If this type of model cannot be run that way.
         """
         if self._layers is None:
-            self._layers = LayerAccess(self.model)
+            self._layers = open_layers(self.model, bidirectional=self.bidirectional)
         return self._layers
 
     @property
@@ -255,9 +254,16 @@ class Backbone(nn.Module):
         return [(0, 0) if mark else span for span, mark in zip(shifted, special, strict=True)]
 
     @property
-    def separator(self) -> int:
-        """Id of the separator token."""
-        return self.tokenizer.sep_token_id
+    def separator(self) -> str:
+        """The token between two texts: the separator, or the end token where there is none, as in decoders.
+
+        Raises:
+            ConfigError: If there is neither.
+        """
+        token = self.tokenizer.sep_token or self.tokenizer.eos_token
+        if token is None:
+            raise ConfigError(f"{self.name} has neither a separator nor an end token. Choose another encoder.")
+        return token
 
     @property
     def max_length(self) -> int:
@@ -298,19 +304,14 @@ class Backbone(nn.Module):
 
     def states(self, tokens: Tokens, *, all_layers: bool = True) -> list[Tensor]:
         """Compute hidden states (b, L, d): the embedding layer and each layer, or only the last."""
-        try:
-            layers = self.layers
-        except ConfigError:
+        if not is_like_bert(self.model):
             return self._library_states(tokens, all_layers)
-        states = layers.run(layers.embed(tokens), tokens.mask)
+        states = self.layers.run(self.layers.embed(tokens), tokens.mask)
         return states if all_layers else states[-1:]
 
     def _library_states(self, tokens: Tokens, all_layers: bool) -> list[Tensor]:
         arguments = {"token_type_ids": tokens.types} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
-        mask = tokens.mask.long()
-        if self.bidirectional:  # a mask of four dimensions takes the place of the library's causal one
-            visible = tokens.mask[:, None, None].expand(-1, 1, mask.shape[1], -1)
-            mask = torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill(~visible, float("-inf"))
+        mask = both_ways(tokens.mask, self.dtype) if self.bidirectional else tokens.mask.long()
         output = self.model(input_ids=tokens.ids, attention_mask=mask, output_hidden_states=all_layers, **arguments)
         return [*output.hidden_states[:-1], output.last_hidden_state] if all_layers else [output.last_hidden_state]
 

@@ -1,15 +1,18 @@
-"""One worker that encodes for all visitors of a server: their texts share batches, and nobody waits for a large job.
+"""Two workers that encode for all visitors of a server: their texts share batches, and nobody waits for a large job.
 
 Texts that wait for the same encoder go through it together, sorted by length; equal ones once. On CPUs each batch has a
-core of its own: on several, every operation on a small batch waits for the slowest of them. Small requests come before
-large ones, which get every fifth turn and give way after each batch; among equals, who was served longest ago is next.
-Without a visitor (notebook, command line, training) texts are encoded at once in the caller's own thread.
+core of its own: on several, every operation on a small batch waits for the slowest of them. Small requests have one
+worker; large ones have the other, a batch at a time, in threads that step back wherever small ones want the processor.
+Among equals, who was served longest ago is next. Without a visitor (notebook, command line, training) texts are encoded
+at once in the caller's own thread.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -25,8 +28,12 @@ from condviz.errors import DataError
 
 LARGE = 4
 """A request of more than so many full batches is large; a turn for small ones takes at most so many for each core."""
-LARGE_TURN = 5
-"""One turn in so many is for large requests while small ones wait."""
+FREE_TOKENS, TOKEN_STEP = 256, 64
+"""A batch of more tokens than the first has a multiple of the second where its texts are padded to one length: oneDNN
+keeps 2 MB of kernels for each number of tokens that it has seen."""
+NICENESS = 5
+"""Added to that of threads which step back: where others want the same core, they get a quarter of its time. With 10 it
+is a tenth: beside other busy programs, a map would hardly get on."""
 LOOK_SECONDS = 0.2
 """How often someone who waits is asked whether the answer is still wanted."""
 VISITORS_KNOWN = 1000
@@ -81,7 +88,7 @@ class Request:
         embed: Turns a batch of rows into one value each.
         recall: Returns the values that some texts have by now, None for others.
         keep: Told the values of a batch.
-        lock: Held while a batch is encoded.
+        lock: Held while a batch is encoded in the caller's own thread.
         max_tokens: Of one batch, with padding.
         batch_size: Texts of one batch, whatever their length; None goes by tokens.
         multiple: Only texts whose lengths, rounded up to a multiple of this, are equal share a batch, so that nobody is
@@ -125,10 +132,12 @@ class Request:
         groups: dict[tuple[int, ...], list[Hashable]] = {}
         for item, row in rows.items():
             groups.setdefault(shape_of(row, self.multiple) if self.multiple else (), []).append(item)
-        for _, items in sorted(groups.items(), reverse=True):
+        for shape, items in sorted(groups.items(), reverse=True):
             lengths = [len(rows[item]) for item in items]
             for batch in batches_by_length(lengths, min(self.max_tokens, share), self.batch_size):
-                yield {items[i]: rows[items[i]] for i in batch}
+                cut = len(batch) if self.batch_size else _even(len(batch), shape)
+                for part in filter(None, (batch[:cut], batch[cut:])):
+                    yield {items[i]: rows[items[i]] for i in part}
 
     @property
     def done(self) -> bool:
@@ -149,6 +158,16 @@ class Request:
         """Wait for news, or a short while."""
         self._news.wait(LOOK_SECONDS)
         self._news.clear()
+
+
+def _even(count: int, shape: tuple[int, ...]) -> int:
+    """Return how many of so many texts of one shape come first, so that batches have few different numbers of tokens.
+
+    All of them where there are few tokens, and where the texts are padded to no common shape.
+    """
+    if not shape or count * max(shape) <= FREE_TOKENS:
+        return count
+    return count - count % (TOKEN_STEP // math.gcd(TOKEN_STEP, *shape))
 
 
 def encode_here(request: Request) -> Iterator[int]:
@@ -187,28 +206,52 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
         for batch in chosen:
             run(batch)
     else:
-        started = [crew(first.cores).submit(run, batch) for batch in chosen]
+        started = [crew(first.cores, back=first.large).submit(run, batch) for batch in chosen]
         wait(started)
         for batch in started:
             batch.result()
 
 
+def step_back() -> None:
+    """Have the calling thread, and those that it starts, compute where others leave the processor free.
+
+    Only Linux sets the niceness of a thread; elsewhere the processor is shared evenly.
+    """
+    if sys.platform == "linux":
+        os.nice(NICENESS)
+
+
 @cache
-def crew(cores: int) -> ThreadPoolExecutor:
-    """Return threads that compute on one core each."""
+def crew(cores: int, *, back: bool) -> ThreadPoolExecutor:
+    """Return threads that compute on one core each.
+
+    Args:
+        cores: How many.
+        back: They step back, see `step_back`.
+    """
     import torch
 
+    def start() -> None:
+        torch.set_num_threads(1)
+        if back:
+            step_back()
+
     before, together = torch.get_num_threads(), threading.Barrier(cores)
-    pool = ThreadPoolExecutor(cores, "condviz-core", torch.set_num_threads, (1,))
+    pool = ThreadPoolExecutor(cores, "condviz-core", start)
     wait([pool.submit(together.wait) for _ in range(cores)])  # until all have started
     torch.set_num_threads(before)  # for threads to come, which would else take over what was set last
     return pool
 
 
-class Gathering:
-    """The worker, and those who wait for it. Its thread starts with the first request."""
+class Lane:
+    """A worker, and those who wait for it. Its thread starts with the first request.
 
-    def __init__(self) -> None:
+    Args:
+        large: Its requests are large: it encodes a batch on each core at a time, and steps back.
+    """
+
+    def __init__(self, *, large: bool = False) -> None:
+        self.large = large
         self._changed = threading.Condition()
         self._waiting: list[Request] = []
         self._served: LRUCache[str, int] = LRUCache(VISITORS_KNOWN)
@@ -243,17 +286,12 @@ class Gathering:
     def choose(self) -> list[Request]:
         """Return the requests of the next turn, all of one key; they stay in the queue."""
         self._turn += 1
-        large = [request for request in self._waiting if request.large]
-        small = [request for request in self._waiting if not request.large]
-        if large and (not small or self._turn % LARGE_TURN == 0):
-            chosen = [min(large, key=self._rank)]
-        else:
-            lead, *mates = sorted(small, key=self._rank)
-            chosen, room = [lead], LARGE * lead.max_tokens * lead.cores - lead.tokens
-            for mate in mates:
-                if mate.key == lead.key and mate.batch_size == lead.batch_size and mate.tokens <= room:
-                    chosen.append(mate)
-                    room -= mate.tokens
+        lead, *mates = sorted(self._waiting, key=self._rank)
+        chosen, room = [lead], LARGE * lead.max_tokens * lead.cores - lead.tokens
+        for mate in mates:
+            if mate.key == lead.key and mate.batch_size == lead.batch_size and mate.tokens <= room and not self.large:
+                chosen.append(mate)
+                room -= mate.tokens
         for request in chosen:
             self._served[request.visitor.name] = self._turn
         return chosen
@@ -262,6 +300,8 @@ class Gathering:
         return max(request.arrived, self._served.get(request.visitor.name, 0))
 
     def _work(self) -> None:
+        if self.large:
+            step_back()
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
@@ -272,14 +312,24 @@ class Gathering:
 
     def _run(self, requests: Sequence[Request]) -> None:
         try:
-            with requests[0].lock:
-                encode(requests, limit=requests[0].cores if requests[0].large else None)
+            encode(requests, limit=requests[0].cores if self.large else None)
         except Exception as error:
             if len(requests) == 1:
                 requests[0].fail(error)
             else:  # whoever it is, the others get their answer
                 for request in requests:
                     self._run([request])
+
+
+class Gathering:
+    """Both workers."""
+
+    def __init__(self) -> None:
+        self.small, self.large = Lane(), Lane(large=True)
+
+    def encode(self, request: Request) -> Iterator[int]:
+        """Have a request encoded; see `Lane.encode`."""
+        return (self.large if request.large else self.small).encode(request)
 
 
 GATHERING = Gathering()

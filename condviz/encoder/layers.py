@@ -39,10 +39,10 @@ class LayerAccess:
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config
-        if config.model_type not in POSITION_OFFSET or getattr(config, "is_decoder", False):
+        if not is_like_bert(model):
             raise ConfigError(
-                f"Layers of a {config.model_type!r} model cannot be run one by one. Supported types: "
-                f"{', '.join(sorted(POSITION_OFFSET))}. Choose such an encoder, or a method without a router."
+                f"Attention inside a {config.model_type!r} model cannot be read, only the router's weights. Choose an "
+                f"encoder of one of the types {', '.join(sorted(POSITION_OFFSET))}."
             )
         self.model = model
         self.num_layers: int = config.num_hidden_layers
@@ -64,6 +64,29 @@ class LayerAccess:
         positions = tokens.counted_positions() + self._first_position
         return self.model.embeddings(input_ids=tokens.ids, token_type_ids=types, position_ids=positions)
 
+    def place(self, mask: Tensor) -> int | Tensor:
+        """Return where the token is that stands for each text (b, L): here the first one; or (b,) places."""
+        return 0
+
+    def mark(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """Return the state of the token that stands for each text: (b, L, d), (b, L) -> (b, d)."""
+        place = self.place(mask)
+        rows = slice(None) if isinstance(place, int) else torch.arange(len(hidden), device=hidden.device)
+        return hidden[rows, place]
+
+    def lay_out(self, mask: Tensor, positions: Tensor) -> Tensor:
+        """Return what `run`, `attend` and `attention` take as the mask of a sequence with a layout of its own.
+
+        Args:
+            mask: As in `attend`.
+            positions: (b, L), or (b, m + L) with a prefix; counted from 0. Here they enter with `embed` alone.
+        """
+        return mask
+
+    def visible(self, mask: Tensor | None, hidden: Tensor) -> Tensor | None:
+        """Turn a mask into what `attend` takes, once for all layers; a result of this method is returned as it is."""
+        return additive(mask, hidden.dtype)
+
     def query(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_q: (..., d) -> (..., d), heads side by side."""
         return self._layer(layer).attention.self.query(hidden)
@@ -81,7 +104,7 @@ class LayerAccess:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: True where a key may be seen: (b, L), or (b, L, L) with one row per query. With a prefix of m states,
-                (b, m + L). Or the result of `additive`.
+                (b, m + L). Or the result of `visible`.
             prefix: (b, m, d) further states that serve as keys and values only, in front of the others.
 
         Returns:
@@ -94,7 +117,7 @@ class LayerAccess:
             self._split(attention.query(hidden)),
             self._split(keys),
             self._split(attention.value(memory)),
-            attn_mask=additive(mask, hidden.dtype),
+            attn_mask=self.visible(mask, hidden),
             dropout_p=attention.dropout.p if self.model.training else 0.0,
         )
         return output.transpose(1, 2).reshape(hidden.shape), keys
@@ -130,9 +153,9 @@ class LayerAccess:
         Returns:
             States [entering start, after start, ..., after stop - 1]; stop - start + 1 tensors (b, L, d).
         """
-        states, added = [hidden], additive(mask, hidden.dtype)
+        states, visible = [hidden], self.visible(mask, hidden)
         for layer in range(start, self.num_layers if stop is None else stop):
-            attended, keys = self.attend(layer, states[-1], added, prefix=prefix)
+            attended, keys = self.attend(layer, states[-1], visible, prefix=prefix)
             factor = reweigh(layer, states[-1], keys) if reweigh else None
             if factor is not None:
                 attended = attended * factor[..., None].to(attended.dtype)
@@ -140,7 +163,13 @@ class LayerAccess:
         return states
 
     def attention(
-        self, layer: int, hidden: Tensor, mask: Tensor, *, rows: slice = slice(None), prefix: Tensor | None = None
+        self,
+        layer: int,
+        hidden: Tensor,
+        mask: Tensor,
+        *,
+        rows: slice | int | Tensor = slice(None),
+        prefix: Tensor | None = None,
     ) -> Tensor:
         """Compute attention probabilities of one layer in float32 or better.
 
@@ -148,12 +177,13 @@ class LayerAccess:
             layer: Index from 0.
             hidden: State that enters the layer, (b, L, d).
             mask: As in `attend`.
-            rows: Queries to read, all by default.
+            rows: Queries to read, all by default; or one of each text, as `place` returns it.
             prefix: As in `attend`.
 
         Returns:
             (b, heads, queries, m + L); each row sums to 1.
         """
+        rows = slice(rows, rows + 1) if isinstance(rows, int) else rows
         memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
         query = self._split(self.query(layer, hidden[:, rows]))
         key = self._split(self.key(layer, memory))
@@ -166,6 +196,29 @@ class LayerAccess:
     def _split(self, states: Tensor) -> Tensor:
         """(b, L, d) -> (b, heads, L, head size)."""
         return states.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
+
+
+def is_like_bert(model: PreTrainedModel) -> bool:
+    """Return whether `LayerAccess` can run the layers of a model."""
+    return model.config.model_type in POSITION_OFFSET and not getattr(model.config, "is_decoder", False)
+
+
+def open_layers(model: PreTrainedModel, *, bidirectional: bool = False) -> LayerAccess:
+    """Return the layers of an encoder, to be run one by one.
+
+    Raises:
+        ConfigError: If there is no way to run those of its type.
+    """
+    if is_like_bert(model):
+        return LayerAccess(model)
+    from condviz.encoder.library_layers import TYPES  # imports transformers
+
+    if (kind := TYPES.get(model.config.model_type)) is None:
+        raise ConfigError(
+            f"Layers of a {model.config.model_type!r} model cannot be run one by one. Supported types: "
+            f"{', '.join(sorted((*POSITION_OFFSET, *TYPES)))}. Choose such an encoder, or a method without a router."
+        )
+    return kind(model, bidirectional=bidirectional)
 
 
 def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tensor:
@@ -190,4 +243,10 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     if mask.dim() == 2 and bool(mask.all()):
         return None
     visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
+    return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))
+
+
+def both_ways(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a mask (b, 1, L, L) that takes the place of a decoder's causal one in the library: 0, -inf at padding."""
+    visible = mask[:, None, None].expand(-1, 1, mask.shape[1], -1)
     return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))

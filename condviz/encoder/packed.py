@@ -1,8 +1,8 @@
-"""Linear layers for bfloat16 on CPUs that keep their weights in the layout that the CPU library computes in.
+"""Products by oneDNN where torch would go another way: linear layers in bfloat16, tall matrices in float32.
 
 `nn.Linear` passes plain weights, which oneDNN reorders in every call: much of the time where there are few tokens. The
 operators are private to torch; its own compiler puts them in the place of linear layers. Where a version lacks them,
-`can_pack` returns False and the layers stay as they are.
+`can_pack` returns False and the layers stay as they are, and `project_rows` is an ordinary product.
 """
 
 from __future__ import annotations
@@ -48,9 +48,17 @@ def pack_linear_layers(model: nn.Module) -> None:
 
 def can_pack() -> bool:
     """Return whether oneDNN lays out bfloat16 weights on this CPU; it refuses where it cannot multiply them."""
-    operators = torch.ops.mkldnn
-    usable = torch.backends.mkldnn.is_available() and hasattr(operators, "_linear_pointwise")
-    return usable and operators._is_mkldnn_bf16_supported()
+    return _has_operator() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+def project_rows(rows: Tensor, weight: Tensor) -> Tensor:
+    """Compute rows times W^T, (b, in) and (out, in) -> (b, out), without gradient.
+
+    Torch gives float32 to MKL, which on AMD's processors leaves half of the vector unit idle; oneDNN does not.
+    """
+    if rows.device.type == "cpu" and rows.dtype == weight.dtype == torch.float32 and len(rows) and _has_operator():
+        return torch.ops.mkldnn._linear_pointwise(rows, weight, None, "none", [], "")
+    return rows @ weight.T
 
 
 @cache
@@ -71,6 +79,10 @@ def rows_stand_alone(dtype: torch.dtype) -> bool:
         return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
     finally:
         torch.set_num_threads(cores)
+
+
+def _has_operator() -> bool:
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def packed(weight: Tensor) -> Tensor:

@@ -22,13 +22,13 @@ import numpy as np
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair, keep_pairs
 from condviz.data.examples import Example, Level
-from condviz.encoder.backbone import Progress
 from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
 from condviz.methods.base import ConditionalScorer
+from condviz.types import Progress, columns
 from condviz.version import __version__
 
 PAIRS = 500
@@ -100,7 +100,7 @@ def measure(
     if resamples < 0:
         raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. 1000 is usual.")
     is_plain = chosen.part.name == PLAIN
-    scores = _plain_scores(model, chosen.rows) if is_plain else _scores(model, chosen.rows, progress)
+    scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
     found = _agree(chosen.rows, scores, resamples=resamples, seed=chosen.sample.seed)
     reference = None
     if is_plain and baseline is not None:
@@ -180,13 +180,8 @@ def contrast(
     ]
 
 
-def _scores(model: ConditionalScorer, rows: Sequence[RatedPair], progress: Progress | None) -> np.ndarray:
-    columns = ([getattr(row, name) for row in rows] for name in ("sentence1", "sentence2", "condition"))
-    return model.score(*columns, progress=progress)
-
-
 def _plain_scores(model: ConditionalScorer, rows: Sequence[RatedPair]) -> np.ndarray:
-    return model.score_unconditional([row.sentence1 for row in rows], [row.sentence2 for row in rows])
+    return model.score_unconditional(*columns(rows)[:2])
 
 
 def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0, seed: int = 0) -> Agreement:

@@ -20,11 +20,10 @@ import numpy as np
 from condviz.data.corpora import build
 from condviz.data.corpus import RatedPair, fraction, keep_pairs
 from condviz.data.files import write_text
-from condviz.encoder.backbone import Progress
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.models.manifest import CALIBRATION, MANIFEST, read_manifest
-from condviz.types import Calibration
+from condviz.types import Calibration, Progress, columns
 
 SOURCES = ("scenes:dev", "tables:validation", "cebab:dev", "mams:dev")
 PAIRS = 400
@@ -50,10 +49,7 @@ def read_rows(pairs: int = PAIRS) -> dict[str, list[RatedPair]]:
 def calibrate(model: ConditionalScorer, rows: Rows, *, progress: Progress | None = None) -> Calibration:
     """Score rated rows, and fit the ratings to the scores."""
     flat = [row for part in rows.values() for row in part]
-    scores = model.score(
-        [row.sentence1 for row in flat], [row.sentence2 for row in flat], [row.condition for row in flat],
-        progress=progress,
-    ).astype(np.float64)  # fmt: skip
+    scores = model.score(*columns(flat), progress=progress).astype(np.float64)
     labels = np.array([row.label for row in flat], dtype=np.float64)
     weights = np.concatenate([np.full(len(part), 1 / len(part)) for part in rows.values()])
     folds = np.array([int(fraction(row.family1) * FOLDS) for row in flat])

@@ -33,15 +33,7 @@ LIMITS = """- English, one or two sentences of everyday language; longer texts w
 
 
 def write_card(folder: str | Path, board: Board) -> Path:
-    """Write the card of a checkpoint into its folder.
-
-    Returns:
-        The file.
-
-    Raises:
-        CheckpointError: If the folder is no checkpoint.
-        DataError: If the card cannot be written.
-    """
+    """Write the card of a checkpoint into its folder, and return the file."""
     folder = Path(folder)
     manifest = read_manifest(folder)
     write_text(folder / CARD, format_card(folder.name, manifest, board))
@@ -49,13 +41,7 @@ def write_card(folder: str | Path, board: Board) -> Path:
 
 
 def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:
-    """Format a model card as Markdown with the front matter of the hub.
-
-    Args:
-        name: Name of the model.
-        manifest: Content of its condviz.json.
-        board: Stored scores; a model without any says so.
-    """
+    """Format a model card as Markdown with the front matter of the hub, from a condviz.json and the stored scores."""
     method = METHODS[manifest["method"]]
     sections = [
         _front_matter(manifest),

@@ -17,9 +17,9 @@ import torch
 from condviz.data.kg import Graph
 from condviz.encoder.backbone import Backbone, Item
 from condviz.errors import ConfigError
+from condviz.methods.baselines import TriEncoder, TriEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from condviz.types import Pair
 
 FLOAT_BYTES = 4

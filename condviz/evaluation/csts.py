@@ -7,7 +7,7 @@ arXiv:2403.09490, table 5).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import RESAMPLES, Agreement, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
-from condviz.types import ModelInfo, Result
+from condviz.types import ModelInfo, Progress, Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +143,7 @@ def evaluate(
     training_conditions: Collection[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """Score every row and compare with the ratings where there are any.
 
@@ -207,7 +207,7 @@ def score_all(
     dataset: Dataset,
     *,
     stored: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Scores]:
     """Score all rows with one model after the other, loading those that are given by name.
 

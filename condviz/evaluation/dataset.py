@@ -25,7 +25,7 @@ from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pair
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
 from condviz.evaluation.metrics import condition_pairs, fold, is_seen
-from condviz.types import Pair
+from condviz.types import Pair, columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,8 +89,7 @@ class Dataset:
 
     def texts(self) -> tuple[list[str], list[str], list[str]]:
         """Return the three columns that a model scores."""
-        pairs = self.pairs
-        return [p.sentence1 for p in pairs], [p.sentence2 for p in pairs], [p.condition for p in pairs]
+        return columns(self.pairs)
 
     def with_training(self, conditions: Collection[str] | None) -> Dataset:
         """Return the same rows with another meaning of "seen"; None if it is not known."""

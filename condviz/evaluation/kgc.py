@@ -1,21 +1,27 @@
-"""Knowledge-graph completion: how high a model ranks the right entity among all, in both directions."""
+"""Knowledge-graph completion: vectors of all entities, and how high a model ranks the right one, in both directions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
 from condviz.data.kg import Graph
-from condviz.encoder.backbone import Progress
+from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc_vectors import check_encoder, entity_texts, entity_vectors, query_vectors
 from condviz.evaluation.ranking import Neighbourhoods, RankingMetrics, RankingReport, TrueAnswers, rank_links
-from condviz.methods import ConditionalEncoder, ConditionalScorer
+from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.models.manifest import read_manifest
+from condviz.types import Progress
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ def evaluate_links(
         graph: The graph.
         split: "valid" or "test" (or "train").
         limit: Take the first triples only, so many; 0 takes all.
-        folder: As in `condviz.evaluation.kgc_vectors.stored_vectors`.
+        folder: As in `condviz.evaluation.kgc.stored_vectors`.
         progress: Told (done, total) of the encodings.
 
     Raises:
@@ -155,3 +161,173 @@ def neighbourhoods(graph: Graph) -> Neighbourhoods:
 
 def _report(ranks: Tensor) -> RankingReport:
     return RankingReport.from_ranks(*ranks.chunk(2))
+
+
+# ---- vectors ---------------------------------------------------------------------------------------------------------
+
+MAX_TOKENS = 50
+"""Tokens of an entity's text (SimKGC, --max-num-tokens)."""
+PART = 4096
+"""Entities of one file: an interrupted encoding goes on behind the last one."""
+VARIABLE = "CONDVIZ_CACHE"
+
+
+def cache_folder() -> Path:
+    """Return the folder for vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
+    return Path(os.environ.get(VARIABLE) or Path.home() / ".cache" / "condviz")
+
+
+def reads_neighbours(model: ConditionalScorer) -> bool:
+    """Return whether a model was trained on texts with the names of neighbours; False where it does not say."""
+    if not model.info.path:
+        return False
+    recipe = read_manifest(Path(model.info.path))["training"].get("recipe")
+    return bool(isinstance(recipe, dict) and recipe.get("neighbours", False))
+
+
+def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[str]:
+    """Cut texts behind so many tokens, special tokens included, at the end of a token."""
+    rows = backbone.tokenize([(text,) for text in texts])
+    cut = []
+    for text, row in zip(texts, rows, strict=True):
+        spans = [span for span in backbone.spans(text) if span[1] > span[0]] if len(row) > max_tokens else []
+        special = len(row) - len(spans)
+        cut.append(text[: spans[max_tokens - special - 1][1]] if spans else text)
+    return cut
+
+
+def entity_texts(graph: Graph, model: ConditionalScorer, *, neighbours: bool | None = None) -> list[str]:
+    """Return the text of each entity as a model reads it; `neighbours` None asks the model's recipe."""
+    chosen = reads_neighbours(model) if neighbours is None else neighbours
+    return shorten(model.backbone, graph.texts(neighbours=chosen))
+
+
+def check_encoder(model: ConditionalScorer) -> ConditionalEncoder:
+    """Return the model if it can predict links.
+
+    Raises:
+        ConfigError: If it gives scores only: then every one of the entities would need a pass for every query.
+    """
+    if not model.encodes:
+        raise ConfigError(
+            f"{model.info.name} gives scores of pairs only, and no vectors to search links with. Take a model of kind "
+            "bi or tri."
+        )
+    return model
+
+
+def entity_vectors(
+    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
+) -> Tensor:
+    """Return the vector of each entity without a relation, as `encode_sentences` does: (E, d) float32 on the CPU.
+
+    Arguments as in `stored_vectors`.
+    """
+    vectors = stored_vectors(model, texts, folder=folder, progress=progress)
+    return project(model, vectors) if model.separable else vectors
+
+
+def stored_vectors(
+    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
+) -> Tensor:
+    """Return what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
+
+    Args:
+        model: Any encoder.
+        texts: From `entity_texts`.
+        folder: Where vectors are kept; `cache_folder()` by default. A folder that cannot be written to is not used.
+        progress: Told how many are done; may raise to stop, what is done stays.
+    """
+    backbone = model.backbone
+    plain = model.separable or not (model.added_parameters or backbone.instruction)
+    pooling = getattr(model.method_config, "pooling", "mean")
+    owner = f"{backbone.fingerprint} {pooling}" if plain else model.fingerprint
+    digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
+    parts, place = [], (folder or cache_folder()) / "entities" / digest
+    for start in range(0, len(texts), PART):
+        chunk = list(texts[start : start + PART])
+        file = place / f"{start:07d}.safetensors"
+        vectors = _read(file, len(chunk))
+        if vectors is None:
+            told = progress and (lambda done, _, start=start: progress(start + done, len(texts)))
+            if plain:
+                vectors = backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)
+            else:
+                vectors = torch.from_numpy(model.encode_sentences(chunk, progress=told))
+            _write(file, vectors)
+        parts.append(vectors)
+        if progress:
+            progress(start + len(chunk), len(texts))
+    return torch.cat(parts) if parts else torch.zeros(0, backbone.hidden_size)
+
+
+@torch.no_grad()
+def project(model: SeparableEncoder, pooled: Tensor) -> Tensor:
+    """Apply what a model puts on pooled sentences: (E, d) -> (E, d) on the CPU."""
+    return torch.cat([model.project_sentences(part.to(model.backbone.device)).cpu() for part in pooled.split(PART)])
+
+
+def relation_texts(graph: Graph, relations: Sequence[int]) -> list[str]:
+    """Return what models read for relations in [0, 2N)."""
+    return [graph.relation_text(int(relation)) for relation in relations]
+
+
+def query_vectors(
+    model: ConditionalEncoder,
+    graph: Graph,
+    *,
+    entities: Tensor,
+    texts: Sequence[str],
+    heads: Tensor,
+    relations: Tensor,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Return the vectors of (head, relation) pairs, scaled to length 1: (p, d) float32 on the CPU.
+
+    Args:
+        model: Any encoder. One that encodes sentence and condition apart starts from `entities`, others from the texts.
+        graph: For the texts of relations.
+        entities: From `entity_vectors`, (E, d).
+        texts: From `entity_texts`.
+        heads: (p,) entity numbers.
+        relations: (p,) in [0, 2N).
+        progress: Told how many encodings are done.
+
+    Raises:
+        DataError: If a number is out of range.
+    """
+    if len(heads) and not (int(heads.min()) >= 0 and int(heads.max()) < graph.num_entities):
+        raise DataError(f"Entities are numbered 0 to {graph.num_entities - 1}.")
+    if len(relations) and not (int(relations.min()) >= 0 and int(relations.max()) < 2 * graph.num_relations):
+        raise DataError(f"Relations are numbered 0 to {2 * graph.num_relations - 1}, inverses included.")
+    if not model.separable:
+        names = relation_texts(graph, relations.tolist())
+        vectors = model.encode([texts[head] for head in heads.tolist()], names, progress=progress)
+        return functional.normalize(torch.from_numpy(vectors), dim=1)
+    result = torch.zeros(len(heads), entities.shape[1])
+    for relation in relations.unique().tolist():  # one matrix W_r at a time
+        rows = (relations == relation).nonzero().flatten()
+        condition = torch.from_numpy(model.encode_conditions([graph.relation_text(relation)]))
+        result[rows] = model.compose_grid(entities[heads[rows]], condition)[0]
+    return functional.normalize(result, dim=1)
+
+
+def _read(file: Path, rows: int) -> Tensor | None:
+    """Return stored vectors, or None where there are none or the file is damaged."""
+    try:
+        vectors = load_file(file)["vectors"]
+    except (OSError, SafetensorError, KeyError):
+        return None
+    return vectors if len(vectors) == rows else None
+
+
+def _write(file: Path, vectors: Tensor) -> None:
+    """Keep vectors; where that is not possible they are computed again the next time."""
+    partial = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_file({"vectors": vectors.contiguous()}, partial)
+        os.replace(partial, file)
+    except (OSError, SafetensorError):
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

@@ -94,11 +94,7 @@ def read_scores(path: str | Path = SCORES) -> list[LinkScores]:
 
 
 def write_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> None:
-    """Store results, a line for each model.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
+    """Store results, a line for each model."""
     lines = ",\n".join(f"  {json.dumps(vars(item))}" for item in scores)
     write_text(path, f'{{"format": {FORMAT}, "models": [\n{lines}\n]}}\n')
 

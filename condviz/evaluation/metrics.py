@@ -79,11 +79,7 @@ def rank(values: Sequence[float]) -> np.ndarray:
 
 
 def spearman(ratings: Sequence[float], predictions: Sequence[float]) -> float | None:
-    """Compute the rank correlation of two (p,) arrays, in [-1, 1]; equal values share their mean rank.
-
-    Returns:
-        The coefficient, or None where it is not defined: see `why_undefined`.
-    """
+    """Compute the rank correlation of two (p,) arrays, in [-1, 1], or None: see `why_undefined`. Ties share a rank."""
     ratings, predictions = _parallel(ratings, predictions)
     if why_undefined(ratings, predictions):
         return None
@@ -133,13 +129,8 @@ def pair_accuracy(
     """Count for how many sentence pairs the model orders the two conditions a and b as the ratings do.
 
     Args:
-        ratings_a: (q,) ratings of q sentence pairs under their first condition.
-        ratings_b: (q,) ratings under their second condition.
-        similarities_a: (q,) scores under the first condition; non-finite ones are never right.
-        similarities_b: (q,) scores under the second condition.
-
-    Raises:
-        DataError: If the lengths differ.
+        ratings_a, ratings_b: (q,) ratings of q sentence pairs under their first and second condition.
+        similarities_a, similarities_b: (q,) scores under either; non-finite ones are never right.
 
     Source:
         CASE, equations 6 to 9. The paper does not say how ties count, so both rules are computed.

@@ -244,20 +244,33 @@ def format_state(results: Mapping[str, Any], table: Table, setting: str) -> str:
     return f"{count_done(results, table, setting)} of {total}" if total else NONE
 
 
-def format_table(results: Mapping[str, Any], table: Table) -> str:
-    """Format a table as Markdown: what the paper prints, then what was measured in its setting, and here."""
+@dataclass(frozen=True)
+class Filled:
+    """A table as it is shown: headings behind that of the rows, rows with their names, and what tests say."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    tests: tuple[str, ...]
+
+
+def fill_table(results: Mapping[str, Any], table: Table) -> Filled:
+    """Put together what the paper prints, then what was measured in its setting, and here."""
     settings = [name for name in ("paper", "here") if count_done(results, table, name)]
     shown = [(name, figure) for name in settings for figure in getattr(table, f"{name}_figures")]
     heads = [f"{name}, paper" for name in table.columns] + [heading(*item) for item in shown]
-    if not heads:
-        return ""
     rows = []
-    for row in table.rows:
+    for row in table.rows if heads else ():
         printed = (*row.published, *[NONE] * (len(table.columns) - len(row.published)))
         measured = (_cell(values(results, getattr(row, one), two), two) for one, two in shown)
         rows.append((row.name, *printed, *measured))
     tests = (f"{heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item)))
-    return "\n\n".join([markdown_table(("", *heads), rows), *tests])
+    return Filled(tuple(heads), tuple(rows), tuple(tests))
+
+
+def format_table(results: Mapping[str, Any], table: Table) -> str:
+    """Format a table as Markdown; "" where nothing is printed or measured."""
+    found = fill_table(results, table)
+    return "\n\n".join([markdown_table(("", *found.heads), found.rows), *found.tests]) if found.heads else ""
 
 
 def format_page(results: Mapping[str, Any]) -> str:

@@ -32,7 +32,6 @@ class TrueAnswers:
         triples: Shape (t, 3), integers: head, relation, tail in forward direction. May be empty.
         num_entities: E; heads and tails lie in [0, E).
         num_relations: N; relations lie in [0, N). Inverses N to 2 N - 1 are added here.
-
     """
 
     def __init__(self, triples: Tensor | np.ndarray, *, num_entities: int, num_relations: int) -> None:
@@ -50,15 +49,7 @@ class TrueAnswers:
         return padded[position] == keys
 
     def answers(self, entities: Tensor, relations: Tensor) -> list[Tensor]:
-        """Return the known answers of each query.
-
-        Args:
-            entities: Head (forward) or tail (inverse) that is asked about, shape (p,), int64 in [0, E).
-            relations: Shape (p,), int64 in [0, 2N); N and above are inverses.
-
-        Returns:
-            p arrays of entity numbers, ascending, int64, possibly empty.
-        """
+        """Return the known answers of p queries (entity asked about, relation in [0, 2N)): their numbers, ascending."""
         first = self._key(entities, relations, torch.zeros_like(entities))
         starts = torch.searchsorted(self._keys, first).tolist()
         ends = torch.searchsorted(self._keys, first + self.num_entities).tolist()
@@ -111,20 +102,14 @@ class Neighbourhoods:
 
 
 def filtered_ranks(scores: Tensor, targets: Tensor, known: Sequence[Tensor]) -> Tensor:
-    """Rank each target among all entities, leaving out the other known answers.
+    """Rank each target among all entities, leaving out the other known answers: (p,) float64 from 1, may end in .5.
 
     Ties get the mean of the best and worst rank, so a model that scores every entity alike earns (E + 1) / 2, not 1.
 
     Args:
-        scores: Plausibility of every candidate, shape (p, E), any finite range, higher is better. Not modified.
+        scores: Plausibility of every candidate, shape (p, E), finite, higher is better. Not modified.
         targets: Index of the right entity per row, shape (p,), int64 in [0, E).
         known: Per row, the indices of all entities right in any split; the target itself may be among them.
-
-    Returns:
-        Ranks, shape (p,), float64, on the CPU; unit: position from 1 (best) to E, may end in .5.
-
-    Raises:
-        DataError: If a score is not finite.
 
     Source:
         Filtered setting: Bordes et al. 2013 (TransE). Ties: Berrendorf et al. 2020, arXiv:2002.06914.
@@ -170,15 +155,7 @@ def _cells(sets: Sequence[Tensor], device: torch.device) -> tuple[Tensor, Tensor
 
 
 def rerank(scores: Tensor, neighbours: Sequence[Tensor], *, bonus: float = 0.05) -> Tensor:
-    """Add a bonus to every entity close to the query entity; to be done before ranking.
-
-    Args:
-        scores: Shape (p, E). Not modified.
-        neighbours: Per row, the entities that get the bonus (`Neighbourhoods.of` of the query entity), each once.
-        bonus: What is added, in units of the score.
-
-    Returns:
-        Scores, shape (p, E).
+    """Return scores (p, E) with a bonus for every entity close to that of the query: the `neighbours` of each row.
 
     Source:
         SimKGC (Wang et al. 2022), section 3.4: 0.05. The published figures for WN18RR and FB15k-237 include it.
@@ -210,10 +187,7 @@ def rank_links(
         neighbours: Per query, the entities that get the bonus of `rerank`; None gives the plain ranking.
 
     Returns:
-        Filtered ranks, shape (p,), float64, on the CPU.
-
-    Raises:
-        DataError: As `filtered_ranks`.
+        Ranks as `filtered_ranks`, on the CPU.
     """
     rows = max(1, _BLOCK_ELEMENTS // max(1, len(entities)))
     ranks = [torch.empty(0, dtype=torch.float64)]

@@ -242,11 +242,7 @@ def read_board(path: str | Path = BENCHMARK) -> Board:
 
 
 def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
-    """Store scores, whole or not at all, a line for each model and part.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
+    """Store scores, whole or not at all, a line for each model and part."""
     samples = ",\n".join(f"  {_entry(name, asdict(sample))}" for name, sample in board.samples.items())
     models = []
     for name, scores in board.models.items():
@@ -271,10 +267,7 @@ def _entry(name: str, content: Mapping[str, Any]) -> str:
 def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> str:
     """Format models x parts as Markdown: pair accuracy, Spearman, plain similarity, and what the parts are.
 
-    Args:
-        board: The stored scores.
-        models: Names in `board`, in order.
-        parts: Names in `PARTS`, in order; those that nobody was measured on are left out.
+    Parts that nobody was measured on are left out.
     """
     measured = [part for part in parts if any(board.find(model, part) for model in models)]
     conditional = [part for part in measured if part != PLAIN]
@@ -302,12 +295,7 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
 
 
 def format_summary(board: Board, models: Sequence[str]) -> str:
-    """Format the pair accuracies of trained models as Markdown, without intervals; the best of each part is bold.
-
-    Args:
-        board: The stored scores.
-        models: Names in `board`, in order; those that are not trained are left out.
-    """
+    """Format the pair accuracies of trained models as Markdown, without intervals; the best of each part is bold."""
     trained = [model for model in models if board.models[model].trained]
     parts = [part for part in PARTS if part != PLAIN and any(board.find(model, part) for model in trained)]
     values = {
@@ -342,19 +330,14 @@ def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> 
 
 
 def fill_document(text: str, path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> None:
-    """Replace what stands between the marks of a document; by default docs/results.md of the clone.
-
-    Raises:
-        ConfigError: If the document is missing or has no marks.
-        DataError: If it cannot be written.
-    """
+    """Replace what stands between the marks of a document; by default docs/results.md of the clone."""
     path = path or RESULTS
     content = read_marked(path, marks=marks)
     write_text(path, _between(marks).sub(lambda found: f"{found[1]}{text}\n{found[2]}", content))
 
 
 def read_marked(path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> str:
-    """Read a document that has the marks; arguments and errors as in `fill_document`."""
+    """Read a document that has the marks; raises ConfigError if it is missing or has none."""
     path = path or RESULTS
     try:
         content = Path(path).read_text(encoding="utf-8")

@@ -20,13 +20,13 @@ from torch.nn import functional
 from tqdm.auto import tqdm
 
 from condviz.encoder.applies import applies
-from condviz.encoder.backbone import Backbone, Item, Progress, hash_tensors
+from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined, Tokens
 from condviz.errors import ConfigError, DataError, UnknownModelError
 from condviz.methods.catalog import Meeting, Method
 from condviz.methods.configs import MethodConfig
-from condviz.types import Kind, ModelInfo
+from condviz.types import Kind, ModelInfo, Progress
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 T = TypeVar("T")

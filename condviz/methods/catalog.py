@@ -5,9 +5,10 @@ The classes take this over through `about` (see `ConditionalScorer`), so that no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from condviz.errors import UnknownModelError
 from condviz.methods import configs
 from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo
@@ -36,7 +37,7 @@ class Method:
         encodes: Has vectors: `encode`, `encode_sentences`, maps, search.
         separable: Encodes sentence and condition apart: `encode_conditions`, `compose`.
         meets: How the condition meets the sentence in a method with a router (`token_weights`), None without one.
-        has_variants: Its models have the variants of `condviz.methods.variants`.
+        has_variants: Its models have the variants of `condviz.methods.catalog`.
         answers_links: Its vectors of (head, relation) can be compared with those of entities.
         condition_matrices: Makes a matrix W_c from the condition (`condition_matrix`).
     """
@@ -73,7 +74,7 @@ CATALOG: dict[str, Method] = {
             "Plain sentence similarity: the condition is ignored. What every other model has to differ from.",
             "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084",
             MethodConfig,
-            "condviz.methods.unconditional:Unconditional",
+            "condviz.methods.baselines:Unconditional",
             conditional=False,
             separable=True,
             answers_links=False,
@@ -85,7 +86,7 @@ CATALOG: dict[str, Method] = {
             "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings.",
             _CSTS,
             configs.CrossEncoderConfig,
-            "condviz.methods.cross_encoder:CrossEncoder",
+            "condviz.methods.baselines:CrossEncoder",
             score_range=_UNBOUNDED,
             encodes=False,
             answers_links=False,
@@ -97,7 +98,7 @@ CATALOG: dict[str, Method] = {
             "Encodes each sentence in one sequence with the condition; every pair of the two costs a pass.",
             _CSTS,
             configs.BiEncoderConfig,
-            "condviz.methods.bi_encoder:BiEncoder",
+            "condviz.methods.baselines:BiEncoder",
         ),
         Method(
             "tri-encoder",
@@ -106,7 +107,7 @@ CATALOG: dict[str, Method] = {
             "Encodes sentences and conditions apart and multiplies (or concatenates and mixes) the two vectors.",
             _CSTS,
             configs.TriEncoderConfig,
-            "condviz.methods.tri_encoder:TriEncoder",
+            "condviz.methods.baselines:TriEncoder",
             separable=True,
         ),
         Method(
@@ -138,7 +139,7 @@ CATALOG: dict[str, Method] = {
             "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers.",
             _CSR,
             configs.CSRBiConfig,
-            "condviz.methods.csr_bi:CSRBi",
+            "condviz.methods.csr:CSRBi",
             meets="sequence",
         ),
         Method(
@@ -148,7 +149,7 @@ CATALOG: dict[str, Method] = {
             "The sentence attends to the condition's final states in every layer: what CSR's released code computes.",
             f"{_CSR} (released code)",
             configs.CSRPrefixConfig,
-            "condviz.methods.csr_prefix:CSRPrefix",
+            "condviz.methods.csr:CSRPrefix",
             meets="prefix",
         ),
         Method(
@@ -164,3 +165,49 @@ CATALOG: dict[str, Method] = {
         ),
     )
 }
+
+
+# ---- variants of CSR -------------------------------------------------------------------------------------------------
+
+MARK = "@"
+"""Between the name of a model and that of its variant."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Other settings of CSR, with what people are told about them."""
+
+    title: str
+    summary: str
+    changes: dict[str, Any]
+
+
+VARIANTS = {
+    "hidden": Variant("Hidden", "Compares hidden states instead of query and key.", {"router": "hidden"}),
+    "heavy": Variant("Heavy", "Query and key layers of its own, here at random.", {"router": "heavy"}),
+    "random": Variant("Random Weight", "Random weights: a control.", {"router": "random"}),
+    "only-weight": Variant("Only Weight", "Multiplies by w instead of 1 + w.", {"weighting": "only"}),
+    "three-layers": Variant("three layers", "Routes the last three layers.", {"num_routed_layers": 3}),
+}
+"""Lin et al. 2024, Tables 1 and 3, Figure 4."""
+
+
+def split_variant(name: str) -> tuple[str, str]:
+    """Split "csr@hidden" into the names of model and variant; the latter is "" for any other name."""
+    model, mark, variant = name.rpartition(MARK)
+    return (model, variant) if mark and variant in VARIANTS else (name, "")
+
+
+def describe_variant(info: ModelInfo, name: str) -> ModelInfo:
+    """Describe a variant of a model. It counts as untrained: its weights were trained for another router.
+
+    Raises:
+        UnknownModelError: If there is no such variant.
+    """
+    if name not in VARIANTS:
+        raise UnknownModelError(f"There is no variant {name[:40]!r}. Variants: {', '.join(VARIANTS)}.")
+    variant = VARIANTS[name]
+    return replace(
+        info, name=f"{info.name}{MARK}{name}", title=f"{info.title}, {variant.title}", trained=False,
+        summary=variant.summary, path="", calibration=None,
+    )  # fmt: skip

@@ -1,8 +1,8 @@
 """CSR: the condition routes attention in the last layers of the sentence encoder.
 
-Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024.
-Differs from the released code (bigai-nlco/CSR), which computes something else (see csr_prefix.py): here the paper's
-formula, average pooling, no sentence transform. (1 + w) multiplies the joined attention heads before W_O.
+Paper: Lin et al. 2024, "Varying Sentence Representations via Condition-Specified Routers", EMNLP 2024; `CSRBi` is its
+Table 1 (bi). `CSR` is the formula of the paper, with average pooling and no sentence transform: (1 + w) multiplies the
+joined attention heads before W_O. What the released code (bigai-nlco/CSR) computes instead is `CSRPrefix`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens, rounded_up
 from condviz.methods.base import Options, Passes, number
-from condviz.methods.catalog import CATALOG
+from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant
 from condviz.methods.configs import CSRConfig
 from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, factor
-from condviz.methods.variants import VARIANTS, describe_variant
 
 HEAVY_SEED = 0
 """Seed of the layers that the variant "heavy" adds: they are never trained here."""
@@ -105,7 +104,7 @@ class CSR(RoutedEncoder):
         return pool([hidden], Tokens(ids, mask), self.method_config.pooling), weights
 
     def make_variant(self, name: str) -> CSR:
-        """Build a variant, see `condviz.methods.variants`. The encoder is shared.
+        """Build a variant, see `condviz.methods.catalog`. The encoder is shared.
 
         Raises:
             UnknownModelError: If there is no such variant.
@@ -206,3 +205,96 @@ class CSR(RoutedEncoder):
             known = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids
             ids = known[:, : hidden.shape[1]]
         return Tokens(ids, mask), hidden
+
+
+class CSRBi(RoutedEncoder):
+    """Reads sentence and condition together and routes the last layers by the condition's attention.
+
+    Code followed: bigai-nlco/CSR, my_encoder.py, router type 3 and mask type 0, with its token layout and positions.
+    """
+
+    about = CATALOG["csr-bi"]
+
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
+        """Encode sentences under conditions, row by row. See `RoutedEncoder.embed_and_weigh`."""
+        layers, joint = self.backbone.layers, self.join(sentence, condition)
+        length, places = sentence.ids.shape[1], torch.arange(joint.ids.shape[1], device=joint.ids.device)
+        mark = length + 1 + layers.place(condition.mask[:, 1:])  # stands for the condition, behind its separator
+        marked = places == torch.as_tensor(mark, device=places.device)[..., None]
+        visible = joint.mask[:, None] & (marked[..., None] | ~marked[..., None, :])  # nobody else sees it
+        visible = layers.lay_out(visible, joint.positions)
+        weights: list[Tensor] = []
+
+        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+            if layer not in self.routed_layers:
+                return None
+            row = layers.attention(layer, hidden, visible, rows=mark).mean(dim=1)[:, 0]
+            weight = row * (places < length)
+            weight = weight / weight.sum(dim=1, keepdim=True)
+            weights.append(weight[:, :length])
+            return factor(weight, self.method_config.weighting)
+
+        states = layers.run(layers.embed(joint), visible, reweigh=reweigh)
+        return pool([state[:, :length] for state in states], sentence, self.method_config.pooling), weights
+
+    def join(self, sentence: Tokens, condition: Tokens) -> Tokens:
+        """Concatenate both: padded sentence, then padded condition.
+
+        Positions count the real tokens of both. As in the official code, the condition's first token repeats the
+        position of the separator in front of it.
+        """
+        lengths = sentence.mask.sum(dim=1, keepdim=True)
+        behind = (torch.arange(condition.ids.shape[1], device=lengths.device) - 1).clamp_min(0)
+        positions = torch.cat([sentence.counted_positions(), lengths + behind], dim=1)
+        types = None
+        if getattr(self.backbone.model.config, "type_vocab_size", 0) > 1:
+            types = torch.cat([torch.zeros_like(sentence.ids), torch.ones_like(condition.ids)], dim=1)
+        return Tokens(
+            ids=torch.cat([sentence.ids, condition.ids], dim=1),
+            mask=torch.cat([sentence.mask, condition.mask], dim=1),
+            types=types,
+            positions=positions.clamp_max(self.backbone.max_length - 1),
+        )
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Tokenize the sentence, and the condition with one more separator in front."""
+        return [(sentence, self.behind_separator(condition)) for sentence, condition in super().tokenize(items)]
+
+
+class CSRPrefix(RoutedEncoder):
+    """Lets the sentence attend to the condition's final states in every layer, as further keys and values.
+
+    Code followed: bigai-nlco/CSR, tri_encoder.py and modeling_router.py, where the router is the sentence's own first
+    row of attention. Differs: positions start behind the real length of the condition; the code takes its padded
+    length, so that scores change with the batch.
+    """
+
+    about = CATALOG["csr-prefix"]
+
+    def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
+        """Encode as `RoutedEncoder.embed_and_weigh`; weights do not sum to 1, as the rest lies on the condition."""
+        layers, width = self.backbone.layers, condition.ids.shape[1]
+        prefix = self.backbone.states(condition, all_layers=False)[-1]
+        positions = sentence.counted_positions() + condition.mask.sum(dim=1, keepdim=True)
+        placed = replace(sentence, positions=positions.clamp_max(self.backbone.max_length - 1))
+        visible = layers.lay_out(
+            torch.cat([condition.mask, sentence.mask], dim=1),
+            torch.cat([condition.counted_positions(), placed.counted_positions()], dim=1),
+        )
+        mark = layers.place(sentence.mask)
+        weights: list[Tensor] = []
+
+        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+            if layer not in self.routed_layers:
+                return None
+            weight = layers.attention(layer, hidden, visible, rows=mark, prefix=prefix)
+            weight = weight.mean(dim=1)[:, 0, width:]
+            weights.append(weight)
+            return factor(weight, self.method_config.weighting)
+
+        states = layers.run(layers.embed(placed), visible, prefix=prefix, reweigh=reweigh)
+        return pool(states, sentence, self.method_config.pooling), weights
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Tokenize the sentence with one more separator in front, and the condition."""
+        return [(self.behind_separator(sentence), condition) for sentence, condition in super().tokenize(items)]

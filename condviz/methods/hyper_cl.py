@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone
+from condviz.encoder.packed import project_rows
 from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import HyperCLConfig
@@ -106,7 +107,8 @@ class HyperCL(SeparableEncoder):
         if rest:
             # The second factor keeps the length of a row vector x up to R^T = Q S: |x R| = |x S^T|.
             matrix = matrix @ torch.linalg.qr(rest[0].T).R.T
-        return lambda units, _: units @ matrix
+        weight = matrix.T.contiguous()
+        return lambda units, _: project_rows(units, weight)
 
     @torch.no_grad()
     def embed_grid(self, sentences: Tensor, conditions: Tensor) -> Tensor:

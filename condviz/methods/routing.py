@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.layers import LayerAccess, attention_probabilities
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.encoder.words import add_up_words, split_words
 from condviz.errors import ConfigError
 from condviz.methods.base import ConditionalEncoder
 from condviz.methods.configs import RoutedConfig, Weighting
@@ -41,15 +41,9 @@ class Router(nn.Module, ABC):
 
     @abstractmethod
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
-        """Read a condition.
+        """Read m conditions: (m, R, e), e numbers for each routed layer, all that `weigh` needs of them.
 
-        Args:
-            layers: The encoder.
-            states: States of the condition that enter each routed layer, R tensors (m, L, d).
-            tokens: The conditions.
-
-        Returns:
-            (m, R, e): e numbers for each routed layer, all that `weigh` needs of the condition.
+        `states` are those that enter each routed layer, R tensors (m, L, d).
         """
 
     @abstractmethod
@@ -93,7 +87,8 @@ class QueryKeyRouter(Router):
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
         """Return the queries (m, R, d). See `Router.read`."""
-        queries = [layers.query(layer, state[:, 0]) for layer, state in zip(self.routed_layers, states, strict=True)]
+        marks = [layers.mark(state, tokens.mask) for state in states]
+        queries = [layers.query(layer, mark) for layer, mark in zip(self.routed_layers, marks, strict=True)]
         if self.query_layer == "last":
             queries = [queries[-1]] * len(queries)
         return torch.stack(queries, dim=1)
@@ -109,7 +104,7 @@ class HiddenRouter(Router):
 
     def read(self, layers: LayerAccess, states: Sequence[Tensor], tokens: Tokens) -> Tensor:
         """Return the first token's states (m, R, d). See `Router.read`."""
-        return torch.stack([state[:, 0] for state in states], dim=1)
+        return torch.stack([layers.mark(state, tokens.mask) for state in states], dim=1)
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Compare states with states. See `Router.weigh`."""
@@ -154,14 +149,14 @@ class MultiHeadRouter(Router):
         """Return the queries and, per head, the log-sum-exp of the condition's own scores: (m, R, d + heads)."""
         parts = []
         for layer, state in zip(self.routed_layers, states, strict=True):
-            query, keys = layers.query(layer, state[:, 0]), layers.key(layer, state)
+            query, keys = layers.query(layer, layers.mark(state, tokens.mask)), layers.key(layer, state)
             scores = _head_scores(query, keys, layers.num_heads).masked_fill(~tokens.mask[:, None], float("-inf"))
             parts.append(torch.cat([query.to(scores.dtype), scores.logsumexp(dim=-1)], dim=-1))
         return torch.stack(parts, dim=1)
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Share one softmax with the condition's own tokens. See `Router.weigh`."""
-        query, own = condition[:, self.slot(layer)].split([layers.hidden_size, layers.num_heads], dim=-1)
+        query, own = condition[:, self.slot(layer)].tensor_split([-layers.num_heads], dim=-1)
         scores = _head_scores(query, sentence.keys, layers.num_heads)
         scores = scores.masked_fill(~sentence.mask[:, None], float("-inf"))
         total = torch.logaddexp(scores.logsumexp(dim=-1), own.to(scores.dtype))
@@ -248,7 +243,8 @@ class RoutedEncoder(ConditionalEncoder):
 
     def behind_separator(self, row: Encoded) -> Encoded:
         """Prepend one more separator to a sequence, as the released code does."""
-        return replace(row, ids=(self.backbone.separator, *row.ids), types=(0, *row.types))
+        separator = self.backbone.tokenizer.convert_tokens_to_ids(self.backbone.separator)
+        return replace(row, ids=(separator, *row.ids), types=(0, *row.types))
 
     def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
         """Return how much weight each word of a sentence gets under each of m conditions.

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condviz.errors import CheckpointError, ConfigError, UnknownModelError
-from condviz.methods.catalog import CATALOG, Method
-from condviz.methods.variants import describe_variant, split_variant
+from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
 from condviz.models import manifest
 from condviz.paths import CHECKPOINTS, is_folder
 from condviz.types import ModelInfo
@@ -115,7 +114,7 @@ def load(
 
     Args:
         name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
-            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.variants`. With `backbone`: a
+            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.catalog`. With `backbone`: a
             method, or a key of `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one.
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
@@ -167,11 +166,8 @@ def _build_on(
     """Build a method on an encoder, with the pooling that the encoder was trained with."""
     from condviz.encoder.pretrained import load_backbone
 
-    names = list(dict.fromkeys([*UNTRAINED, *CATALOG]))
-    if name not in names:
-        near = get_close_matches(str(name), names, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(names)}.")
+    if name not in UNTRAINED and name not in CATALOG:
+        raise _no_method(name)
     preset = UNTRAINED.get(name) or Preset(name)
     method, encoder = CATALOG[preset.method], load_backbone(backbone, device=device, precision=precision)
     known = [item.name for item in fields(method.config_cls)]
@@ -269,7 +265,16 @@ def _download(name: str) -> Path:
         ) from error
 
 
+def _no_method(name: str) -> UnknownModelError:
+    names = list(dict.fromkeys([*UNTRAINED, *CATALOG]))
+    near = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(names)}.")
+
+
 def _unknown(name: object) -> UnknownModelError:
+    if ON in str(name):
+        return _no_method(str(name).partition(ON)[0])
     names = [*list_models(), *link_models()]
     near = get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""

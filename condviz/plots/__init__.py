@@ -12,7 +12,7 @@ PICTURES = {
     "Comparison": "condviz.plots.similarity",
     "DeletionTest": "condviz.plots.router",
     "ErrorStudy": "condviz.plots.errors",
-    "Evaluation": "condviz.plots.evaluation",
+    "Evaluation": "condviz.plots.errors",
     "EmbeddingMap": "condviz.plots.maps",
     "HeadMap": "condviz.plots.router",
     "RouterPictures": "condviz.plots.router",
@@ -31,11 +31,7 @@ PICTURES = {
 
 
 def to_html(result: Result) -> str:
-    """Render a result as HTML that stands alone: markup, and the styles that it needs.
-
-    Args:
-        result: A result of one of the public functions.
-    """
+    """Render the result of a public function as HTML that stands alone: markup, and the styles that it needs."""
     from condviz.plots.html import with_styles
 
     module = import_module(PICTURES[type(result).__name__])

@@ -14,11 +14,7 @@ _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 
 
 def plot_residuals(study: Study) -> go.Figure:
-    """Draw the error of every rated row by its score; ids are positions in the dataset.
-
-    Args:
-        study: Rows and models; the first one is drawn.
-    """
+    """Draw the error of every rated row by the score of the first model; ids are positions in the dataset."""
     judged = study.first
     rows = np.flatnonzero(np.isfinite(judged.error))
     over = judged.error[rows] > 0
@@ -48,11 +44,9 @@ def plot_against(study: Study) -> go.Figure:
 
 
 def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go.Figure:
-    """Draw the mean rating of rows with neighbouring scores, and the fit through all rows.
+    """Draw the mean rating of rows with neighbouring scores, a curve per model.
 
-    Args:
-        study: Rows and models.
-        curves: One per model. Scores are shown as shares of the model's rows with lower scores, as ranges differ.
+    Scores are shown as shares of the model's rows with lower scores, as ranges differ.
     """
     figure = go.Figure()
     for judged, curve, colour in zip(study.judged, curves, _COLOURS, strict=False):

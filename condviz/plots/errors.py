@@ -1,4 +1,4 @@
-"""A study of errors as HTML: one sentence, figures with intervals, worst conditions, slices; a report to pass on."""
+"""An evaluation, and a study of errors, as HTML: figures with intervals, worst conditions, slices; a report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from condviz.analysis.errors.findings import ErrorStudy, Remark
 from condviz.analysis.errors.measures import HEADS, Group, Report, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged
+from condviz.evaluation.csts import METRICS, Evaluation
+from condviz.evaluation.metrics import Metric
 from condviz.plots.html import plain, render, signed, with_styles
 from condviz.version import __version__
 
@@ -48,9 +50,38 @@ _WORDS = {
 """Filters of the slice finder in plain words."""
 
 
-def to_html(result: ErrorStudy) -> Markup:
-    """Render what a notebook shows: headline, figures, slices, worst conditions, whether the condition is followed."""
-    return render("errors/study.html", headline=headline(result), **sections(result))
+def to_html(result: ErrorStudy | Evaluation) -> Markup:
+    """Render what a notebook shows: a table of models, or headline, figures, slices and worst conditions of a study."""
+    if isinstance(result, ErrorStudy):
+        return render("errors/study.html", headline=headline(result), **sections(result))
+    rows = [
+        {
+            "model": report.model,
+            "trained": report.trained,
+            "part": "" if part == "overall" else part,
+            "n": figures.n,
+            "cells": [_bar(name, getattr(figures, name)) for name in METRICS],
+        }
+        for report in result.reports
+        for part, figures in report.parts()
+    ]
+    return render("errors/evaluation.html", result=result, rows=rows, heads=[HEADS[name] for name in METRICS])
+
+
+def _bar(name: str, metric: Metric) -> dict[str, Any]:
+    """Lay a figure out on a line from -100 or 0 to 100 %."""
+    if metric.value is None:
+        return {"value": "\N{EN DASH}", "reason": metric.reason, "bar": None}
+    start = -100 if name in ("spearman", "pearson") else 0
+
+    def place(value: float) -> float:
+        return round(100 * (value - start) / (100 - start), 2)
+
+    if metric.low is None or metric.high is None:
+        return {"value": plain(metric.value, 1), "reason": "", "bar": None}
+    bar = {"low": place(metric.low), "width": place(metric.high) - place(metric.low), "middle": place(metric.value)}
+    interval = f"{plain(metric.low, 1)} to {plain(metric.high, 1)}"
+    return {"value": plain(metric.value, 1), "reason": "", "bar": bar, "interval": interval}
 
 
 def headline(result: ErrorStudy) -> Markup:
@@ -81,9 +112,7 @@ def in_words(filter: str) -> str:
 def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = None) -> str:
     """Render a page that needs nothing else: no script, no address, light and dark, fit for printing.
 
-    Args:
-        result: What was found.
-        remarks: Tags and notes of a reader, by position of the row; those rows are listed first.
+    Rows with remarks of a reader, given by their positions, are listed first.
     """
     remarks = remarks or {}
     noted = [row for row in sorted(remarks) if result.mask[row]]

@@ -21,8 +21,9 @@ STYLES = ("tokens.css", "pictures.css")
 def make_environment(*folders: Path) -> Environment:
     """Build a Jinja2 environment over folders of templates.
 
-    The filters `signed(digits)` and `plain(digits)` format numbers with a real minus sign. Characters that HTML cannot
-    hold (control characters, halves of surrogate pairs) are replaced wherever a text is put in.
+    The filters `signed(digits)` and `plain(digits)` format numbers with a real minus sign, `term(key, text)` marks a
+    term of the glossary. Characters that HTML cannot hold (control characters, halves of surrogate pairs) are replaced
+    wherever a text is put in.
     """
     environment = Environment(
         loader=FileSystemLoader(folders),
@@ -33,6 +34,7 @@ def make_environment(*folders: Path) -> Environment:
         finalize=_printable,
     )
     environment.filters |= {"signed": signed, "plain": plain}
+    environment.globals |= {"term": term}
     return environment
 
 
@@ -51,18 +53,23 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 
 def with_styles(markup: str, *names: str) -> str:
-    """Prepend the styles of pictures to markup, so that it looks the same outside the page.
-
-    Args:
-        markup: The picture.
-        names: Stylesheets under assets/css that it needs besides `STYLES`.
-    """
+    """Prepend `STYLES`, and others of assets/css by name, to a picture, so that it looks the same outside the page."""
     css = "\n".join(
         (ASSETS / "css" / name).read_text(encoding="utf-8")
         for name in (*STYLES, *names)
         if (ASSETS / "css" / name).is_file()
     )
     return f'<style>{css}</style><div class="cv-picture">{markup}</div>'
+
+
+def term(key: str, text: str) -> Markup:
+    """Mark a term that the page explains; elsewhere it is plain text.
+
+    Args:
+        key: Of the glossary.
+        text: As it stands in the sentence.
+    """
+    return Markup('<dfn data-term="{}">{}</dfn>').format(key, text)
 
 
 def signed(value: float, digits: int = 2) -> str:

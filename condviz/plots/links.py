@@ -29,12 +29,7 @@ def to_html(result: LinkAnswers | LinkProfile) -> Markup:
 
 
 def cards(results: Sequence[LinkAnswers], *, active: bool = False) -> Markup:
-    """Render the answers to several questions side by side, one card each.
-
-    Args:
-        results: The questions.
-        active: Answers are buttons, with which the page asks about them.
-    """
+    """Render the answers to several questions side by side, one card each; `active` ones are buttons that ask on."""
     return render("links/cards.html", cards=[_card(result) for result in results], active=active)
 
 

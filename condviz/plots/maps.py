@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
 from collections import Counter
@@ -13,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import plotly.graph_objects as go
 
+from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
-from condviz.analysis.topics import Topic
 from condviz.paths import ASSETS
 from condviz.plots.html import render
 
@@ -36,6 +37,8 @@ SYMBOLS = {
 }
 """Shape of plotly -> the same as a character, for legends."""
 NUMERIC_SHARE = 0.95
+SMALLEST_PICTURE = 290
+"""Pixels across, on a phone: labels that do not cover each other there do so nowhere; a character is 7 wide."""
 CAUTION = (
     "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
     "measured in the original space."
@@ -99,11 +102,9 @@ def headline(result: EmbeddingMap) -> str:
 
 
 def colouring(result: EmbeddingMap, name: str = "") -> Colouring:
-    """Choose colours for the points; one choice for both sides.
+    """Choose colours for the points, one choice for both sides.
 
-    Args:
-        result: The map.
-        name: "condition", "cluster" (after conditioning), "change", or a column. "" takes `result.colour`.
+    They show "condition", "cluster" (after conditioning), "change", or a column; "" takes `result.colour`.
     """
     name, points = name or result.colour, result.points
     if name == "change":
@@ -160,7 +161,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
         margin={"l": 4, "r": 4, "t": 4, "b": 4},
         xaxis=hidden,
         yaxis={**hidden, "scaleanchor": "x"},
-        annotations=_labels(getattr(result, side).topics, reach),
+        annotations=_labels(getattr(result, side).topics, places[side], reach),
     )
 
 
@@ -377,20 +378,32 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
     return [[cell for cell in row if cell] for row in rows]
 
 
-def _labels(topics: Sequence[Topic], reach: float) -> list[dict[str, Any]]:
-    """Label clusters, the largest first; a label that would cover another is left out."""
-    placed: list[tuple[float, float, float]] = []
+def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
+    """Label clusters, the largest first, each where it covers fewest points; one that would cover another is left out.
+
+    Args:
+        topics: The clusters.
+        places: (n, 2) the points as they are drawn.
+        reach: Half the width of the picture.
+    """
+    pixel = 2 * reach / SMALLEST_PICTURE
+    taken: list[tuple[float, float, float]] = []
     labels = []
-    # As if the picture were 400 pixels wide: a line is 18 pixels high, a character 7 wide.
-    pixel = 2 * reach / 400
-    font = {"size": 13, "color": "var(--cv-ink-soft)"}
     for topic in topics:
         words = ", ".join(topic.words)
         half = 3.5 * len(words) * pixel
-        if all(abs(topic.y - y) > 18 * pixel or abs(topic.x - x) > half + other for x, y, other in placed):
-            placed.append((topic.x, topic.y, half))
-            place = {"x": topic.x, "y": topic.y, "yanchor": "bottom", "yshift": 5, "showarrow": False}
-            labels.append({**place, "text": plain(words), "font": font})
+        spots = []
+        for side, line in itertools.product((0, 1, -1), (0, 1)):
+            x, y = topic.x + side * half, topic.y + (14 + 19 * line) * pixel
+            free = all(abs(y - other) > 18 * pixel or abs(x - at) > half + width for at, other, width in taken)
+            if free and abs(x) + half < reach and y + 9 * pixel < reach:
+                covered = (np.abs(places - (x, y)) < (half, 12 * pixel)).all(axis=1).sum()
+                spots.append((int(covered), x, y))
+        if spots:
+            _, x, y = min(spots, key=lambda spot: spot[0])
+            taken.append((x, y, half))
+            place = {"x": x, "y": y, "yanchor": "middle", "showarrow": False}
+            labels.append({**place, "text": plain(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
     return labels
 
 

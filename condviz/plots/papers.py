@@ -13,12 +13,7 @@ from condviz.evaluation.papers import Table, heading, values
 
 
 def plot_table(results: Mapping[str, Any], table: Table) -> go.Figure:
-    """Draw what was measured for a table: means over seeds, with their standard deviation.
-
-    Args:
-        results: From `read_results`.
-        table: The table; its `series` says what becomes a colour.
-    """
+    """Draw what was measured for a table: means over seeds, with their standard deviation, a colour per `series`."""
     bars: dict[str, list[tuple[str, float, float]]] = {}
     for setting in ("paper", "here"):
         for figure in getattr(table, f"{setting}_figures"):

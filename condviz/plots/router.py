@@ -24,12 +24,7 @@ CAPTIONS = {
 
 
 def figures(pictures: RouterPictures, condition: int = 0) -> Markup:
-    """Render Figures 5 to 7 of the CSR paper on one scale.
-
-    Args:
-        pictures: From `condviz.analysis.attention.read_pictures`.
-        condition: Position of the condition of the first two; the third shows all.
-    """
+    """Render Figures 5 to 7 of the CSR paper on one scale: the first two of one condition, the third of all."""
     rows = {number: found if number == 7 else found[condition : condition + 1]
             for number, found in pictures.figures.items()}  # fmt: skip
     scale = fit_scale([row.weights for found in rows.values() for row in found], "attention")

@@ -12,9 +12,10 @@ from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Hit, Hits
 
 if TYPE_CHECKING:
-    from condviz.analysis.groups import CrossTable, Groups, SortingConditions, Twins
+    from condviz.analysis.groups import CrossTable, Groups
+    from condviz.analysis.sorting import SortingConditions, Twins
 
-STYLES = ("search.css",)
+STYLES = ("evaluation.css", "search.css")
 QUOTED = 90
 """Characters of a text that a headline quotes."""
 CARRYING = 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from condviz.data.texts import not_english
 from condviz.plots.html import render
 from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Attribution, Comparison
@@ -47,6 +48,7 @@ def headline(comparison: Comparison) -> Markup:
     known = [column for column in range(len(places)) if not comparison.untold[column]]
     values: dict = {
         "comparison": comparison,
+        "foreign": not_english(comparison.sentence1, comparison.sentence2),
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
     if known:
@@ -95,6 +97,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         mark=float(comparison.unconditional_percentiles[0]),
         base=float(comparison.unconditional[0]),
         notes=comparison.notes,
+        kind=f"{comparison.models[0].kind}-encoder",
     )
 
 

@@ -31,13 +31,7 @@ class Curve:
 
 
 def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
-    """Draw a curve over the steps of a training.
-
-    Args:
-        curve: The values; a ring marks the step that is kept.
-        title: Of the vertical axis.
-        digits: Decimals in the tips.
-    """
+    """Draw a curve over the steps of a training; a ring marks the step that is kept, `digits` are those of the tips."""
     colour, tip = CATEGORY_COLOURS[0], f"step %{{x:,}}: %{{y:.{digits}f}}<extra></extra>"
     figure = go.Figure(
         go.Scatter(

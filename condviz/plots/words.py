@@ -11,6 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.readings import WordReading
+from condviz.data.texts import FUNCTION_WORDS, not_english
 from condviz.plots.html import plain, render, with_styles
 from condviz.plots.html import signed as with_sign
 from condviz.types import TokenWeights, Word
@@ -25,16 +26,6 @@ SCALES = {
     "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
 }
 """What the ends of each colour scale mean, and where its numbers come from."""
-_FUNCTION_WORDS = """
-a about above across after all along although am among an and any are around as at be because been before behind being
-below beneath beside besides between both but by can could did do does down during each either for from had has have he
-her hers him his how i if in inside into is it its itself may me might mine must my near of off on onto or our ours out
-outside over own shall she should since so some such than that the their theirs them then there these they this those
-though through to toward towards under until up upon us was we were what when where which while who whom whose will with
-within would you your yours
-"""
-QUIET = frozenset(_FUNCTION_WORDS.split())
-"""Function words, which carry no printed number; numerals and negations are not among them."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ def layer_index(text: TokenWeights, layer: int) -> int:
 
 def is_quiet(word: str) -> bool:
     """Return whether a word is a mark or a function word, which carries no printed number."""
-    return word.casefold() in QUIET or not any(map(str.isalnum, word))
+    return word.casefold() in FUNCTION_WORDS or not any(map(str.isalnum, word))
 
 
 def heaviest_word(text: TokenWeights, condition: int) -> str:
@@ -106,10 +97,11 @@ def headline(reading: WordReading) -> Markup:
 
     Conditions unlike any that models are trained on take no part, nor does an untrained model.
     """
-    chosen = list(enumerate(reading.conditions))[:2]
-    untold = [condition for i, condition in chosen if i in reading.untold]
-    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in chosen if i not in reading.untold]
-    return render("words/headline.html", tops=tops, untold=untold, reading=reading)
+    untold = [reading.conditions[i] for i in reading.untold]
+    told = [(i, condition) for i, condition in enumerate(reading.conditions) if i not in reading.untold]
+    tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in told[:2]]
+    foreign = not_english(*(text.sentence for text in reading.texts))
+    return render("words/headline.html", tops=tops, untold=untold, foreign=foreign, reading=reading)
 
 
 # Lines of words
@@ -217,7 +209,7 @@ def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Ma
     notes = [_note(reading, text, -1, i) for i in range(len(text.conditions))]
     return render(
         "words/running.html", line=line, conditions=text.conditions, chosen=chosen, notes=notes, place=place,
-        group="condition", scale=scale, legend=legend(scale),
+        group="condition", scale=scale, legend=legend(scale), untold=reading.untold,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from condviz.data.files import open_path, write_text
 from condviz.errors import DataError, require
 from condviz.models.registry import load
-from condviz.store.corpus import Identity, Progress, check_encodes, to_stored
+from condviz.store.corpus import Identity, check_encodes, to_stored
 from condviz.store.disk import (
     META,
     ROWS,
@@ -33,6 +33,7 @@ from condviz.store.disk import (
     to_table,
 )
 from condviz.store.sources import Row, Source, read_source
+from condviz.types import Progress
 
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer
@@ -221,8 +222,8 @@ def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Enco
     done = stored - first
     for found, encoded in zip(kept, encode(one.fresh for one in asked), strict=True):
         batch = to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension))
-        # Half a first slice, left by a kill, is no table yet and is written over.
-        data = lance.write_dataset(batch, str(folder / ROWS), mode="append" if found.start else "overwrite")
+        # Half a first slice, left by a kill, is no table yet: files that no version names.
+        data = lance.write_dataset(batch, str(folder / ROWS), mode="append" if found.start else "create")
         done += len(found.rows)
         if progress:
             progress(done, part.total)

@@ -12,8 +12,9 @@ from condviz.data.scenes import load_families
 from condviz.data.splits import group_of
 from condviz.models.registry import load
 from condviz.store.build import DEFAULT_MODEL
-from condviz.store.corpus import Corpus, Progress, encode_corpus
+from condviz.store.corpus import Corpus, encode_corpus
 from condviz.store.disk import open_store
+from condviz.types import Progress
 
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer

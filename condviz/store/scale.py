@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from condviz.errors import CondvizError, ConfigError, require
-from condviz.store.corpus import Identity, Progress
+from condviz.store.corpus import Identity
+from condviz.types import Progress
 
 if TYPE_CHECKING:
     from condviz.methods import ConditionalScorer

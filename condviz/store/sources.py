@@ -305,7 +305,7 @@ def _usable_text(place: str, value: Any, column: str, *, strict: bool) -> str | 
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     try:
-        return check_sentence(value, f"{place}, column {column}")
+        return check_sentence(value, f"column {column} of {place}")
     except DataError as error:
         if not strict:
             return None

@@ -21,7 +21,7 @@ from condviz.data import corpora
 from condviz.data.tables import read_pairs
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.recipes import Batching, SentenceRecipe, Source
-from condviz.types import Pair
+from condviz.types import Pair, columns
 
 TABLE = "csv"
 """Name of the source that reads any table with the columns of C-STS; the others are those of `condviz.data.corpora`."""
@@ -65,9 +65,11 @@ Unit = tuple[Example, ...]
 """What is shuffled: one row, the high and the low row of a sentence pair, or the highs and then the lows of a block."""
 
 
-def columns(rows: Sequence[Example]) -> tuple[list[str], list[str], list[str]]:
-    """Return sentences 1, sentences 2 and conditions of rows."""
-    return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
+def count_texts(rows: Sequence[Example], *, separable: bool) -> int:
+    """Count what a frozen encoder encodes of rows: each text once, or each sentence once under each condition."""
+    if separable:
+        return len({text for row in rows for text in row.texts})
+    return len({(text, row.condition) for row in rows for text in (row.sentence1, row.sentence2)})
 
 
 def load_rows(source: Source, recipe: SentenceRecipe) -> list[Example]:
@@ -118,11 +120,7 @@ def load_blocks(source: Source, sentences: int) -> list[Example]:
 
 
 def find_table(path: str) -> Path:
-    """Find a file in the current folder or in that of the corpora.
-
-    Raises:
-        DataError: If it is in neither.
-    """
+    """Find a file in the current folder or in that of the corpora; raises DataError if it is in neither."""
     places = (Path(path), corpora.data_folder() / path)
     found = next((place for place in places if place.is_file()), None)
     if found is None:

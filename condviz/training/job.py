@@ -249,11 +249,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 
 def read_job(folder: Path) -> Job:
-    """Read a job.
-
-    Raises:
-        DataError: If the folder holds none.
-    """
+    """Read a job; raises DataError if the folder holds none."""
     try:
         recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))
         status = _STATUS.validate_json((folder / "status.json").read_bytes())
@@ -264,11 +260,7 @@ def read_job(folder: Path) -> Job:
 
 
 def write_status(folder: Path, status: Status) -> None:
-    """Store what is settled.
-
-    Raises:
-        DataError: If the disk does not take it.
-    """
+    """Store what is settled."""
     write_text(folder / "status.json", _STATUS.dump_json(status, indent=2).decode() + "\n")
 
 
@@ -361,12 +353,7 @@ def explain(error: BaseException) -> str:
 
 
 def explain_exit(code: int, log: str) -> str:
-    """Explain an exit code where the training had no time to say why it ended.
-
-    Args:
-        code: Exit code as `subprocess` has it: negative for a signal.
-        log: The end of the output.
-    """
+    """Explain an exit code (as `subprocess` has it: negative for a signal) by the end of the output."""
     if any(sign in log.lower()[-4000:] for sign in _MEMORY_SIGNS):
         return OUT_OF_MEMORY
     killed = -code if code < 0 else code - 128

@@ -92,14 +92,8 @@ class Jobs:
     def check(self, recipe: Recipe, *, device: str = "auto", **options: Any) -> Preflight:  # noqa: ANN401
         """Survey the data of a recipe and measure a few steps: what training takes, and what prevents it.
 
-        Args:
-            recipe: What to train.
-            device: "auto", "cpu", "cuda" or "mps".
-            options: `progress` of `condviz.training.preflight.check`.
-
-        Raises:
-            TrainingError: If training is switched off, or the name is taken.
-            ConfigError: If a file or model is where the recipe may not look.
+        Arguments and errors as in `condviz.training.preflight.check`; TrainingError if training is switched off, or the
+        name is taken.
         """
         from condviz.training.preflight import check
 
@@ -131,7 +125,7 @@ class Jobs:
             DataError: If a table has no rows to learn from, or the folder cannot be written to.
             MissingExtraError: If a package for training is not installed.
         """
-        from condviz.training.admission import admit, choose_probes, choose_processes
+        from condviz.training.preflight import admit, choose_probes, choose_processes
         from condviz.training.recipes import LinkRecipe
 
         _require_enabled()
@@ -168,11 +162,7 @@ class Jobs:
         return sorted(found, key=lambda job: (job.status.created, job.id), reverse=True)
 
     def get(self, id: str) -> Job:
-        """Return a job.
-
-        Raises:
-            TrainingError: If there is none with this id.
-        """
+        """Return a job; raises TrainingError if there is none with this id."""
         found = next((job for job in self.list() if job.id == id), None)
         if found is None:
             raise TrainingError(
@@ -258,10 +248,7 @@ class Jobs:
     def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
         """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.
 
-        Args:
-            id: The job.
-            keep_model: Leave the model.
-            token: As in `stop`.
+        With `keep_model`, the model stays. `token` as in `stop`.
 
         Raises:
             TrainingError: If there is no such job, it runs, or is somebody else's.
@@ -287,10 +274,7 @@ class Jobs:
     def settle(self, id: str, *, code: int | None = None, forced: bool = False) -> None:
         """Record how a job ended whose training is gone, and start the next; called by its supervisor.
 
-        Args:
-            id: The job.
-            code: Exit code of the training; None if nobody saw it.
-            forced: It was ended because it did not stop by itself.
+        `code` is the exit code of the training, None if nobody saw it; `forced`: it did not stop by itself.
         """
         with self._lock():
             job = self._find(id)

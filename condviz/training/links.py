@@ -18,18 +18,26 @@ from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
 from condviz.errors import DataError
 from condviz.evaluation.cards import link_card
-from condviz.evaluation.kgc import encode_queries, rank_queries, split_queries
-from condviz.evaluation.kgc_vectors import entity_texts, project, query_vectors, relation_texts, shorten, stored_vectors
+from condviz.evaluation.kgc import (
+    encode_queries,
+    entity_texts,
+    project,
+    query_vectors,
+    rank_queries,
+    relation_texts,
+    shorten,
+    split_queries,
+    stored_vectors,
+)
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.base import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import TrainingModel
+from condviz.training.model import TrainingModel, load_pretrained
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
-from condviz.training.tuning import load_pretrained
 
 
 class LinkTask(Task):
@@ -39,7 +47,7 @@ class LinkTask(Task):
         recipe: How.
         device: Where.
         report: Called while entities are encoded: "event" is "encode"; may raise to stop.
-        folder: Where vectors of entities are kept, see `condviz.evaluation.kgc_vectors.stored_vectors`.
+        folder: Where vectors of entities are kept, see `condviz.evaluation.kgc.stored_vectors`.
 
     Raises:
         DataError: If the graph is missing, or its train or validation part is empty.

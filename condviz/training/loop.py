@@ -177,11 +177,7 @@ class Loop(Trainer):
         return self.accelerator.autocast()
 
     def validate(self) -> dict[str, float]:
-        """Measure the model on the validation rows.
-
-        Raises:
-            TrainingError: If a score is not a number.
-        """
+        """Measure the model on the validation rows; raises TrainingError if a score is not a number."""
         self._refresh()
         try:
             with self.autocast():

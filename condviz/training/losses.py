@@ -1,7 +1,8 @@
 """Losses of the papers: pure functions of scores or vectors, and two modules that keep state.
 
 C-STS batches: where a loss speaks of pairs, the rows come as b / 2 highs followed by their b / 2 lows. Row i and row
-i + b / 2 are the same two sentences, under the condition that people rated more and less similar.
+i + b / 2 are the same two sentences, under the condition that people rated more and less similar. Losses of pairs raise
+DataError for an odd or empty batch. Every loss has shape (), in the precision of its scores.
 Ratings from 1 to 5 become targets y = (rating - 1) / 4 in [0, 1]; a cosine in [-1, 1] is regressed on them as it is.
 """
 
@@ -27,9 +28,6 @@ def mean_squared_error(scores: Tensor, targets: Tensor) -> Tensor:
         scores: Shape (b,): cosines, or the cross-encoder's numbers.
         targets: Shape (b,), in [0, 1].
 
-    Returns:
-        Shape (), in the precision of the scores.
-
     Raises:
         DataError: If the batch is empty or the shapes differ.
 
@@ -44,17 +42,7 @@ def mean_squared_error(scores: Tensor, targets: Tensor) -> Tensor:
 
 
 def high_low_halves(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Split a batch of pairs into highs and lows.
-
-    Args:
-        scores: Shape (b,): b / 2 highs, then their b / 2 lows in the same order.
-
-    Returns:
-        Two arrays of shape (b / 2,).
-
-    Raises:
-        DataError: If b is odd or 0.
-    """
+    """Split the scores of a batch of pairs, (b,), into highs and lows, (b / 2,) each."""
     if scores.ndim != 1 or len(scores) == 0 or len(scores) % 2:
         raise DataError(
             f"A batch of pairs holds b / 2 highs and then b / 2 lows; a batch of shape {tuple(scores.shape)} cannot be "
@@ -71,12 +59,6 @@ def quadruplet(scores: Tensor, *, margin: float = 1.0) -> Tensor:
         scores: Cosines, shape (b,): highs, then lows.
         margin: By how much the high one should be closer.
 
-    Returns:
-        Shape (), in [0, margin + 2].
-
-    Raises:
-        DataError: If b is odd or 0.
-
     Source:
         C-STS (Deshpande et al. 2023), objective "triplet" of princeton-nlp/c-sts; "triplet_mse" adds the squared error.
     """
@@ -90,12 +72,6 @@ def info_nce(scores: Tensor, *, temperature: float) -> Tensor:
     Args:
         scores: Cosines, shape (b,): p are the highs, n the lows. There are no negatives from other pairs.
         temperature: t; Hyper-CL uses 1.5 to 1.9.
-
-    Returns:
-        Shape (), positive; log 2 where highs and lows are alike.
-
-    Raises:
-        DataError: If b is odd or 0.
 
     Source:
         Hyper-CL (Yoo et al. 2024), section 3.3; HYU-NLP/Hyper-CL c-sts, class InfoNCE.
@@ -128,11 +104,7 @@ def false_negative_mask(triples: Tensor, known: TrueAnswers, *, columns: Tensor 
 
 
 def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
-    """Mark which heads may serve as a negative tail of their own query.
-
-    Returns:
-        Shape (b,), bool: False where (head, relation, head) is known, or is the row's own triple.
-    """
+    """Mark which heads may serve as a negative tail of their own query: (b,) bool, False where that triple is known."""
     heads, relations, tails = triples.unbind(-1)
     return ~(known.contains(heads, relations, heads) | (heads == tails))
 
@@ -140,7 +112,7 @@ def self_negative_mask(triples: Tensor, known: TrueAnswers) -> Tensor:
 def in_batch_logits(
     queries: Tensor, tails: Tensor, *, temperature: float | Tensor, margin: float = 0.0, keep: Tensor | None = None
 ) -> Tensor:
-    """Score every (head, relation) of a batch against every tail.
+    """Score every (head, relation) of a batch against every tail: (b, b).
 
     Args:
         queries: (head, relation) vectors, shape (b, d).
@@ -148,9 +120,6 @@ def in_batch_logits(
         temperature: What the dot products are divided by, a positive number or shape ().
         margin: Taken off the positives (the diagonal) before the division; for training only.
         keep: Shape (b, b), bool, see `false_negative_mask`; the other columns get `MASKED_LOGIT`. None keeps all.
-
-    Returns:
-        Shape (b, b).
 
     Source:
         SimKGC (Wang et al. 2022), equation 4, and models.py, compute_logits.
@@ -164,16 +133,9 @@ def in_batch_logits(
 def self_negative_logits(
     queries: Tensor, heads: Tensor, *, temperature: float | Tensor, keep: Tensor | None = None
 ) -> Tensor:
-    """Score every (head, relation) against its own head, which is hardly ever the tail.
+    """Score every (head, relation) against its own head, which is hardly ever the tail: one more column, (b, 1).
 
-    Args:
-        queries: Shape (b, d).
-        heads: Vectors of the heads as the encoder of tails gives them, shape (b, d).
-        temperature: As in `in_batch_logits`.
-        keep: Shape (b,), bool, see `self_negative_mask`. None keeps all.
-
-    Returns:
-        One more column, shape (b, 1).
+    `heads` are vectors (b, d) of the encoder of tails; the other arguments as in `in_batch_logits`.
     """
     logits = (queries * heads).sum(1) / temperature
     return _masked(logits, keep).unsqueeze(1)
@@ -182,17 +144,10 @@ def self_negative_logits(
 def pre_batch_logits(
     queries: Tensor, vectors: Tensor, *, temperature: float | Tensor, weight: float = 0.5, keep: Tensor | None = None
 ) -> Tensor:
-    """Score every (head, relation) against the tails of earlier batches.
+    """Score every (head, relation) against the tails of earlier batches, `vectors` (c, d): more columns, (b, c).
 
-    Args:
-        queries: Shape (b, d).
-        vectors: Tails of earlier batches, shape (c, d); no gradient flows into them.
-        temperature: As in `in_batch_logits`.
-        weight: These logits are multiplied by it: old vectors count less. SimKGC uses 0.5.
-        keep: Shape (b, c), bool. None keeps all.
-
-    Returns:
-        More columns, shape (b, c).
+    No gradient flows into old vectors, and their logits are multiplied by `weight`, which makes them count less (SimKGC
+    takes 0.5). The other arguments as in `in_batch_logits`.
     """
     return _masked(queries @ vectors.detach().to(queries.dtype).T / temperature * weight, keep)
 
@@ -206,9 +161,6 @@ def symmetric_cross_entropy(logits: Tensor) -> Tensor:
 
     Args:
         logits: Shape (b, b + extra); the positives are on the diagonal.
-
-    Returns:
-        Shape ().
 
     Source:
         SimKGC, trainer.py. The papers print the first term only; all released code trains with both.
@@ -298,9 +250,6 @@ class LinkContrast(nn.Module):
             tails: Shape (b, d).
             triples: What they stand for, shape (b, 3), int64, on the CPU; relations in [0, 2N).
             heads: Heads alone, shape (b, d), as self-negatives in training mode; None for none.
-
-        Returns:
-            Shape ().
         """
         device, temperature = queries.device, self.temperature
         keep = false_negative_mask(triples, self.known).to(device)

@@ -24,11 +24,14 @@ from condviz.methods.base import ConditionalScorer
 from condviz.models.manifest import read_manifest
 from condviz.models.registry import load
 from condviz.paths import ASSETS
+from condviz.training.model import FROZEN_CACHE_BYTES
 from condviz.training.recipes import load_recipe
 from condviz.training.trainer import carry_out
-from condviz.training.tuning import FROZEN_CACHE_BYTES
+from condviz.types import columns
 
 MB = 2**20
+LOOKS = "A man surfs on a big wave.", "surfs", ("the sport", "the number of people")
+"""A sentence, the word whose weight is read, and the conditions."""
 DRAWS, SAMPLE = 5, 400
 """Draws of three conditions for impurity; rows for isotropy."""
 
@@ -179,7 +182,7 @@ def _cosines(model: ConditionalScorer) -> dict[str, float | None]:
 def _study(model: ConditionalScorer) -> dict[str, float | None]:
     """Score three pairs under the condition in which they are alike, and that in which they differ."""
     rows = keep_pairs(corpora.build("scenes", "test"), 3)
-    scores = model.score(*zip(*((row.sentence1, row.sentence2, row.condition) for row in rows), strict=True))
+    scores = model.score(*columns(rows))
     twos = zip(rows[::2], rows[1::2], strict=True)
     alike = [found for one, two in twos for found in (one.label > two.label, two.label > one.label)]
     names = (f"{place // 2 + 1} {'alike' if found else 'different'}" for place, found in enumerate(alike))
@@ -210,11 +213,27 @@ def _cost(model: ConditionalScorer) -> dict[str, float | None]:
     return {"cache_MB": cost.bytes / MB, "hits": 100 * cost.hit_rate, "online_s": online, "offline_s": offline}
 
 
+def _looks(model: ConditionalScorer) -> dict[str, float | None]:
+    """Read the rows of CSR's Figures 5 to 7: the share in % that lies on the verb of a sentence."""
+    from condviz.analysis.attention import read_pictures
+
+    sentence, word, conditions = LOOKS
+    found = read_pictures(model, sentence, conditions)
+    rows = {"Figure 5": found.without_router[0]}
+    for figure, part in (("Figure 6", found.router), ("Figure 7", found.with_router)):
+        rows |= {f"{figure}, {row.condition}": row for row in part}
+    return {
+        name: float(100 * sum(row.weights[place] for place, one in enumerate(row.words) if one.text == word))
+        for name, row in rows.items()
+    }
+
+
 MEASURES: dict[str, Callable[[ConditionalScorer], dict[str, float | None]]] = {
     "impurity": _impurity,
     "isotropy": _isotropy,
     "cosines": _cosines,
     "study": _study,
+    "looks": _looks,
     "norms": _norms,
     "cost": _cost,
     "size": lambda model: {"added_M": model.info.added_parameters / 1e6},

@@ -1,30 +1,54 @@
-"""What a training will take, before it is started: data, steps, and a short measured try for time and memory."""
+"""Before a training is started: what it may read, and what it will take, by a short measured try."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import re
 import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import threading
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from condviz.data import corpora
+from condviz.data.examples import load_examples
 from condviz.data.kg_formats import load_graph
-from condviz.errors import CondvizError, DataError
-from condviz.training.admission import admit, choose_processes
-from condviz.training.data import MixedOrder, Survey, Unit, survey, units_per_batch
+from condviz.encoder import DEFAULT_BACKBONE
+from condviz.encoder.pretrained import choose_device
+from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.methods.catalog import CATALOG
+from condviz.models.registry import list_models
+from condviz.paths import ASSETS, CHECKPOINTS
+from condviz.training import spare
+from condviz.training.data import (
+    TABLE,
+    Example,
+    MixedOrder,
+    Survey,
+    Unit,
+    count_texts,
+    load_source,
+    survey,
+    units_per_batch,
+)
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
-from condviz.training.jobs import child_environment
-from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe
-from condviz.training.tuning import FITTED
+from condviz.training.model import FITTED
+from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
+from condviz.types import Progress
 
 if TYPE_CHECKING:
     from condviz.training.probe import Measured
+
 
 TIMED_BATCHES = 2
 SCORED_ROWS = 32
@@ -32,6 +56,9 @@ LONGEST_TEXTS = 64
 TIMEOUT_S = 300.0
 TICK_S = 0.3
 """Between two looks whether somebody still waits for the answer."""
+_lock = threading.Lock()
+_kept: tuple[tuple[Any, ...], Future[Survey]] | None = None
+"""What decides a survey, and the survey: whoever checks a recipe changes something and checks again."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +89,13 @@ class Preflight:
 
 
 def check(
-    recipe: Recipe,
-    *,
-    roots: Sequence[Path] = (),
-    device: str = "auto",
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    recipe: Recipe, *, roots: Sequence[Path] = (), device: str = "auto", progress: Progress = lambda done, total: None
 ) -> Preflight:
     """Survey a recipe's data and, if they can be trained on, try some batches in a process of its own.
 
     Args:
         recipe: The recipe.
-        roots: As in `condviz.training.admission.admit`: nothing is read that a training would not be let to read.
+        roots: As in `condviz.training.preflight.admit`: nothing is read that a training would not be let to read.
         device: "auto", "cpu", "cuda" or "mps".
         progress: Called now and then with (0, 0); what it raises ends the check and its process.
 
@@ -135,10 +158,8 @@ def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> in
 
 @contextmanager
 def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Popen]:
-    """Start the probe, which imports torch and loads the encoder while the data are read here."""
-    command = [sys.executable, "-m", "condviz.training.probe"]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    probe = subprocess.Popen(command, **pipes, text=True, errors="replace", env=child_environment())
+    """Let a probe load the encoder while the data are read here."""
+    probe = spare.take()
     try:
         with suppress(OSError):  # it has ended, and says why
             print(json.dumps({"recipe": recipe.to_dict(), "device": device}), file=probe.stdin, flush=True)
@@ -148,18 +169,38 @@ def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Pop
         probe.communicate()
 
 
-def _survey(recipe: SentenceRecipe, progress: Callable[[int, int], None]) -> Survey:
+def read(recipe: SentenceRecipe) -> Future[Survey]:
+    """Start to survey the data of a recipe in a thread; `check` of a recipe with the same data takes what is found.
+
+    One survey is kept, and only of corpora that are part of this project: those do not change while it runs.
+    """
+    global _kept
+    asked = (recipe.train, recipe.validation, recipe.batching, recipe.batch_size, recipe.keep, recipe.loss)
+    with _lock:
+        if _kept is not None and _kept[0] == asked and not (_kept[1].done() and _kept[1].exception()):
+            return _kept[1]
+        pool = ThreadPoolExecutor(1)
+        future = pool.submit(survey, recipe)
+        pool.shutdown(wait=False)
+        if all(_is_ours(source) for source in (*recipe.train, *recipe.validation)):
+            _kept = (asked, future)
+        return future
+
+
+def _is_ours(source: Source) -> bool:
+    return source.name in corpora.CORPORA and corpora.CORPORA[source.name].ours
+
+
+def _survey(recipe: SentenceRecipe, progress: Progress) -> Survey:
     """Survey the data in a thread: that takes seconds, and who waits may stop at any time."""
-    pool = ThreadPoolExecutor(1)
-    future = pool.submit(survey, recipe)
-    pool.shutdown(wait=False)
+    future = read(recipe)
     while wait([future], TICK_S).not_done:
         progress(0, 0)
     return future.result()
 
 
 def _try(
-    probe: subprocess.Popen, sample: Mapping[str, Any], progress: Callable[[int, int], None]
+    probe: subprocess.Popen, sample: Mapping[str, Any], progress: Progress
 ) -> tuple[Measured | None, tuple[str, ...]]:
     """Let the probe try some batches; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
@@ -207,7 +248,8 @@ def _weight(unit: Unit) -> int:
 def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured) -> float:
     """Expect the time of a whole training from a measured try."""
     evaluations = recipe.epochs * recipe.evaluations + 2 if found.validation else 0  # at the start, and at the end
-    texts = 2 * len({row.texts for part in found.units for unit in part for row in unit})
+    rows = [row for part in found.units for unit in part for row in unit]
+    texts = count_texts([*rows, *found.validation], separable=CATALOG[recipe.method].separable) if tried.encoding else 0
     return (
         tried.preparation
         + steps * (recipe.accumulation * tried.batch + tried.update)
@@ -228,3 +270,136 @@ def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
             "takes the same steps."
         )
     return f'{head} Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'
+
+
+# ---- what a job may train on and with --------------------------------------------------------------------------------
+
+PROBED_PAIRS = 3
+GRAPHS = ("wn18rr", "fb15k237")
+_NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
+    """Admit a recipe, or say why not.
+
+    Args:
+        recipe: The recipe.
+        roots: Folders that tables, graphs and models may be in, beside those of the corpora and checkpoints.
+
+    Returns:
+        The same with whole paths, so that any process finds them whatever its current folder is.
+
+    Raises:
+        ConfigError: If its name is not a plain name, a path is outside of the folders, or, on a Space, encoder or
+            models are not among the known ones.
+        DataError: If a table cannot be read, or has no rows to learn from.
+    """
+    if not _NAME.fullmatch(recipe.name):
+        raise ConfigError(
+            f"name is {recipe.name[:80]!r}; allowed are up to 64 letters, digits, dots, hyphens and underscores."
+        )
+    folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), CHECKPOINTS)]
+    recipe = replace(recipe, backbone=_encoder(recipe.backbone, folders))
+    if isinstance(recipe, LinkRecipe):
+        return recipe if recipe.graph in GRAPHS else replace(recipe, graph=_place("graph", recipe.graph, folders))
+    recipe = replace(
+        recipe,
+        train=tuple(_source(source, folders) for source in recipe.train),
+        validation=tuple(_source(source, folders) for source in recipe.validation),
+        init=_model("init", recipe.init, folders) if recipe.init else "",
+        teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
+    )
+    _check_tables(recipe)
+    return recipe
+
+
+def choose_processes(device: str) -> tuple[str, int]:
+    """Return the device that "auto" stands for, and how many processes train on it.
+
+    Raises:
+        ConfigError: If the device is unknown or not there.
+    """
+    device = choose_device(device)
+    return device, torch.cuda.device_count() if device == "cuda" else 1
+
+
+def choose_probes(recipe: SentenceRecipe) -> list[tuple[str, str, str]]:
+    """Choose pairs to score along the way: of the validation rows, else of the examples of the page.
+
+    Sentence pairs under a condition of high and one of low rating; without such pairs, the rows with the highest and
+    the lowest ratings.
+    """
+    rows = [row for source in recipe.validation for row in load_source(source)]
+    groups: dict[str, list[Example]] = {}
+    for row in sorted(rows, key=lambda row: -row.label):
+        groups.setdefault(row.group, []).append(row)
+    told = [(group[0], group[-1]) for group in groups.values() if group[0].label > group[-1].label]
+    if len(told) >= PROBED_PAIRS:
+        step = len(told) // PROBED_PAIRS
+        return [row.texts for pair in told[: step * PROBED_PAIRS : step] for row in pair]
+    if len(rows) >= 2 * PROBED_PAIRS:
+        ranked = sorted(rows, key=lambda row: -row.label)
+        return [row.texts for row in (*ranked[:PROBED_PAIRS], *ranked[-PROBED_PAIRS:])]
+    return [
+        (example.sentence1, example.sentence2, condition)
+        for example in load_examples()[:PROBED_PAIRS]
+        for condition in example.conditions[:2]
+    ]
+
+
+@cache
+def known_backbones() -> list[str]:
+    """List the encoders of the shipped recipes, the default one first."""
+    recipes = (tomllib.loads(path.read_text(encoding="utf-8")) for path in (ASSETS / "recipes").glob("*.toml"))
+    named = {recipe.get("backbone", DEFAULT_BACKBONE) for recipe in recipes}
+    return [DEFAULT_BACKBONE, *sorted(named - {DEFAULT_BACKBONE})]
+
+
+def _encoder(name: str, folders: Sequence[Path]) -> str:
+    if name in known_backbones():
+        return name
+    if os.environ.get("SPACE_ID"):
+        raise ConfigError(f"backbone is {name[:200]!r}; on this Space it is one of {', '.join(known_backbones())}.")
+    # A folder of this name in the current one would be loaded instead of the hub's.
+    return name if _HUB_ID.fullmatch(name) and not Path(name).exists() else _place("backbone", name, folders)
+
+
+def _model(key: str, name: str, folders: Sequence[Path]) -> str:
+    models = list_models()
+    if name in models:
+        return name
+    if os.environ.get("SPACE_ID"):
+        raise ConfigError(f"There is no model {name[:200]!r} on this Space; {key} takes {', '.join(models)}.")
+    return _place(key, name, folders)
+
+
+def _source(source: Source, folders: Sequence[Path]) -> Source:
+    return replace(source, path=_place("path", source.path, folders)) if source.name == TABLE else source
+
+
+def _place(key: str, path: str, folders: Sequence[Path]) -> str:
+    """Return a whole path, if it is in one of the folders; links are followed first."""
+    try:
+        places = [place.resolve() for place in (Path(path), corpora.data_folder() / path)]
+    except (OSError, ValueError, RuntimeError) as error:  # a null character, a circle of links
+        raise ConfigError(f"{key} is {path[:200]!r}, which is not a path.") from error
+    allowed = [place for place in places if any(place.is_relative_to(folder) for folder in folders)]
+    if not allowed:
+        raise ConfigError(
+            f"{key} {path[:200]} is outside of the folders that trainings read from: "
+            f"{', '.join(map(str, dict.fromkeys(folders)))}. Upload the table, or copy it there."
+        )
+    found = next((place for place in allowed if place.exists()), None)
+    if found is None:
+        parents = ", ".join(dict.fromkeys(str(place.parent) for place in allowed))
+        raise DataError(f"{key} {path[:200]}: there is no such file in {parents}.")
+    return str(found)
+
+
+def _check_tables(recipe: SentenceRecipe) -> None:
+    # Building pairs of a corpus takes longer than a click may.
+    if all(source.name == TABLE for source in (*recipe.train, *recipe.validation)):
+        problems = survey(recipe).problems
+        if problems:
+            raise DataError(" ".join(problems))

@@ -21,10 +21,11 @@ import torch
 
 from condviz.encoder.pretrained import choose_precision
 from condviz.errors import CondvizError
-from condviz.training.data import Example, Unit, collate
-from condviz.training.model import TrainingModel
+from condviz.methods.catalog import CATALOG
+from condviz.training.data import Example, Unit, collate, count_texts
+from condviz.training.model import TrainingModel, build_model, load_pretrained
 from condviz.training.recipes import SentenceRecipe, from_dict
-from condviz.training.tuning import build_model, load_pretrained
+from condviz.types import columns
 
 MEASURE_S = 2.0
 """Batches are timed until this is over, at least one."""
@@ -41,11 +42,11 @@ class Measured:
     """What was measured.
 
     Attributes:
-        preparation: Seconds until the first batch, from the start of the process.
+        preparation: Seconds until the first batch, from the start of the process, without what it waited.
         batch: Seconds of a forward and backward pass; None if it does not fit.
         update: Seconds of a step of the optimizer.
         scoring: Seconds per row that is scored.
-        encoding: Seconds per text that is encoded ahead; 0 where nothing is.
+        encoding: Seconds per text that is encoded ahead, see `count_texts`; 0 where nothing is.
         memory: Bytes at the peak; expected where it does not fit.
         available: Bytes that there are.
         fitting_rows: Rows of a batch that would fit; 0 if not even two do.
@@ -72,6 +73,7 @@ class Try:
         method = build_model(recipe)
         self.fitted = method.needs_fitting
         self.frozen = recipe.tuning == "frozen" or self.fitted
+        self.separable = CATALOG[recipe.method].separable
         self.model = TrainingModel(method, recipe.loss, frozen=self.frozen, pretrained=pretrained)
         self.model.to(device)
         trained = [value for value in self.model.parameters() if value.requires_grad]
@@ -104,18 +106,23 @@ class Try:
         self.model.eval()
         start = self._now()
         with self.autocast():
-            self.model.method.score(*zip(*[(row.sentence1, row.sentence2, row.condition) for row in rows], strict=True))
+            self.model.method.score(*columns(rows))
         return (self._now() - start) / len(rows)
 
-    def time_encoding(self, units: Sequence[Unit]) -> float:
-        """Return the seconds per text that is encoded ahead, where the encoder is frozen."""
-        rows = [row for unit in units for row in unit]
+    def time_encoding(self, rows: Sequence[Example]) -> float:
+        """Encode rows ahead, where the encoder is frozen; returns the seconds that it took."""
         sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
         conditions = [row.condition for row in rows for _ in range(2)]
         start = self._now()
         with self.autocast():
             self.model.fill_cache(sentences, conditions)
-        return (self._now() - start) / len(sentences)
+        return self._now() - start
+
+    def time_texts(self, rows: Sequence[Example], known: Sequence[Example]) -> float:
+        """Return the seconds per text of rows that is encoded ahead, after those of other rows."""
+        seconds = self.time_encoding(rows)
+        seen = count_texts(known, separable=self.separable)
+        return seconds / max(1, count_texts([*known, *rows], separable=self.separable) - seen)
 
     def count_cut(self, texts: Sequence[str]) -> int:
         """Count the texts that are longer than the encoder reads."""
@@ -127,7 +134,9 @@ class Try:
         return time.perf_counter()
 
 
-def measure(recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str, Any]]) -> Measured:
+def measure(
+    recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str, Any]], *, imports: float = 0.0
+) -> Measured:
     """Try a training.
 
     Args:
@@ -135,23 +144,27 @@ def measure(recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str,
         device: Where.
         read: Waits for what to try: "batches", lists of units, the heaviest first; "validation", some rows; "longest",
             texts.
+        imports: Seconds that this process has taken until now.
     """
     available = free_memory(device)
+    start = time.perf_counter()
     tried = Try(recipe, device)
-    loaded = time.time() - psutil.Process().create_time()
+    loaded = time.perf_counter() - start
     request = read()
     start = time.perf_counter()
     batches = [[tuple(Example(**row) for row in unit) for unit in batch] for batch in request["batches"]]
     rows = [Example(**row) for row in request["validation"]]
     encoding = 0.0
     if tried.frozen:
-        tried.time_encoding(batches[0])  # the heaviest texts say nothing about the others
-        encoding = tried.time_encoding(batches[-1])
+        # The heaviest texts say nothing about the others. Batches and scores are timed as a training has them: encoded.
+        heaviest, *others = ([row for unit in batch for row in unit] for batch in batches)
+        tried.time_encoding(heaviest)
+        encoding = tried.time_texts([row for batch in others for row in batch], heaviest)
+        tried.time_encoding(rows)
     cut = tried.count_cut(request["longest"])
-    preparation = loaded + time.perf_counter() - start
-    memory, fitting, batch, update = peak_memory(device), recipe.batch_size, 0.0, 0.0
-    scoring = 2 * encoding  # of a projection, which cannot score before it is fitted: a row has two texts
-    if not tried.fitted:
+    preparation = imports + loaded + time.perf_counter() - start
+    memory, fitting, batch, update, scoring = peak_memory(device), recipe.batch_size, 0.0, 0.0, 0.0
+    if not tried.fitted:  # a projection cannot score before it is fitted, and then it has little to do
         memory, fitting = _expect(tried, batches[0], recipe.batch_size, SHARE * available)
         fits = fitting >= recipe.batch_size
         batch, update = _time(tried, batches) if fits else (None, 0.0)
@@ -229,9 +242,16 @@ def _group_free() -> int:
 
 def main() -> None:
     """Read a request from standard input; write what was measured, or {"problem"}, as the last line of the output."""
-    asked = json.loads(sys.stdin.readline())
+    imports = time.time() - psutil.Process().create_time()
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    request = sys.stdin.readline()
+    if not request:  # whoever started it has left
+        return
+    asked = json.loads(request)
     try:
-        found = asdict(measure(from_dict(asked["recipe"]), asked["device"], lambda: json.load(sys.stdin)))
+        recipe = from_dict(asked["recipe"])
+        found = asdict(measure(recipe, asked["device"], lambda: json.load(sys.stdin), imports=imports))
     except CondvizError as error:
         found = {"problem": str(error)}
     sys.stdout.write("\n" + json.dumps(found) + "\n")

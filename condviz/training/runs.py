@@ -52,13 +52,9 @@ class Run:
         return max(states, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def find_state(self, *, resume: bool) -> Path | None:
-        """Find the state to go on from; changes nothing.
+        """Find the state to go on from, or None to begin; changes nothing.
 
-        Args:
-            resume: Go on where an earlier training of the same recipe stopped, if there is one.
-
-        Returns:
-            The state, or None to begin.
+        With `resume`, an earlier training of the same recipe goes on where it stopped.
 
         Raises:
             ConfigError: If there is an unfinished training that would be lost, or one by another recipe.

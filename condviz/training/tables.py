@@ -73,11 +73,7 @@ def guess_columns(table: TextTable) -> dict[str, str]:
 
 
 def open_table(path: str | Path) -> TextTable:
-    """Read an uploaded file with any columns.
-
-    Raises:
-        DataError: If it cannot be read, or has fewer than four columns.
-    """
+    """Read an uploaded file with any columns; raises DataError if it cannot be read, or has fewer than four columns."""
     table = read_table(Path(path), max_bytes=MAX_BYTES)
     if len(table.columns) < len(COLUMNS):
         raise DataError(
@@ -136,9 +132,7 @@ def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> Rated
 def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
     """Divide into rows to train on and validation rows; a sentence pair is never in both.
 
-    Args:
-        table: The table.
-        share: Share of the sentence pairs held back, in (0, 0.5]. The same table is always divided alike.
+    A share of the sentence pairs, in (0, 0.5], is held back; the same table is always divided alike.
 
     Raises:
         ConfigError: If the share is not allowed.
@@ -158,14 +152,7 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
 
 
 def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
-    """Store both parts in a folder below `folder`, named after their content.
-
-    Returns:
-        Paths of the rows to train on and of the validation rows.
-
-    Raises:
-        ConfigError, DataError: As `divide`, or if a file cannot be written.
-    """
+    """Store the rows to train on and the validation rows in a folder named after them, and return both paths."""
     texts = [
         pd.DataFrame([(*vars(row).values(),) for row in rows], columns=COLUMNS).to_csv(index=False, lineterminator="\n")
         for rows in divide(table, share)

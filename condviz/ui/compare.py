@@ -14,10 +14,10 @@ from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
-from condviz.types import Comparison
+from condviz.types import Comparison, columns
 from condviz.ui import export, limits
 from condviz.ui.events import connect, publish
-from condviz.ui.markup import busy, html, read_asset, render
+from condviz.ui.markup import busy, html, noted, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, lines, write_link
@@ -44,8 +44,9 @@ class CompareTab:
                 self._form(stored or example)
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.result = html(
-                    self._picture(stored) if stored else render("compare/empty.html"), elem_id="cv-result"
-                )
+                    self._picture(stored) if stored else render("compare/empty.html"), elem_id="cv-result",
+                    script="condviz.bars(element, watch);",
+                )  # fmt: skip
                 self.tries = html(
                     render("compare/tries.html", examples=self._tried()), elem_id="cv-tries",
                     script="condviz.examples(element, (data) => trigger('example', data));",
@@ -119,15 +120,16 @@ class CompareTab:
         form = [self.sentence1, self.sentence2, self.conditions, self.model]
         done = [self.result, self.shown, self.stop, self.words, self.models, self.finder, self.exports]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect(self.run.click, self.compare, [*form, self.shown], done, **main)
+        # A press of the button while the words of the pair before are looked for must not be lost.
         connect(
-            [self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **main,
+            [self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **main,
             trigger_mode="always_last",
         )  # fmt: skip
         for component in (self.tries, self.cards):
             connect(component.example, self.example, [self.model], [*form, *done], **main)
         connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **main)
-        self.page.on_link("compare", self.open_link, [self.model], [*form, *done], notice=self.notice, stop=self.stop)
+        filled = [*form, self.untrained, *done]
+        self.page.on_link("compare", self.open_link, [self.model], filled, notice=self.notice, stop=self.stop)
         self.page.on_models(self.model)
         connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
         connect(
@@ -200,6 +202,7 @@ class CompareTab:
             return
         # Links of the first edition name several models; the best of them leads.
         chosen = self.pool.default if self.pool.default in known else next(iter(known), model)
+        yield {self.untrained: "untrained" in values}
         yield from self._fill(first(values, "s1"), first(values, "s2"), conditions, chosen)
 
     def _fill(
@@ -243,12 +246,10 @@ class CompareTab:
                 self.models_stop: gr.update(visible=True),
             }
         table = work.result()
-        yield {
-            self.matrix: render(
-                "compare/models.html", headline=_agreement(table), matrix=similarity.matrix(table), missing=missing
-            ),
-            self.models_stop: gr.update(visible=False),
-        }
+        view = render(
+            "compare/models.html", headline=_agreement(table), matrix=similarity.matrix(table), missing=missing
+        )
+        yield {self.matrix: noted(view, untrained="1" if untrained else ""), self.models_stop: gr.update(visible=False)}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
         """Rank the library of conditions for the pair."""
@@ -388,8 +389,7 @@ class CompareTab:
 
 
 def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa: ANN401 - a loaded model
-    columns = [[getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition")]
-    return model.score(*columns, progress=progress)
+    return model.score(*columns(pairs), progress=progress)
 
 
 def _applies(model: Any, sentences: list[str], conditions: list[str], *, progress: Any = None) -> Any:  # noqa: ANN401

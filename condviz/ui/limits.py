@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 
-import fastapi
 import gradio as gr
 from gradio.blocks import BlocksConfig
-from gradio.data_classes import PredictBodyInternal
 from gradio.queueing import Queue
 
 _SHARED = bool(os.environ.get("SPACE_ID"))
@@ -44,33 +42,36 @@ def keep_sessions_small(page: gr.Blocks) -> None:
     page.default_config.__class__ = _Config
 
 
-def guard_queue(queue: Queue) -> None:
-    """Refuse events at the door of gradio's queue where one visitor has too many in it.
-
-    Args:
-        queue: Of the page.
-    """
-    # By default gradio looks for work a thousand times a second, and makes a table of all past events after each one.
+def keep_queue_quiet(queue: Queue) -> None:
+    """Spare the queue what gradio does for nothing: look for work a thousand times a second, count all past events."""
     queue.sleep_when_free = queue.progress_update_sleep_when_free = 0.01
     queue.ANAYLTICS_CACHE_FREQUENCY = 10**9
-    push = queue.push
 
-    async def guarded(body: PredictBodyInternal, request: fastapi.Request, username: str | None) -> tuple:
-        events = list(queue.event_ids_to_events.values())
-        address = request.client and request.client.host
-        mine = sum(event.session_hash == body.session_hash for event in events)
-        near = sum((event.request.client and event.request.client.host) == address for event in events)
-        for found, allowed, whose in ((mine, PER_VISITOR, "You have"), (near, PER_ADDRESS, "Your address has")):
-            if found >= allowed:
-                times = queue.process_time_per_fn
-                seconds = max(
-                    1, round(max((times[event.fn].avg_time for event in events if event.fn in times), default=1))
-                )
-                message = (
-                    f"{whose} {found} requests here that wait or run; at most {allowed} may. Wait for an answer, "
-                    f"about {seconds} s, and ask again."
-                )
-                return False, message, "queue_full"
-        return await push(body, request, username)
 
-    queue.push = guarded
+def crowded(queue: Queue, session: str | None, address: str | None) -> str:
+    """Return why an event has to come again later, "" where it may join the queue.
+
+    Asked before gradio is: its page shows words of its own for what its queue refuses.
+
+    Args:
+        queue: Of the page; only read.
+        session: Of the page or client.
+        address: Where it comes from.
+    """
+    events = list(queue.event_ids_to_events.values())
+    mine = sum(event.session_hash == session for event in events)
+    near = sum((event.request.client and event.request.client.host) == address for event in events)
+    counts = (
+        ("You have", mine, PER_VISITOR, "that wait or run"),
+        ("Your address has", near, PER_ADDRESS, "that wait or run"),
+        ("All visitors together have", len(queue), QUEUE, "that wait"),
+    )
+    for whose, found, allowed, state in counts:
+        if found >= allowed:
+            times = queue.process_time_per_fn
+            seconds = max(1, round(max((times[event.fn].avg_time for event in events if event.fn in times), default=1)))
+            return (
+                f"{whose} {found} requests here {state}; at most {allowed} may. Wait for an answer, about {seconds} s, "
+                "and ask again."
+            )
+    return ""

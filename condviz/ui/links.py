@@ -332,7 +332,9 @@ class LinksTab:
 
     @staticmethod
     def _names(graph: Graph) -> list[str]:
-        return sorted(item.label for item in graph.entities) if graph.num_entities <= ALL_LISTED else []
+        # Enter takes the first name that contains what was typed: the owl has to stand before the bowl.
+        names = sorted((item.label for item in graph.entities), key=lambda name: (len(name), name))
+        return names if graph.num_entities <= ALL_LISTED else []
 
     @staticmethod
     def _label(graph: Graph, text: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import gradio as gr
 from jinja2 import Environment
@@ -36,6 +39,8 @@ SCRIPTS = (
 STATIC = "condviz"
 """First part of the addresses of assets, see `condviz.ui.server.routes`."""
 
+_MARKED = re.compile(r'<dfn data-term="([a-z_-]+)">(.*?)</dfn>')
+"""A term as pictures mark it, see `condviz.plots.html.term`."""
 _OPENERS = {ord(character): f"&#{ord(character)};" for character in "${}`\\"}
 
 
@@ -49,9 +54,10 @@ def _environment() -> Environment:
 def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template takes
     """Render a template of `condviz/ui/templates` or `condviz/plots/templates`; whatever is put in gets escaped.
 
-    Templates can call `term(key, text)` for a word that opens its entry in the glossary.
+    Templates can call `term(key, text)` for a word that opens its entry in the glossary; terms in pictures open theirs.
     """
-    return Markup(_environment().get_template(template).render(**values))
+    markup = _environment().get_template(template).render(**values)
+    return Markup(_MARKED.sub(lambda found: term(found[1], Markup(found[2])), markup))
 
 
 def term(key: str, text: str = "") -> Markup:
@@ -103,6 +109,16 @@ def busy(message: str, done: int = 0, total: int = 0) -> Markup:
     share = done / total if total else 0.0
     shown = f"{message} {100 * share:.0f} %" if total else message
     return notice("", shown, tone="busy", share=share)
+
+
+def noted(markup: str, **chosen: str | int | Sequence[str]) -> Markup:
+    """Wrap the content of a section so that the page keeps in its address what was chosen there.
+
+    Args:
+        markup: From `render`.
+        chosen: Key of the link -> value or values; "" takes the key out. The result names these keys in `data-keys`.
+    """
+    return Markup('<div data-noted="{}">{}</div>').format(urlencode(chosen, doseq=True), markup)
 
 
 def inert(markup: str) -> str:

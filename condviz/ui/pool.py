@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from condviz.encoder.gather import VISITOR, Visitor
+from condviz.encoder.gather import VISITOR, Visitor, step_back
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
 from condviz.types import ModelInfo
@@ -73,7 +73,7 @@ class Work(Generic[Outcome]):
 
         Args:
             function: Takes a callback (done, total), to be called now and then.
-            large: Large work waits until the large work before it has ended.
+            large: Large work waits until the large work before it has ended, and leaves the processor to small work.
             patient: The texts of others are encoded first.
         """
         outer = VISITOR.get()
@@ -113,6 +113,8 @@ class Work(Generic[Outcome]):
 
     def _run(self) -> None:
         VISITOR.set(self.visitor)
+        if self.large:
+            step_back()
         try:
             while self.large and places_before(self):
                 with _changed:

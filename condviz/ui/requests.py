@@ -15,6 +15,7 @@ from cachetools import TTLCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.errors import DataError
+from condviz.ui.limits import crowded
 
 UPLOAD_BYTES = 100_000_000
 """What one address may upload within `UPLOAD_SECONDS`: twenty of the largest tables."""
@@ -78,22 +79,28 @@ class Requests:
             if body is None:
                 return
             try:
-                self._check(scope, body)
+                wait = self._check(scope, body)
             except DataError as error:
                 await answer(send, 400, str(error))
+                return
+            if wait:
+                await answer(send, 429, wait)
                 return
             receive = _again(body, receive)
         await self.app(scope, receive, send)
 
-    def _check(self, scope: Scope, body: bytes) -> None:
+    def _check(self, scope: Scope, body: bytes) -> str:
+        """Check a body; returns why it has to come again later, or "".
+
+        Raises:
+            DataError: If it cannot be used.
+        """
         blocks = getattr(scope.get("app"), "blocks", None)
         content = read_json(body)
-        if blocks is None:
-            return
+        if blocks is None or not (call := _CALL.fullmatch(scope["path"])):
+            return ""
         if self._calls is None:
             self._calls = Calls(blocks)
-        if not (call := _CALL.fullmatch(scope["path"])):
-            return
         kind, name = call.groups()
         if kind == "queue" or (kind in ("run", "api") and content.get("fn_index") is not None):
             self._calls.check_event(content)
@@ -101,6 +108,8 @@ class Requests:
             UPLOADS.use(str(content.get("session_hash")), [path for path in _paths(content["data"]) if path in known])
         else:
             self._calls.check_named(name, content, by_name=kind == "call/v2")
+        session = None if kind == "call/v2" else content.get("session_hash")
+        return crowded(blocks._queue, session, (scope.get("client") or (None,))[0])
 
     def _count(self, scope: Scope, size: int) -> str:
         """Count an upload; returns why it is refused, or ""."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -42,13 +45,14 @@ def middleware(host: str) -> list[Middleware]:
     Args:
         host: Address that the server listens on. On a loopback address only that machine's own names are answered, so
             that no web site can reach the page through a name that it resolves to 127.0.0.1 (DNS rebinding). Elsewhere
-            CONDVIZ_HOSTS may list the names, with commas; without it, all are answered.
+            CONDVIZ_HOSTS may list the names, with commas; without it, all are answered. Pages of other sites may send
+            nothing, either.
     """
     listed = [name.strip() for name in os.environ.get("CONDVIZ_HOSTS", "").split(",") if name.strip()]
     # gradio asks its own address whether it has started.
     hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
     trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
-    return [trusted, Middleware(Limits), Middleware(Requests)]
+    return [trusted, Middleware(Origins, hosts=hosts), Middleware(Limits), Middleware(Requests)]
 
 
 def routes() -> list[BaseRoute]:
@@ -68,6 +72,24 @@ def password() -> dict[str, Any]:
         return hmac.compare_digest(given.encode(), wanted.encode())
 
     return {"auth": right, "auth_message": "Any name, and the password of this page."}
+
+
+class Origins:
+    """Refuse what the page of another site has a browser send; for a form, no browser asks the server first."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        """Keep the application behind it, and the names of this server; "*" among them lets all in."""
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        origin = dict(scope.get("headers", ())).get(b"origin", b"").decode("latin-1")
+        name = re.sub(r"^\w+://|:\d+$", "", origin)
+        if origin and not any(fnmatch(name, host) for host in self.hosts):
+            message = f"The page of {name[:80]!r} may not use this server. CONDVIZ_HOSTS lists names that may."
+            await answer(send, 403, message)
+            return
+        await self.app(scope, receive, send)
 
 
 class Limits:

@@ -1,7 +1,8 @@
 """Links: the state of a tab as the query string of the page, and back.
 
 A link is `?t=TAB&key=value&...`. The keys `t` (tab), `open` (open sections) and `__theme` belong to the page; all
-others to the tab. Links of the Compare tab that were copied before it had a name carry no `t`.
+others to the tab. The script of the page adds what is chosen in a result or a section. Links of the Compare tab that
+were copied before it had a name carry no `t`.
 """
 
 from __future__ import annotations

@@ -14,18 +14,18 @@ from condviz.analysis.readings import WordReading
 from condviz.data.examples import Example, load_examples
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
-from condviz.methods.catalog import CATALOG
-from condviz.methods.variants import VARIANTS, describe_variant, split_variant
+from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
 from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.markup import busy, html, render
+from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, lines, number, read_link, write_link
 
-DELETE_CHOICES = (1, 2, 3, 5)
+DELETE_CHOICES, DELETE_COUNT = (1, 2, 3, 5), 2
+"""Words deleted at once in the deletion test, and how many at first."""
 MAX_MODELS = 8
 """Lines below one another that can be compared by eye."""
 MAX_TOKENS = 6_000
@@ -107,7 +107,9 @@ class WordsTab:
             self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
             self.side = html("", elem_id="cv-words-models")
         with self._part("deletion", "Does the model use these words? The deletion test"):
-            self.count = gr.Dropdown(list(DELETE_CHOICES), value=2, label="Words deleted at once", min_width=160)
+            self.count = gr.Dropdown(
+                list(DELETE_CHOICES), value=DELETE_COUNT, label="Words deleted at once", min_width=160
+            )
             self.deletion = html("", elem_id="cv-words-deletion")
         with self._part("heads", "Layers and heads"):
             self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
@@ -133,9 +135,12 @@ class WordsTab:
         connect([self.run.click, self.model.input], self.read, [*form, self.shown], done, **main)
         connect(self.page.tab.select, self.start, [*form, self.shown], done, **main)
         connect(self.tries.example, self.example, [self.shown, *self.compare], [*form, *done], **main)
+        controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
+        controls += [self.head_condition, self.figure_condition]
         self.page.on_link(
-            "router", self.open_link, [self.model, self.shown], [*form, *done], notice=self.notice, stop=self.stop
-        )
+            "router", self.open_link, [self.model, self.shown], [*form, *done, *controls],
+            notice=self.notice, stop=self.stop,
+        )  # fmt: skip
         gr.on(
             [self.page.models_changed.change, self.page.blocks.load],
             lambda: gr.update(choices=self._choices()), None, self.model, queue=False, **PRIVATE,
@@ -183,7 +188,7 @@ class WordsTab:
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
-        expected: str = "", asked: bool = True,
+        expected: str = "", asked: bool = True, link: Values | None = None,
     ) -> Iterator[dict]:  # fmt: skip
         """Read the sentence under every condition.
 
@@ -193,6 +198,7 @@ class WordsTab:
             chosen: Position of the condition that is shown first.
             expected: The word that a person would pick under it, if that is to be told.
             asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
+            link: Values of the link that asks for it.
         """
         dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
         try:
@@ -207,8 +213,9 @@ class WordsTab:
             raise
         # The sections belong to the reading before.
         closed = {part: gr.Accordion(open=False) for part in self.parts.values()} if shown else {}
+        restored = self._controls(reading, link) if link else {}
         picture = self._picture(reading, chosen, expected, asked="1" if asked else "")
-        yield {self.result: picture, self.shown: reading, self.stop: gr.update(visible=False), **closed}
+        yield {self.result: picture, self.shown: reading, self.stop: gr.update(visible=False), **closed, **restored}
 
     def example(self, event: gr.EventData, shown: WordReading | None, *compare: str) -> Iterator[dict]:
         """Fill the form with an example, or with the texts of the Compare tab, and read it with the best router."""
@@ -236,18 +243,39 @@ class WordsTab:
         texts = sentence, sentence2, "\n".join(conditions), model
         yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
         chosen = number(values, "at", 0, low=0, high=max(0, len(conditions) - 1))
-        yield from self.read(*texts, shown, chosen=chosen)
+        yield from self.read(*texts, shown, chosen=chosen, link=values)
 
-    # ---- sections ----------------------------------------------------------------------------------------------------
+    def _controls(self, reading: WordReading, link: Values) -> dict:
+        """Set the controls of the sections as a link has them."""
+        conditions, choices = _numbered(reading), self._readers()
+        layers = _layers(reading)
+        words_deleted = number(link, "delete", DELETE_COUNT, low=1, high=max(DELETE_CHOICES))
+
+        def condition(key: str, default: int = 0) -> gr.Dropdown:
+            last = len(conditions) - 1
+            return gr.Dropdown(conditions, value=number(link, key, min(default, last), low=0, high=last))
+
+        return {
+            self.tokens: "tokens" in link,
+            self.layer: gr.Dropdown(layers, value=number(link, "layer", -1, low=-len(layers), high=-1)),
+            self.more: condition("more"),
+            self.less: condition("less", 1),
+            self.others: gr.CheckboxGroup(choices, value=_known(choices, link.get("others", []))),
+            self.count: words_deleted if words_deleted in DELETE_CHOICES else DELETE_COUNT,
+            self.head_condition: condition("heads"),
+            self.figure_condition: condition("figures"),
+        }
+
+    # ---- sections; what is chosen in them becomes part of the address ------------------------------------------------
     def show_strips(self, reading: WordReading, tokens: bool, layer: int | None) -> dict:
         """Show every sentence under every condition."""
         _check_size([reading])
         depth = len(reading.texts[0].weights)
         layer = layer if layer in range(-depth, 0) else -1
-        choices = [(f"Layer {index + 1}", place - depth) for place, index in enumerate(reading.texts[0].layers)]
+        strips = words.strips([reading], layer=layer, tokens=bool(tokens))
         return {
-            self.strips: words.strips([reading], layer=layer, tokens=bool(tokens)),
-            self.layer: gr.Dropdown(choices, value=layer, visible=depth > 1),
+            self.strips: noted(strips, tokens="1" if tokens else "", layer=_unless(layer, -1)),
+            self.layer: gr.Dropdown(_layers(reading), value=layer, visible=depth > 1),
         }
 
     def show_pair(self, reading: WordReading, sentence: str, sentence2: str) -> Iterator[dict]:
@@ -275,7 +303,9 @@ class WordsTab:
         more, less = (value if value in range(last + 1) else place for place, value in ((0, more), (1, less)))
         choices = _numbered(reading)
         return {
-            self.difference: words.difference([reading], more, less),
+            self.difference: noted(
+                words.difference([reading], more, less), more=_unless(more, 0), less=_unless(less, 1)
+            ),
             self.more: gr.Dropdown(choices, value=more),
             self.less: gr.Dropdown(choices, value=less),
         }
@@ -285,10 +315,9 @@ class WordsTab:
         from condviz.analysis.words import read_words
 
         choices = self._readers()
-        known = [name for _, name in choices]
-        trained = [name for name in known if name in self.pool.names and self._info(name).trained]
-        chosen = [name for name in known if name in others]
-        chosen = chosen or [name for name in trained if self._info(name).has_router]
+        trained = [name for _, name in choices if name in self.pool.names and self._info(name).trained]
+        routers = [name for name in trained if self._info(name).has_router]
+        chosen = _known(choices, others) or routers
         if len(chosen) > MAX_MODELS:
             raise DataError(f"{len(chosen)} models are chosen, and at most {MAX_MODELS} can be shown. Leave some out.")
         menu = {self.others: gr.CheckboxGroup(choices, value=chosen)}
@@ -305,7 +334,8 @@ class WordsTab:
             if readings:
                 _check_size(readings)
                 yield {self.side: render("words/models.html", strips=words.strips(readings), failed=failed)}
-        yield {self.side: render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)}
+        side = render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)
+        yield {self.side: noted(side, others=_unless(chosen, routers))}
 
     def show_deletion(self, reading: WordReading, count: int) -> Iterator[dict]:
         """Test whether the score depends on the heaviest words."""
@@ -313,7 +343,9 @@ class WordsTab:
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
         test = yield from self._wait("deletion", work, "Deleting words and scoring again")
-        yield {self.deletion: router.deletion([test], [reading.model.title])}
+        yield {
+            self.deletion: noted(router.deletion([test], [reading.model.title]), delete=_unless(count, DELETE_COUNT))
+        }
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show attention in every layer and head."""
@@ -322,7 +354,8 @@ class WordsTab:
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
         found = yield from self._wait("heads", work, "Reading layers and heads")
-        yield {self.heads: router.heads(found), self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
+        menu = gr.Dropdown(_numbered(reading), value=place)
+        yield {self.heads: noted(router.heads(found), heads=_unless(place, 0)), self.head_condition: menu}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show the three pictures of the CSR paper."""
@@ -332,7 +365,8 @@ class WordsTab:
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
         pictures = yield from self._wait("figures", work, "Reading the attention")
         menu = gr.Dropdown(_numbered(reading), value=place)
-        yield {self.figures: router.figures(pictures, place), self.figure_condition: menu}
+        shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
+        yield {self.figures: shown, self.figure_condition: menu}
 
     def show_exports(self, reading: WordReading) -> dict:
         """Offer the values as a table, link, JSON, CSV and Python."""
@@ -442,6 +476,21 @@ def _sentences(sentence: str, sentence2: str) -> list[str]:
 
 def _numbered(reading: WordReading) -> list[tuple[str, int]]:
     return [(condition, place) for place, condition in enumerate(reading.conditions)]
+
+
+def _layers(reading: WordReading) -> list[tuple[str, int]]:
+    """Return the choices of routed layers, counted from the end."""
+    layers = reading.texts[0].layers
+    return [(f"Layer {index + 1}", place - len(layers)) for place, index in enumerate(layers)]
+
+
+def _known(choices: Sequence[tuple[str, str]], wanted: Sequence[str]) -> list[str]:
+    return [name for _, name in choices if name in wanted]
+
+
+def _unless(value: Any, default: Any) -> Any:  # noqa: ANN401 - a value of a control
+    """Return what a link holds for a value: nothing for the default."""
+    return "" if value == default else value
 
 
 def _check_size(readings: Sequence[WordReading]) -> None:

@@ -127,3 +127,10 @@ def test_without_a_router_there_is_no_picture(backbone: Backbone) -> None:
         read_pictures(plain, SENTENCE, CONDITIONS)
     with pytest.raises(ConfigError, match="has no router"):
         read_heads(plain, SENTENCE, CONDITIONS[0])
+
+
+def test_of_other_types_of_encoder_only_the_router_s_weights_are_shown() -> None:
+    model = CSR(tiny_backbone("mistral"), CSRConfig()).eval()
+    assert model.token_weights(SENTENCE, CONDITIONS).weights.sum() > 0
+    with pytest.raises(ConfigError, match="inside a 'mistral' model cannot be read, only the router"):
+        read_pictures(model, SENTENCE, CONDITIONS)

@@ -9,7 +9,7 @@ import pytest
 
 from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sentences, read_words, without_words
-from condviz.encoder.words import split_words
+from condviz.data.texts import split_words
 from condviz.errors import DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.csr import CSR, CSRConfig

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condviz.analysis.groups import corpus as opened
-from condviz.analysis.groups import cross_table, divide, find_twins, group_by, rank_sorting_conditions, sorting, twins
+from condviz.analysis import groups, sorting
+from condviz.analysis.groups import cross_table, group_by
+from condviz.analysis.sorting import find_twins, rank_sorting_conditions
 from condviz.errors import ConfigError, DataError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.store.corpus import Corpus, Identity
@@ -43,7 +44,7 @@ def known_vectors(monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
             draw = 10 * np.eye(6)[places][: len(found)] + 0.1 * draw
         return (draw / np.linalg.norm(draw, axis=1, keepdims=True)).astype(np.float32)
 
-    for place in (divide, sorting, twins):
+    for place in (groups, sorting):
         monkeypatch.setattr(place, "embed_rows", embed)
 
 
@@ -63,14 +64,14 @@ def test_groups_follow_the_condition_and_have_names(model: HyperCL, corpus: Corp
 def test_dense_groups_leave_out_what_belongs_to_none(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embed = divide.embed_rows
+    embed = groups.embed_rows
 
     def with_outliers(*given: object, **options: object) -> np.ndarray:
         vectors = embed(*given, **options)
         vectors[:3] = -np.eye(6)[3:]
         return vectors
 
-    monkeypatch.setattr(divide, "embed_rows", with_outliers)
+    monkeypatch.setattr(groups, "embed_rows", with_outliers)
     found = group_by(corpus, SPORT, method="hdbscan", model=model)
     assert {group.words[0] for group in found.groups} == {"tennis", "chess", "golf"}
     assert found.left_over.rows == (1, 2, 3)
@@ -89,15 +90,15 @@ def test_a_cross_table_counts_how_groups_meet(model: HyperCL, corpus: Corpus) ->
 
 
 def test_twins_share_one_thing_and_not_the_other(model: HyperCL, corpus: Corpus) -> None:
-    found = find_twins(corpus, SPORT, COLOUR, model=model, k=5)
-    assert len(found.pairs) == 5
+    found = find_twins(corpus, SPORT, COLOUR, model=model)
+    assert len(found.pairs) == 3
     for pair in found.pairs:
         (sport1, colour1), (sport2, colour2) = (text.split() for text in pair.texts)
         assert sport1 == sport2
         assert colour1 != colour2
         assert pair.alike > pair.different
-    rows = [row for pair in found.pairs for row in pair.rows]
-    assert len(set(rows)) == len(rows)
+    texts = [text for pair in found.pairs for text in pair.texts]
+    assert len(set(texts)) == len(texts)
     assert found.to_dict()["pairs"]
     assert pair.texts[0] in found._repr_html_()
 
@@ -133,6 +134,6 @@ def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch
         find_twins(corpus, SPORT, COLOUR, k=0, model=model)
     with pytest.raises(DataError, match="are the same"):
         find_twins(corpus, SPORT, SPORT, model=model)
-    monkeypatch.setattr(opened, "MOST_TEXTS", 10)
+    monkeypatch.setattr(groups, "MOST_TEXTS", 10)
     with pytest.raises(DataError, match="90 texts"):
         group_by(corpus, SPORT, model=model)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from umap import layouts
 
-from condviz.analysis.layout import Layout, project
+from condviz.analysis.layout import ROUNDS, Layout, project, warm_up
 from condviz.errors import ConfigError, DataError
 
 GENERATOR = np.random.default_rng(0)
@@ -100,3 +101,10 @@ def test_what_cannot_be_used_is_refused() -> None:
     for wrong in ({"method": "tsne"}, {"n_neighbors": 1}, {"n_neighbors": 2.5}, {"min_dist": "x"}, {"seed": -1}):
         with pytest.raises(ConfigError, match=next(iter(wrong))):
             Layout(**wrong)
+
+
+def test_rounds_of_umap_run_beside_other_threads() -> None:
+    warm_up()
+    rounds = getattr(layouts, ROUNDS)
+    assert rounds.signatures, "this is what a layout compiles and runs"
+    assert rounds.targetoptions["nogil"]

@@ -8,18 +8,9 @@ import torch
 from scipy.stats import entropy
 from sklearn.decomposition import FastICA
 
-from condviz.analysis.lessons.routing import cosine, trace_router
-from condviz.analysis.lessons.spaces import by_hand, measure_spaces
-from condviz.analysis.lessons.subtraction import (
-    PROJECTIONS,
-    TOY_ITEMS,
-    make_toy,
-    plane,
-    project_toy,
-    rank_same,
-    read_offsets,
-)
+from condviz.analysis.lessons import by_hand, cosine, measure_spaces, trace_router
 from condviz.analysis.points import points_from_table
+from condviz.analysis.subtraction import PROJECTIONS, TOY_ITEMS, make_toy, plane, project_toy, rank_same, read_offsets
 from condviz.encoder.backbone import CPU_HALF_MULTIPLE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS

@@ -101,6 +101,11 @@ def test_columns_are_guessed_by_name_and_length() -> None:
     )
 
 
+def test_cells_that_repeat_are_guessed_to_be_the_values() -> None:
+    rows = tuple((str(number), f"The soup of day {number}.", "good" if number % 2 else "bad") for number in range(8))
+    assert guess_columns(TextTable(("No", "Review", "Verdict"), rows)) == ColumnGuess("Review", None, "Verdict")
+
+
 def test_a_single_column_may_have_commas() -> None:
     table = read_table(io.StringIO("text\nOne, two.\nThree.\n"))
     assert table.rows == (("One, two.",), ("Three.",))

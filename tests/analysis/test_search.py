@@ -8,17 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from condviz.analysis import groups
 from condviz.analysis import search as module
-from condviz.analysis.groups import corpus as groups
 from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import ConditionalEncoder, ConditionalScorer
-from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
-from condviz.methods.cross_encoder import CrossEncoder, CrossEncoderConfig
+from condviz.methods.baselines import (
+    BiEncoder,
+    BiEncoderConfig,
+    CrossEncoder,
+    CrossEncoderConfig,
+    TriEncoder,
+    TriEncoderConfig,
+)
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.methods.separable import SeparableEncoder
-from condviz.methods.tri_encoder import TriEncoder, TriEncoderConfig
 from condviz.models import registry
 from condviz.store import corpus as corpora
 from condviz.store import demo
@@ -79,6 +84,16 @@ def test_a_separable_method_scores_every_stored_vector(separable: SeparableEncod
     assert hits.read == len(corpus)
     np.testing.assert_allclose([hit.score for hit in hits.hits], np.sort(brute)[::-1], atol=2e-6)
     np.testing.assert_allclose([brute[hit.row - 1] for hit in hits.hits], [hit.score for hit in hits.hits], atol=2e-6)
+
+
+def test_vectors_are_read_once_with_and_without_the_condition(hyper: HyperCL, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus, read = make_corpus(hyper), []
+    blocks = corpus.blocks
+    monkeypatch.setattr(corpus, "blocks", lambda: read.append(1) or blocks())
+    hits = search(corpus, QUERY, CONDITION, k=60, model=hyper)
+    assert read == [1]
+    plain = [hit.unconditional for hit in search(corpus, QUERY, k=60, model=hyper).hits]
+    assert [plain[hit.plain_rank - 1] for hit in hits.hits] == [hit.unconditional for hit in hits.hits]
 
 
 def test_the_stored_vectors_are_nearly_those_of_the_model(hyper: HyperCL) -> None:

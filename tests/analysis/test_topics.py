@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from condviz.analysis.topics import name_clusters
+from condviz.analysis.layout import name_clusters
 
 TEXTS = [f"{number} dogs run in the park {word}" for word in "abcdef" for number in ("Two", "Seven")]
 

@@ -31,7 +31,7 @@ def models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str
         if name not in {*methods, "broken"}:
             raise UnknownModelError(f"There is no model {name!r}. Models: {', '.join(methods)}.")
 
-    def load(name: str, *, device: str, precision: str, backbone: str | None = None) -> object:
+    def load(name: str, *, device: str, precision: str) -> object:
         loaded.append(f"{name} {precision}")
         if name == "broken":
             raise CheckpointError("checkpoints/broken/model.safetensors is damaged. Copy it again.")

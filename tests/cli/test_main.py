@@ -71,9 +71,9 @@ def compare(models: Sequence[Model], sentence1: str, sentence2: str, conditions:
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["words", "trained", "broken"]
 
-    def load(name: str, *, device: str, precision: str = "auto", backbone: str = "") -> Model:
-        if backbone:
-            raise UnknownModelError(f"cannot build {name} on {backbone}")
+    def load(name: str, *, device: str, precision: str = "auto") -> Model:
+        if registry.ON in name:
+            raise UnknownModelError(f"cannot build {name}")
         if name == "broken":
             raise CheckpointError("checkpoints/broken/model.safetensors is cut off. Copy it again.")
         if name not in names:
@@ -82,7 +82,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     registry, comparing = ModuleType("condviz.models.registry"), ModuleType("condviz.analysis.compare")
     registry.list_models = lambda: names
-    registry.link_models = list
+    registry.link_models, registry.ON = list, " on "
     registry.describe = lambda name: Model(name).info
     registry.load = load
     comparing.compare = compare
@@ -158,6 +158,9 @@ def test_score_reads_a_table_from_standard_input(
         (["router", "a b", "--condition", "x", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["map", "scenes", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["errors", "scenes:unseen_domains", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["router", "a b", "--condition", "x", "--backbone", "a/b"], "cannot build csr on a/b"),
+        (["links", "bee", "produces", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["benchmark", "gallery", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["evaluate", "--model", "words", "--data", "no.csv"], "'no.csv' cannot be read: No such file"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
     ],

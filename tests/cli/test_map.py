@@ -17,7 +17,7 @@ from tests.tiny import CONDITIONS, SENTENCES, tiny_backbone
 def tiny_model(monkeypatch: pytest.MonkeyPatch) -> None:
     method = METHODS["hyper-cl"]
     model = method(tiny_backbone(), method.config_cls(rank=4)).eval()
-    monkeypatch.setattr(registry, "load", lambda name, device, backbone: model)
+    monkeypatch.setattr(registry, "load", lambda name, device: model)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condviz.cli.terminal import format_table, progress_bar, tell
+from condviz.cli.options import format_table, progress_bar, tell
 
 
 def test_a_table_is_aligned() -> None:

@@ -120,7 +120,7 @@ def test_a_corpus_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_each_kind_is_a_corpus_of_its_own() -> None:
     tables = {table.id: table for table in scene_tables.load_tables()}
-    for name, kind in (("tables", "natural"), ("tables-hard", "hard")):
+    for name, kind in (("tables", "natural"), ("tables-hard", "hard"), ("tables-weak", "weak")):
         for part in corpora.CORPORA[name].parts:
             found = {tables[row.family1] for row in corpora.build(name, part)}
             assert {(table.kind, scene_tables.group_of(table)) for table in found} == {(kind, part)}

@@ -30,6 +30,19 @@ def test_typing_scores_after_a_pause_and_back_returns(open_page: Callable[..., P
     expect(page.get_by_label("Conditions, one per line")).to_have_value("the sport\nthe time of day")
 
 
+def test_a_press_while_words_are_looked_for_is_not_lost(open_page: Callable[..., Page]) -> None:
+    page = open_page(LINK)
+    scored(page, "the sport")
+    conditions, button = page.get_by_label("Conditions, one per line"), page.locator("#cv-run")
+    many = [f"the part of number {number}" for number in range(12)]
+    conditions.fill("\n".join(many))
+    button.click()
+    page.locator(f"#cv-result [data-condition='{many[0]}']").wait_for()
+    conditions.fill("the place")
+    button.click()
+    scored(page, "the place")
+
+
 def test_a_link_keeps_theme_and_open_sections(open_page: Callable[..., Page]) -> None:
     page = open_page(LINK + "&open=models&__theme=dark")
     expect(page.locator("#cv-matrix table")).to_be_visible()

@@ -54,6 +54,12 @@ def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message
     expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
 
 
+def test_the_row_that_is_read_is_in_the_address(open_page: Callable[..., Page]) -> None:
+    page = open_errors(open_page)
+    page.get_by_label("Next row").click()
+    page.wait_for_function("() => new URLSearchParams(location.search).has('er')")
+
+
 def test_reading_by_keyboard_keeps_tags_and_notes(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
     detail = page.get_by_test_id("detail")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,8 +17,8 @@ from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
 
-SCREENS = [(1440, 900, "light"), (1024, 768, "dark"), (380, 800, "light")]
-each_tab = pytest.mark.parametrize("tab", [tab.id for tab in TABS])
+SCREENS = {"wide": (1440, 900, "light"), "beamer": (1024, 768, "dark"), "phone": (380, 800, "light")}
+PLACES = [(screen, tab.id) for screen in SCREENS for tab in TABS]
 MAX_HEIGHT = 2000
 PICTURES = {
     "compare": "[data-testid=bars]",
@@ -40,18 +41,43 @@ SMALL_PRINT = """() => [...document.querySelectorAll('body *')].filter((e) => {
 }).map((e) => `${e.tagName}.${e.className} ${getComputedStyle(e).fontSize} ${e.textContent.trim().slice(0, 40)}`)"""
 
 
-@pytest.fixture(scope="module", params=SCREENS, ids=["wide", "beamer", "phone"])
-def visit(request: pytest.FixtureRequest, context: BrowserContext, address: str) -> Iterator[Page]:
+def only(tabs: Collection[str], screens: Collection[str] = SCREENS) -> pytest.MarkDecorator:
+    """Run a test on some of the places."""
+    chosen = [(screen, tab) for screen, tab in PLACES if tab in tabs and screen in screens]
+    return pytest.mark.parametrize("place", chosen, indirect=True, ids="-".join)
+
+
+@pytest.fixture(scope="module")
+def pages(context: BrowserContext, address: str) -> Iterator[Callable[[str], Page]]:
     """One page for each kind of screen, on which the tabs are opened one after the other."""
-    width, height, theme = request.param
     with visiting(context) as open_:
-        yield wait_for_tabs(open_(f"{address}?__theme={theme}", width=width, height=height))
+
+        @cache
+        def page(screen: str) -> Page:
+            width, height, theme = SCREENS[screen]
+            return wait_for_tabs(open_(f"{address}?__theme={theme}", width=width, height=height))
+
+        yield page
 
 
-@pytest.fixture
-def panel(visit: Page, tab: str) -> Locator:
+@pytest.fixture(scope="module", params=PLACES, ids="-".join)
+def place(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Screen and tab; all tests of a place share one opening."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def visit(pages: Callable[[str], Page], place: tuple[str, str]) -> Page:
+    """The page for the screen."""
+    page = pages(place[0])
+    page.bring_to_front()
+    return page
+
+
+@pytest.fixture(scope="module")
+def panel(visit: Page, place: tuple[str, str]) -> Locator:
     """The opened tab."""
-    open_tab(visit, next(found.label for found in TABS if found.id == tab))
+    open_tab(visit, next(found.label for found in TABS if found.id == place[1]))
     visit.evaluate("scrollTo(0, 0)")
     panel = visit.locator(".tabitem:visible")
     expect(panel.locator(".cv-headline").first).to_be_visible()
@@ -60,28 +86,26 @@ def panel(visit: Page, tab: str) -> Locator:
     return panel
 
 
-@each_tab
-def test_a_tab_opens_on_one_screen(visit: Page, panel: Locator, tab: str) -> None:
-    expect(visit).to_have_title(re.compile(next(found.label for found in TABS if found.id == tab)))
+def test_a_tab_opens_on_one_screen(visit: Page, panel: Locator, place: tuple[str, str]) -> None:
+    expect(visit).to_have_title(re.compile(next(found.label for found in TABS if found.id == place[1])))
     expect(panel.locator(".cv-headline").first).to_be_in_viewport()
     assert visit.evaluate("document.documentElement.scrollWidth") <= visit.viewport_size["width"]
     assert visit.evaluate("document.documentElement.scrollHeight") <= MAX_HEIGHT
     assert visit.evaluate(SMALL_PRINT % SMALLEST) == []
 
 
-@pytest.mark.parametrize("tab", PICTURES)
-def test_sentence_button_and_picture_are_on_the_first_screen(visit: Page, panel: Locator, tab: str) -> None:
+@only(PICTURES)
+def test_sentence_button_and_picture_are_on_the_first_screen(
+    visit: Page, panel: Locator, place: tuple[str, str]
+) -> None:
     height = visit.viewport_size["height"]
-    said = panel.locator(".cv-headline").first.bounding_box()
-    assert said["y"] + said["height"] <= height
+    expect(panel.locator(".cv-headline").first).to_be_in_viewport(ratio=1)
     for button in panel.locator("button.primary:visible").all()[:1]:
-        box = button.bounding_box()
-        assert box["y"] + box["height"] <= height
-    picture = panel.locator(PICTURES[tab]).locator("visible=true").first.bounding_box()
+        expect(button).to_be_in_viewport(ratio=1)
+    picture = panel.locator(PICTURES[place[1]]).locator("visible=true").first.bounding_box()
     assert height - picture["y"] >= min(SEEN, picture["height"])
 
 
-@each_tab
 def test_axe_finds_nothing_serious(visit: Page, panel: Locator) -> None:
     found = Axe().run(visit).response
     assert found["passes"]
@@ -94,8 +118,7 @@ def test_axe_finds_nothing_serious(visit: Page, panel: Locator) -> None:
     assert serious == []
 
 
-@pytest.mark.parametrize("visit", SCREENS[:1], indirect=True, ids=["wide"])
-@pytest.mark.parametrize("tab", [tab.id for tab in TABS if tab.id not in ("learn", "models")])
+@only([tab.id for tab in TABS if tab.id not in ("learn", "models")], ["wide"])
 def test_the_keyboard_alone_reaches_the_main_button(visit: Page, panel: Locator) -> None:
     button = panel.locator("button.primary:visible").first
     button.wait_for()
@@ -123,6 +146,17 @@ def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
     expect(page.locator("#cv-sentence1")).to_be_visible()
 
 
+def test_figures_are_presented_in_larger_type(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=map")
+    label = page.locator("#cv-map-after .annotation-text").first
+    expect(label).to_have_css("font-size", "13px")
+    page.get_by_role("button", name="Present").click()
+    expect(label).to_have_css("font-size", "18.2px")
+    expect(page.locator("#cv-map-after .cv-figure-tools")).to_be_hidden()
+    page.get_by_role("button", name="Present").click()
+    expect(label).to_have_css("font-size", "13px")
+
+
 def test_the_theme_is_kept(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_test_id("theme-toggle").click()
@@ -131,7 +165,14 @@ def test_the_theme_is_kept(open_page: Callable[..., Page]) -> None:
     expect(page.locator("body")).to_have_class(re.compile("dark"))
 
 
-def test_a_term_opens_its_explanation(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    page.locator(".cv-footer .cv-term").first.click()
-    expect(page.locator(".cv-popover:popover-open")).to_be_visible()
+@only(("compare", "router", "links", "models"))
+def test_a_term_opens_by_keyboard_inside_the_window_and_closes_by_escape(visit: Page, panel: Locator) -> None:
+    term = panel.locator(".cv-term:visible").first
+    term.focus()
+    visit.keyboard.press("Enter")
+    opened = visit.locator(".cv-popover:popover-open")
+    box, window = opened.bounding_box(), visit.viewport_size
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= window["width"]
+    assert 0 <= box["y"] <= box["y"] + box["height"] <= window["height"]
+    visit.keyboard.press("Escape")
+    expect(opened).to_have_count(0)

@@ -18,6 +18,8 @@ expect = pytest.importorskip("playwright.sync_api").expect
 def open_map(open_page: Callable[..., Page], query: str = "?t=map", **options: object) -> Page:
     page = open_page(query, **options)
     pane(page, "after", "[data-ready=true]").wait_for()
+    expect(page.locator(".tabitem:visible .cv-headline").first).to_be_visible()
+    expect(page.locator(".tabitem:visible .cv-notice-busy")).to_have_count(0)  # what was drawn on opening has come
     return page
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +12,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from condviz.encoder.gather import LARGE, LARGE_TURN, Gathering, Request, Visitor
+from condviz.encoder.gather import FREE_TOKENS, LARGE, NICENESS, TOKEN_STEP, Gathering, Lane, Request, Visitor, crew
 from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import DataError
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
@@ -25,23 +27,24 @@ def request(
     key: str = "key",
     embed: Callable[[list], list] = lambda rows: list(rows),
     cores: int = 1,
+    patient: bool = False,
 ) -> Request:
     """Make a request whose token ids are the texts themselves, with at most ten letters in a batch."""
     forget = lambda texts: [None] * len(texts)  # noqa: E731
     return Request(key, {text: text for text in texts}, embed, forget, lambda *_: None, nullcontext(), 10,
-                   visitor=Visitor(visitor), cores=cores)  # fmt: skip
+                   visitor=Visitor(visitor, patient=patient), cores=cores)  # fmt: skip
 
 
-def waiting(*requests: Request) -> Gathering:
-    gathering = Gathering()
-    gathering._waiting.extend(requests)
-    return gathering
+def waiting(*requests: Request) -> Lane:
+    lane = Lane(large=requests[0].large)
+    lane._waiting.extend(requests)
+    return lane
 
 
 def test_a_visitor_gets_the_numbers_of_a_single_request() -> None:
     backbone, alone = tiny_backbone(), tiny_backbone()
     texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
-    found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    found = for_visitors([lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
     for own, vectors in zip(texts, found, strict=True):
         torch.testing.assert_close(vectors, alone.encode(own, pooling="mean"), rtol=0, atol=1e-6)
 
@@ -53,7 +56,7 @@ def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request(
     monkeypatch.setattr("condviz.encoder.backbone.CORES", cores)
     backbone, alone = (tiny_backbone().to(torch.bfloat16) for _ in range(2))
     texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
-    found = for_visitors(backbone, [lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    found = for_visitors([lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
     for own, vectors in zip(texts, found, strict=True):
         assert torch.equal(vectors, alone.encode(own, pooling="mean"))
 
@@ -64,6 +67,18 @@ def test_texts_that_are_padded_alike_share_batches() -> None:
     assert [set(batch) for batch in one.batches] == [{30}, {17}, {9, 16}, {"joined"}, {1, 8}]
 
 
+def test_large_batches_have_few_different_numbers_of_tokens() -> None:
+    sizes, texts = set(), 0
+    for count in range(1, 130):
+        rows = {number: "x" * (17 + number % 8) for number in range(count)}
+        one = Request("key", rows, list, list, print, nullcontext(), 1024, multiple=8)
+        batches = list(one.batches)
+        sizes |= {24 * len(batch) for batch in batches}
+        texts += sum(map(len, batches))
+    assert texts == sum(range(1, 130)), "each once"
+    assert all(size <= FREE_TOKENS or size % TOKEN_STEP == 0 for size in sizes)
+
+
 def test_batches_of_one_turn_are_computed_at_once_a_core_each() -> None:
     together = threading.Barrier(2)
 
@@ -72,7 +87,7 @@ def test_batches_of_one_turn_are_computed_at_once_a_core_each() -> None:
         return rows
 
     both = [request(name, [name * 5], embed=embed, cores=2) for name in "ab"]
-    Gathering()._run(both)
+    Lane()._run(both)
     assert [one.values for one in both] == [{"aaaaa": "aaaaa"}, {"bbbbb": "bbbbb"}]
 
 
@@ -80,7 +95,7 @@ def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
     backbone = tiny_backbone()
     items = [(text,) for text in SENTENCES]
     with encoded_rows(backbone) as rows:
-        for_visitors(backbone, [lambda: backbone.encode(items, pooling="mean")] * 6)
+        for_visitors([lambda: backbone.encode(items, pooling="mean")] * 6)
     assert sum(rows) == len(SENTENCES)
 
 
@@ -97,27 +112,43 @@ def test_a_turn_has_room_for_a_few_batches() -> None:
 
 def test_visitors_take_turns() -> None:
     greedy, modest = [request("greedy", [text], key=text) for text in "abc"], request("modest", ["d"], key="d")
-    gathering = waiting(*greedy, modest)
+    lane = waiting(*greedy, modest)
     names = []
     for _ in range(4):
-        (chosen,) = gathering.choose()
+        (chosen,) = lane.choose()
         names.append(chosen.visitor.name)
-        gathering._waiting.remove(chosen)
+        lane._waiting.remove(chosen)
     assert names == ["greedy", "modest", "greedy", "greedy"]
 
 
-def test_small_requests_come_first_but_large_ones_get_a_share() -> None:
-    large, small = request("large", [f"{number:010}" for number in range(LARGE + 1)]), request("small")
-    gathering = waiting(large, small)
-    turns = [gathering.choose()[0].visitor.name for _ in range(2 * LARGE_TURN)]
-    assert turns == 2 * [*["small"] * (LARGE_TURN - 1), "large"]
+@pytest.mark.parametrize("patient", [False, True], ids=["large", "asked for by nobody yet"])
+def test_a_small_request_is_answered_while_a_large_batch_is_being_computed(patient: bool) -> None:
+    gathering, entered, gate = Gathering(), threading.Event(), threading.Event()
+
+    def slow(rows: list[str]) -> list[str]:
+        entered.set()
+        assert gate.wait(10)
+        return rows
+
+    texts = ["x"] if patient else [f"{number:010}" for number in range(LARGE + 1)]
+    large = request("large", texts, embed=slow, patient=patient)
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(list, gathering.encode(large))
+        assert entered.wait(10)
+        small = request("small")
+        list(gathering.encode(small))
+        assert small.done
+        assert not large.values
+        gate.set()
+        end.result(10)
+    assert large.done
 
 
-def test_what_nobody_has_asked_for_yet_comes_behind_what_others_wait_for() -> None:
-    words = Request("key", {"x": "x"}, list, lambda texts: [None], print, nullcontext(), 10,
-                    visitor=Visitor("early", patient=True))  # fmt: skip
-    asked = request("late")
-    assert waiting(words, asked).choose() == [asked]
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sets the niceness of a thread")
+def test_cores_step_back_for_large_requests_alone() -> None:
+    nice = [crew(2, back=back).submit(os.getpriority, os.PRIO_PROCESS, 0).result(10) for back in (False, True)]
+    here = os.getpriority(os.PRIO_PROCESS, 0)
+    assert nice == [here, here + NICENESS]
 
 
 def test_large_requests_of_two_visitors_alternate_batch_by_batch() -> None:
@@ -128,9 +159,9 @@ def test_large_requests_of_two_visitors_alternate_batch_by_batch() -> None:
         return rows
 
     both = [request(name, [f"{name}{number:09}" for number in range(6)], embed=embed) for name in "ab"]
-    gathering = waiting(*both)
+    lane = waiting(*both)
     for _ in range(12):
-        gathering._run(gathering.choose())
+        lane._run(lane.choose())
     assert all(one.done for one in both)
     assert seen == ["a", "b"] * 6
 
@@ -153,7 +184,7 @@ def test_who_leaves_stops_waiting_and_the_others_get_their_answers() -> None:
         assert entered.wait(10)
         with pytest.raises(InterruptedError):
             list(gathering.encode(leaving))
-        assert leaving not in gathering._waiting
+        assert leaving not in gathering.small._waiting
         gate.set()
         for end in ends:
             end.result(10)
@@ -169,7 +200,7 @@ def test_one_failing_request_does_not_take_the_others_along() -> None:
         return rows
 
     good, bad = request("a", ["good"], embed=embed), request("b", ["bad"], embed=embed)
-    Gathering()._run([good, bad])
+    Lane()._run([good, bad])
     assert good.values == {"good": "good"}
     assert isinstance(bad.error, ValueError)
 

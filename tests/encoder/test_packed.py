@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from condviz.encoder.packed import PackedLinear, can_pack, pack_linear_layers, packed, rows_stand_alone
+from condviz.encoder.packed import PackedLinear, can_pack, pack_linear_layers, packed, project_rows, rows_stand_alone
 from condviz.encoder.pretrained import load_backbone
 from tests.tiny import SENTENCES, tiny_backbone, tiny_folder
 
@@ -94,3 +94,19 @@ def test_where_rows_stand_alone_a_text_has_the_same_bits_in_every_batch() -> Non
     for item, vector in zip(items, together, strict=True):
         backbone.cache.clear()
         assert torch.equal(backbone.encode([item], pooling="mean")[0], vector)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_tall_matrix_is_projected_as_by_an_ordinary_product(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    rows, weight = torch.randn(37, 24).to(dtype), torch.randn(5, 24).to(dtype)
+    torch.testing.assert_close(project_rows(rows, weight), rows @ weight.T)
+    assert project_rows(rows[:0], weight).shape == (0, 5)
+
+
+@needs_support
+def test_in_float32_it_is_projected_by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, operator = [], torch.ops.mkldnn._linear_pointwise
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *args: asked.append(1) or operator(*args))
+    project_rows(torch.randn(3, 24), torch.randn(5, 24))
+    assert asked == [1]

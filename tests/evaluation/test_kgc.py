@@ -9,9 +9,8 @@ import torch
 
 from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc import evaluate_links, split_queries
+from condviz.evaluation.kgc import entity_vectors, evaluate_links, shorten, split_queries
 from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, format_scores, read_scores, write_scores
-from condviz.evaluation.kgc_vectors import entity_vectors, shorten
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from condviz.paths import ASSETS
 from condviz.plots.papers import plot_table
 from condviz.training.recipes import load_recipe
 from tests.test_project import ROOT
+
+DOCS = ROOT / "docs"
 
 TABLES = [pytest.param(one, two, id=f"{one.id}:{two.id}") for one in papers() for two in one.tables]
 
@@ -35,6 +38,24 @@ def test_every_table_can_be_run_as_it_is_declared(paper: Paper, table: Table) ->
         for run in filter(None, (row.paper, row.here)):
             if run.recipe:
                 load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", run.changes)
+
+
+NUMBER = r"(?<!p = )(?<![\d.])\d[\d,]*\.\d+"
+"""With decimals; p-values come from the command that a claim names."""
+
+
+@pytest.mark.parametrize("paper", papers(), ids=lambda paper: paper.id)
+def test_what_claims_rest_on_stands_in_the_tables(paper: Paper) -> None:
+    results = module.read_results()
+    tables = "\n".join(f"{table.shows} {table.where} {format_table(results, table)}" for table in paper.tables)
+    for claim in paper.claims:
+        if claim.holds == "not tested":
+            continue
+        text = tables + (DOCS / "results.md").read_text(encoding="utf-8") * ("docs/results.md" in claim.because)
+        known = [float(number.replace(",", "")) for number in re.findall(NUMBER, text)]
+        for number in re.findall(NUMBER, claim.because):
+            step = 10.0 ** -len(number.partition(".")[2])
+            assert any(abs(float(number) - one) < 0.501 * step for one in known), f"{number}: {claim.says}"
 
 
 def test_the_papers_settings_name_the_papers_encoders() -> None:

@@ -44,9 +44,21 @@ def test_separators_typed_by_people_do_not_part_the_texts(kind: str, sep: str) -
     )
 
 
-def test_the_cross_encoder_needs_a_separator() -> None:
-    with pytest.raises(ConfigError, match="has no separator token"):
-        make("cross-encoder", "qwen2").score(["a"], ["a"], ["a"])
+def test_the_cross_encoder_of_a_decoder_puts_end_tokens_between_the_texts() -> None:
+    method = make("cross-encoder", "qwen2", pooling="last")
+    ((row,),) = method.tokenize([("a <end> cat", "a man", "the mood")])
+    found = method.backbone.tokenizer.convert_ids_to_tokens(row.ids)
+    assert [place for place, token in enumerate(found) if token == "<end>"] == [5, 8, 11]  # that of the text is broken
+    one, other = method.score(["a"], ["man a cat"], ["the mood"]), method.score(["a man"], ["a cat"], ["the mood"])
+    assert np.isfinite(one).all()
+    assert one != other
+
+
+def test_texts_that_nothing_can_part_are_refused() -> None:
+    method = make("cross-encoder", "qwen2")
+    method.backbone.tokenizer.eos_token = None
+    with pytest.raises(ConfigError, match="neither a separator nor an end token"):
+        method.score(["a"], ["a"], ["a"])
 
 
 def test_the_cross_encoder_without_condition_reads_two_sentences() -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
+from transformers import DynamicCache
 
 from condviz.encoder import pretrained
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.download import PACKAGE
 from condviz.encoder.pooling import pool
+from condviz.encoder.pretrained import PACKAGE
 from condviz.errors import ConfigError, TruncationWarning
 from condviz.methods import METHODS
+from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
-from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone
+from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_nv_embed
 
+OTHERS = ["mpnet", "deberta-v2", "modernbert", "qwen2", "qwen3", "mistral", "nv-embed"]
 ROUTERS = ["query_key", "multihead", "hidden", "random"]
 
 
@@ -164,3 +170,80 @@ def test_random_weights_in_half_precision() -> None:
     backbone = tiny_backbone()
     method = CSR(backbone.to(torch.bfloat16), CSRConfig(router="random")).eval()
     assert np.isfinite(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)).all()  # ids are padded further than states
+
+
+@pytest.mark.parametrize("router", ["query_key", "hidden", "multihead"])
+@pytest.mark.parametrize("kind", ["mpnet", "deberta-v2", "modernbert", "qwen3", "mistral"])
+def test_other_types_of_encoder_are_routed_alike_with_cache_and_without(kind: str, router: str) -> None:
+    settings = CSRConfig(num_routed_layers=2, router=router)
+    method = CSR(tiny_backbone(kind), settings).eval()
+    vectors = method.encode(SENTENCES, CONDITIONS)
+    for sentence, condition, vector in zip(SENTENCES, CONDITIONS, vectors, strict=True):
+        alone = CSR(tiny_backbone(kind), settings).eval()
+        rows = zip(*alone.tokenize([(sentence, condition)]), strict=True)
+        with torch.no_grad():
+            expected, weights = alone.embed_and_weigh(*(alone.backbone.collate(part) for part in rows))
+        np.testing.assert_allclose(vector, expected[0], atol=1e-5)
+        assert len(weights) == 2
+    other = method.encode(SENTENCES, ["the mood"] * 4)
+    assert np.abs(other - vectors).max() > 1e-4
+
+
+def other_backbone(kind: str, folder: Path) -> Backbone:
+    if kind != "nv-embed":
+        return tiny_backbone(kind)
+    return pretrained.load_backbone(str(tiny_nv_embed(folder / "NV-Embed-v2")), device="cpu", precision="float32")
+
+
+@pytest.mark.parametrize("name", ["csr-bi", "csr-prefix"])
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_types_of_encoder_read_both_texts_at_once(tmp_path: Path, kind: str, name: str) -> None:
+    settings = METHODS[name].config_cls(num_routed_layers=2, pooling="mean")
+    method = METHODS[name](other_backbone(kind, tmp_path), settings).eval()
+    vectors = method.encode(SENTENCES, CONDITIONS)
+    for sentence, condition, vector in zip(SENTENCES, CONDITIONS, vectors, strict=True):
+        rows = zip(*method.tokenize([(sentence, condition)]), strict=True)
+        with torch.no_grad():
+            alone, weights = method.embed_and_weigh(*(method.backbone.collate(part) for part in rows))
+        np.testing.assert_allclose(vector, alone[0], atol=1e-5)
+        assert all((weight > 0).all() and weight.sum() < 1 + 1e-5 for weight in weights)
+    assert np.abs(method.encode(SENTENCES, ["the mood"] * 4) - vectors)[0].max() > 1e-4
+    plain = METHODS[name](method.backbone, replace(settings, num_routed_layers=0)).eval()
+    assert np.abs(plain.encode(SENTENCES, CONDITIONS) - vectors).max() > 1e-4
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])
+def test_a_decoder_routes_by_the_last_token_of_the_condition(kind: str) -> None:
+    method = METHODS["csr-bi"](tiny_backbone(kind), CSRBiConfig(num_routed_layers=1, pooling="mean")).eval()
+    model = method.backbone.model
+    ((first, second),) = method.tokenize([(SENTENCES[0], CONDITIONS[1])])
+    assert second.ids[0] == second.ids[-1] == first.ids[-1]  # the end token parts both texts
+    length = len(first)
+    places = [*range(length), length, *range(length, length + len(second) - 1)]
+    ids = torch.tensor([first.ids + second.ids])
+    given = {"input_ids": ids, "position_ids": torch.tensor([places]), "attention_mask": torch.ones_like(ids)}
+    model.set_attn_implementation("eager")
+    row = model(**given, output_attentions=True).attentions[-1].mean(dim=1)[0, -1, :length]
+    factors = 1 + functional.pad(row / row.sum(), (0, len(second)))
+    projection = model.layers[-1].self_attn.o_proj
+    hook = projection.register_forward_pre_hook(lambda _, inputs: (inputs[0] * factors[:, None],))
+    expected = model(**given).last_hidden_state[0, :length].mean(dim=0)
+    hook.remove()
+    found = method.encode(SENTENCES[:1], CONDITIONS[1:2])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])
+def test_a_decoder_reads_a_prefix_as_the_library_reads_its_cache(kind: str) -> None:
+    method = METHODS["csr-prefix"](tiny_backbone(kind), CSRPrefixConfig(num_routed_layers=0, pooling="mean")).eval()
+    model = method.backbone.model
+    ((sentence, condition),) = method.tokenize([(SENTENCES[0], CONDITIONS[1])])
+    states = model(input_ids=torch.tensor([condition.ids])).last_hidden_state
+    cache, turned = DynamicCache(), model.rotary_emb(states, torch.arange(len(condition))[None])
+    for layer in model.layers:
+        layer.self_attn(layer.input_layernorm(states), turned, None, past_key_values=cache)
+    expected = model(input_ids=torch.tensor([sentence.ids]), past_key_values=cache).last_hidden_state[0].mean(dim=0)
+    found = method.encode(SENTENCES[:1], CONDITIONS[1:2])[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -7,10 +7,9 @@ import pytest
 
 import condviz
 from condviz.errors import ConfigError, UnknownModelError
+from condviz.methods.catalog import VARIANTS, split_variant
 from condviz.methods.configs import CSRBiConfig
-from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.csr_bi import CSRBi
-from condviz.methods.variants import VARIANTS, split_variant
+from condviz.methods.csr import CSR, CSRBi, CSRConfig
 from tests.tiny import SENTENCES, tiny_backbone
 
 CONDITIONS = ["the sport", "the mood"]

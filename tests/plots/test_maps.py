@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from condviz.analysis.layout import Layout
+from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
 from condviz.analysis.neighbors import knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
-from condviz.analysis.topics import Topic
-from condviz.plots.maps import SYMBOLS, colouring, headline, legend, light_colours, map_page, plot_side
+from condviz.plots.maps import (
+    SMALLEST_PICTURE,
+    SYMBOLS,
+    colouring,
+    headline,
+    legend,
+    light_colours,
+    map_page,
+    plot_side,
+)
 
 
 def make_map(conditions: list[str], values: list[str], texts: list[str] | None = None, **rest: object) -> EmbeddingMap:
@@ -77,6 +87,20 @@ def test_points_at_one_place_are_set_apart() -> None:
     figure = plot_side(made, "before", colouring(made, "condition"))
     places = {(float(x), float(y)) for trace in figure.data for x, y in zip(trace.x, trace.y, strict=True)}
     assert len(places) == 6
+
+
+def test_labels_cover_neither_each_other_nor_points_where_there_is_room() -> None:
+    made = make_map(["a"] * 40, [*"xy"] * 20)
+    for side in (made.before, made.after):
+        side.layout[:] = [[-2, -2], [2, 2]] * 10 + [[0, 0.1]] * 20  # where the first label would stand
+    topics = tuple(Topic(("word", "other"), x, 0.0, 19) for x in (0.0, 0.1))
+    made = replace(made, before=replace(made.before, topics=topics))
+    layout = plot_side(made, "before", colouring(made, "condition")).layout
+    (x, y), (right, high) = ((label.x, label.y) for label in layout.annotations)
+    pixel = (layout.xaxis.range[1] - layout.xaxis.range[0]) / SMALLEST_PICTURE
+    assert abs(x - right) > 7 * len("word, other") * pixel or abs(y - high) > 18 * pixel
+    for across, up in ((x, y), (right, high)):
+        assert abs(across) > 3.5 * len("word, other") * pixel or abs(up - 0.1) > 9 * pixel
 
 
 def test_texts_of_users_are_escaped() -> None:

@@ -9,8 +9,7 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import delete_words, read_words
 from condviz.methods.configs import CSRPrefixConfig
-from condviz.methods.csr import CSR, CSRConfig
-from condviz.methods.csr_prefix import CSRPrefix
+from condviz.methods.csr import CSR, CSRConfig, CSRPrefix
 from condviz.plots import router
 from tests.tiny import SENTENCES, tiny_backbone
 

@@ -12,7 +12,7 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.readings import WordReading
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
-from condviz.methods.bi_encoder import BiEncoder, BiEncoderConfig
+from condviz.methods.baselines import BiEncoder, BiEncoderConfig
 from condviz.methods.configs import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.plots import router, words
@@ -88,12 +88,13 @@ def test_untrained_models_and_untold_conditions_make_no_headline(reading: WordRe
     trained = replace(reading, model=replace(reading.model, trained=True), untold=(0, 1))
     assert f"“{top}”" not in words.headline(trained)
     assert "cv-caution" in words.headline(replace(trained, untold=(1,)))
+    assert 'class="cv-untold"' in words.running_text(replace(trained, untold=(1,)))
 
 
 def under_one_condition(reading: WordReading) -> WordReading:
     """The reading under its first condition only."""
     texts = tuple(replace(text, conditions=text.conditions[:1], weights=text.weights[:, :1]) for text in reading.texts)
-    return replace(reading, texts=texts)
+    return replace(reading, texts=texts, untold=())
 
 
 def test_a_scale_holds_all_values_and_ends_round() -> None:

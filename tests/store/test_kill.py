@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_killed_build_goes_on_to_the_same_store(tmp_path: Path) -> None:
-    source = write_csv(tmp_path / "a.csv", 25)
+    source = write_csv(tmp_path / "a.csv", 15)
     code = (
         "import sys; from pathlib import Path; from condviz.store import build; build.SLICE_ROWS = 4\n"
         "from tests.store.test_disk import make_model\n"

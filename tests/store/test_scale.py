@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
+from condviz.cli import main as cli
 from condviz.errors import CondvizError, ConfigError
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import checkpoints, registry
@@ -22,6 +24,8 @@ from tests.models.test_checkpoints import encoder
 from tests.store.test_disk import contents, write_csv
 from tests.tiny import SENTENCES
 
+PAIRS = [(one, other) for one in SENTENCES for other in SENTENCES if one != other]
+"""More rows than one worker is sent at once."""
 pytest.importorskip("lance")
 ray = pytest.importorskip("ray")
 scale = pytest.importorskip("condviz.store.scale")
@@ -83,6 +87,28 @@ def test_a_table_is_scored_and_encoded_as_without_a_cluster(folder: str, monkeyp
     assert told[-1] == (different, different)
     np.testing.assert_allclose(remote.encode(*columns[::2]), model.encode(*columns[::2]), atol=1e-6)
     assert remote.info == model.info
+
+
+@pytest.mark.parametrize("command", ["score -", "evaluate --data - --resamples 0 --out OUT", "map - --method pca"])
+def test_a_command_prints_the_same_with_a_cluster(
+    command: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(scale, "TABLE_ROWS", 3)
+    asked, run = [], scale.map_slices
+    monkeypatch.setattr(scale, "map_slices", lambda *args, **options: asked.append(options) or run(*args, **options))
+    head = "text,condition" if command.startswith("map") else "sentence1,sentence2,condition,label"
+    rows = [[one, other, "the sport", str(number % 5 + 1)] for number, (one, other) in enumerate(PAIRS)]
+    rows = [row[::2] if command.startswith("map") else row for row in rows]
+    table = "\n".join([head, *(",".join(row) for row in rows)])
+    printed = []
+    for cluster in ([], ["--ray", "local", "--workers", "2"]):
+        out = tmp_path / f"{len(printed)}.csv"
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(table.encode())))
+        words = [str(out) if word == "OUT" else word for word in command.split()]
+        assert cli.main([*words, "--model", folder, *cluster]) == 0
+        printed.append(capsys.readouterr().out.replace(str(out), "OUT") + (out.read_text() if out.exists() else ""))
+    assert {"address": "local", "workers": 2} in asked
+    assert printed[0] == printed[1]
 
 
 def test_what_a_cluster_cannot_do_is_told(folder: str) -> None:

@@ -62,7 +62,7 @@ def test_one_job_runs_and_the_others_wait_in_order(jobs: Jobs) -> None:
 
 def test_devices_have_queues_of_their_own(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     submit(jobs, "a")
-    monkeypatch.setattr("condviz.training.admission.choose_processes", lambda device: ("cuda", 2))
+    monkeypatch.setattr("condviz.training.preflight.choose_processes", lambda device: ("cuda", 2))
     other = jobs.submit(recipe(jobs, "b"))
     assert (other.state, other.status.device, other.status.processes) == ("running", "cuda", 2)
 
@@ -310,7 +310,7 @@ def test_every_entry_that_names_a_path_is_admitted_before_it_is_opened(jobs: Job
 def test_on_a_space_only_the_owner_changes_a_job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_ID", "somebody/condviz")
     monkeypatch.setenv("CONDVIZ_TRAINING", "1")
-    monkeypatch.setattr("condviz.training.admission._encoder", lambda name, folders: name)
+    monkeypatch.setattr("condviz.training.preflight._encoder", lambda name, folders: name)
     job = jobs.submit(recipe(jobs), device="cpu", owner="mine")
     assert "mine" not in (job.folder / "status.json").read_text()
     for token in ("", "yours"):

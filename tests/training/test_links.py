@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 import condviz
 from condviz.errors import ConfigError, DataError, TrainingStopped
-from condviz.evaluation.kgc_vectors import query_vectors
+from condviz.evaluation.kgc import query_vectors
 from condviz.methods import METHODS
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS

@@ -14,9 +14,8 @@ from torch.nn.functional import normalize
 from condviz.errors import ConfigError
 from condviz.training.data import Batch, collate, load_source, make_units
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
-from condviz.training.model import TrainingModel
+from condviz.training.model import TrainingModel, build_model, load_pretrained, parameter_groups
 from condviz.training.recipes import Loss, SentenceRecipe
-from condviz.training.tuning import build_model, load_pretrained, parameter_groups
 from tests.tiny import encoded_rows
 from tests.training.toy import toy_recipe
 

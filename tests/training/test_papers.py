@@ -65,6 +65,16 @@ def test_cosines_and_the_case_study_of_a_model(kept: Path) -> None:
     assert {name.partition(".")[2] for name in table.here_figures} == set(study)
 
 
+def test_the_shares_of_figures_5_to_7_are_of_one_word(kept: Path) -> None:
+    model = METHODS["csr"](tiny_backbone(), METHODS["csr"].config_cls(num_routed_layers=2)).eval()
+    shares = module.measure(model, "looks")
+    ((_, table),) = tables.find_tables("csr:figures-5-7")
+    assert {name.partition(".")[2] for name in table.here_figures} == set(shares)
+    assert all(0 < share < 100 for share in shares.values())
+    weights = model.token_weights(module.LOOKS[0], list(module.LOOKS[2])).weights[-1]
+    assert shares["Figure 6, the sport"] == pytest.approx(100 * weights[0, 2], abs=1e-4)
+
+
 def test_a_table_without_rows_says_why() -> None:
     with pytest.raises(ConfigError, match=r"has no row to run here\. No GPU"):
         run_table(Table("t", "T", "", absent="No GPU."), setting="here", seeds=1, report=print)

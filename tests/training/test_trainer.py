@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,11 +24,10 @@ from condviz.training import model as model_module
 from condviz.training import trainer as trainer_module
 from condviz.training.data import collate, load_source, make_units
 from condviz.training.loop import Loop, TrainingError
-from condviz.training.model import TrainingModel
+from condviz.training.model import TrainingModel, build_model
 from condviz.training.recipes import SentenceRecipe, Source
 from condviz.training.runs import shareable, shareable_path
 from condviz.training.trainer import carry_out
-from condviz.training.tuning import build_model
 from tests.tiny import CONDITIONS, SENTENCES
 from tests.training.toy import HEADER, toy_recipe
 
@@ -440,5 +438,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "step 1 of 1: spearman" in captured.err
     assert cli.main([*command, "--set", "epoch=1"]) == 2
     assert "Unknown key epoch (did you mean epochs?)" in capsys.readouterr().err
-    shutil.rmtree(tmp_path / "encoder")
+    (tmp_path / "encoder").rename(tmp_path / "other")
+    assert cli.main([*command, "--set", "epochs=1", "--backbone", str(tmp_path / "other")]) == 0
+    capsys.readouterr()
     assert cli.main(command) == 2

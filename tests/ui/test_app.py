@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -19,5 +20,6 @@ def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(app.sys, "platform", "linux")
     monkeypatch.setattr(app, "TRIM_SECONDS", 0.001)
     page = app.build_app(app.Settings(pool=lambda: ModelPool(("minilm",)), tabs=(), preload=False))
-    asyncio.run(page.run_extra_startup_events())
+    with ThreadPoolExecutor(1) as own:  # the thread of the tests may have a loop that runs, that of a browser
+        own.submit(asyncio.run, page.run_extra_startup_events()).result()
     assert given_back.wait(10)

@@ -9,13 +9,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from condviz.errors import CheckpointError, DataError
+from condviz.errors import CheckpointError, CondvizError, DataError
 from condviz.ui.markup import html
 from condviz.ui.models import encoders
 from condviz.ui.models.encoders import ENCODERS, KEPT, METHODS, SHARED, EncoderForm, check_encoder
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
-from tests.tiny import SENTENCES, tiny_folder
+from tests.tiny import SENTENCES, edit_json, tiny_folder
 
 
 def request(host: str = "127.0.0.1", **headers: str) -> Any:
@@ -68,13 +68,13 @@ def test_a_folder_becomes_a_model_of_all_tabs(form: EncoderForm, tmp_path: Path)
 
 
 def test_the_size_is_told_before_the_download(form: EncoderForm, monkeypatch: pytest.MonkeyPatch) -> None:
-    from condviz.encoder import download
+    from condviz.encoder import pretrained
 
     def fetch(name: str, total: int, progress: Any) -> None:
         raise CheckpointError("the disk is full")
 
-    monkeypatch.setattr(download, "count_missing", lambda name: 133_500_000)
-    monkeypatch.setattr(download, "fetch", fetch)
+    monkeypatch.setattr(pretrained, "count_missing", lambda name: 133_500_000)
+    monkeypatch.setattr(pretrained, "fetch", fetch)
     told: list[str] = []
     monkeypatch.setattr(
         encoders.EncoderForm, "_wait", lambda self, work, message: told.append(message) or _result(work)
@@ -91,9 +91,10 @@ def _result(work: Any) -> Any:
 
 
 def test_what_cannot_be_loaded_leaves_no_model(form: EncoderForm, tmp_path: Path) -> None:
-    place = str(tiny_folder(tmp_path / "mpnet", "mpnet"))
-    with pytest.raises(Exception, match="cannot be run one by one"):
-        list(form.add(request(), place, "csr"))
+    place = str(tiny_folder(tmp_path / "bert"))
+    edit_json(tmp_path / "bert" / "config.json", model_type="magic")
+    with pytest.raises(CondvizError, match="magic"):
+        list(form.add(request(), place, "csr-bi"))
     with pytest.raises(DataError, match="no method 'magic'"):
         list(form.add(request(), place, "magic"))
     assert form.pool.names == ("minilm",)

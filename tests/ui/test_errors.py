@@ -40,6 +40,15 @@ def test_a_table_with_any_columns_is_read(desk: Desk, tmp_path: Path) -> None:
     assert desk.study(Choice(Source("upload", str(path), "t.csv", picked), "m")).first.model == "m"
 
 
+def test_a_column_of_ratings_is_taken_for_the_label(desk: Desk, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,Rating,score_m")
+    found = desk.columns(str(path))[2]
+    assert found["label"] == "Rating"
+    assert set(desk.dataset(Source("upload", str(path), "t.csv", tuple(found.items()))).gold) == {1.0, 4.0}
+    write(path, "sentence1,gold,condition,label,score_m")
+    assert desk.columns(str(path))[2]["label"] == "label"
+
+
 def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
     source = Source("upload", str(path), "t.csv", tuple(zip(module.ROLES, module.ROLES, strict=True)))

@@ -101,6 +101,8 @@ HOSTILE_TEXTS = (
     "None",
     "NaN",
 )  # fmt: skip
+SLIPS = (" ", "\n", "\t", "x", "-", "é", "\u200b", "\u0301", "🦜", ",", '"', "\0", "\ud800", "<b>", "0")
+"""What gets into a text by mistake."""
 NUMBERS = st.one_of(st.integers(-3, 300), st.sampled_from([2**31, -(2**63), 10**30, 1e308, 0.1, -0.5]))
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), NUMBERS, st.sampled_from(HOSTILE_TEXTS), st.text(max_size=30)),
@@ -206,28 +208,72 @@ def test_valid_values_give_a_result(page: Page) -> None:
     assert page.log == []
 
 
+@st.composite
+def nudged(draw: st.DrawFn, value: Any) -> Any:
+    """Change a valid value a little: what a careless program or hand sends."""
+    if isinstance(value, list) and value:
+        place, kind = draw(st.integers(0, len(value) - 1)), draw(st.sampled_from(["drop", "twice", "item", "turn"]))
+        if kind == "item":
+            return [*value[:place], draw(nudged(value[place])), *value[place + 1 :]]
+        return {"drop": value[:place] + value[place + 1 :], "twice": [*value, value[place]], "turn": value[::-1]}[kind]
+    if isinstance(value, str):
+        place, added = draw(st.integers(0, len(value))), draw(st.sampled_from(SLIPS))
+        return draw(st.sampled_from([value[:place] + added + value[place:], value[:place] + value[place + 1 :]]))
+    if isinstance(value, bool) or value is None:
+        return draw(st.sampled_from([True, False, None, 0, 1, ""]))
+    if isinstance(value, int | float):
+        return draw(st.sampled_from([value + 1, value - 1, float(value), str(value), 2 * value, value / 2, None]))
+    return value
+
+
 @settings(max_examples=EXAMPLES, **PLAIN)
 @given(data=st.data())
 def test_every_answer_is_a_result_or_a_message_that_names_the_field(page: Page, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(sorted(name for name, parameters in page.endpoints.items() if parameters)))
-    parameters = page.endpoints[name]
-    values = [valid(one) for one in parameters]
-    changed = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=2, unique=True))
+    name, values, changed = draw_call(page, data)
     for place in changed:
         values[place] = data.draw(st.one_of(SIMILAR.get(type(values[place]), VALUES), VALUES))
+    check(page, name, values, changed)
+
+
+def test_slips_in_valid_values_are_read_or_named(page: Page) -> None:
+    answered = []
+
+    @settings(max_examples=EXAMPLES, **PLAIN)
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        name, values, changed = draw_call(page, data)
+        for place in changed:
+            values[place] = data.draw(nudged(values[place]))
+        answered.append(check(page, name, values, changed))
+
+    run()
+    assert sum(answered) > len(answered) / 3, "most of these are still valid"
+
+
+def draw_call(page: Page, data: st.DataObject) -> tuple[str, list, list[int]]:
+    """Draw an endpoint, valid values for it, and the places of one or two to change."""
+    name = data.draw(st.sampled_from(sorted(name for name, parameters in page.endpoints.items() if parameters)))
+    values = [valid(one) for one in page.endpoints[name]]
+    places = st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=2, unique=True)
+    return name, values, data.draw(places)
+
+
+def check(page: Page, name: str, values: list, changed: list[int]) -> bool:
+    """Call an endpoint and check what it says of the changed values; returns whether it gave a result."""
     page.log.clear()
     answered, content = page.call(name, values)
     told = f"/{name} {[values[place] for place in changed]!r:.300}: {content!r:.300}"
     assert page.log == [], told + "\n" + page.log[0][-3000:]
     if answered:
         json.dumps(content, allow_nan=False)
-        return
+        return True
     assert isinstance(content, str), told
     assert len(content) > 10, told
     assert "Internal" not in content, told
     assert "Traceback" not in content, told
-    fields = [word for place in changed for word in names(parameters[place]["parameter_name"])]
+    fields = [word for place in changed for word in names(page.endpoints[name][place]["parameter_name"])]
     assert any(word in content.casefold() for word in fields), told
+    return False
 
 
 @settings(

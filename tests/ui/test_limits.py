@@ -15,6 +15,7 @@ from condviz.encoder.gather import VISITOR
 from condviz.ui import limits
 from condviz.ui.events import connect, publish
 from condviz.ui.pool import Work
+from condviz.ui.server import middleware
 
 
 class Count:
@@ -26,8 +27,7 @@ class Count:
             publish(self.endpoint, "count")
             button, notice = gr.Button(), gr.HTML()
             connect(button.click, self.handler, None, [], notice=notice, heavy=True)
-        self.page.queue(max_size=limits.QUEUE)
-        limits.guard_queue(self.page._queue)
+        self.page.queue()
         self.button = next(id for id, function in self.page.fns.items() if (button._id, "click") in function.targets)
 
     def work(self) -> None:
@@ -49,7 +49,9 @@ class Count:
 
 @contextmanager
 def served(page: gr.Blocks) -> Iterator[str]:
-    _, address, _ = page.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1", ssr_mode=False)
+    host = "127.0.0.1"
+    options = {"server_name": host, "app_kwargs": {"middleware": middleware(host)}, "ssr_mode": False}
+    _, address, _ = page.launch(prevent_thread_lock=True, quiet=True, **options)
     try:
         yield f"{address}gradio_api"
     finally:
@@ -80,9 +82,24 @@ def test_a_visitor_with_too_many_requests_is_told_the_limit_and_others_are_not()
 
         assert {join("greedy").status_code for _ in range(limits.PER_VISITOR)} == {200}
         refused = join("greedy")
-        assert refused.status_code == 503
-        assert f"at most {limits.PER_VISITOR}" in refused.json()["detail"]
+        assert refused.status_code == 429
+        assert f"at most {limits.PER_VISITOR}" in refused.json()["error"]
         assert join("modest").status_code == 200
+
+
+@pytest.mark.parametrize(("limit", "named"), [("PER_ADDRESS", "Your address has 1"), ("QUEUE", "together have 0")])
+def test_an_address_and_all_visitors_together_have_limits_too(
+    monkeypatch: pytest.MonkeyPatch, limit: str, named: str
+) -> None:
+    count = Count()
+    with served(count.page) as api, httpx.Client(timeout=30) as client:
+        bodies = ({"data": [], "fn_index": count.button, "session_hash": visitor} for visitor in "ab")
+        client.post(f"{api}/queue/join", json=next(bodies)).raise_for_status()
+        assert count.begun.wait(30)
+        monkeypatch.setattr(limits, limit, 0 if limit == "QUEUE" else 1)
+        refused = client.post(f"{api}/queue/join", json=next(bodies))
+        assert refused.status_code == 429
+        assert named in refused.json()["error"]
 
 
 def test_sessions_keep_no_description_of_the_page() -> None:

@@ -120,3 +120,9 @@ def test_the_stored_screen_is_that_of_the_shipped_model(tab: LinksTab) -> None:
     assert stored is not None
     assert stored.entity == "bee"
     assert LinkProfile.from_dict(stored.to_dict(), stored.model) == stored
+
+
+def test_a_name_stands_before_those_that_contain_it(tab: LinksTab) -> None:
+    names = [name for name, _ in tab.entity.choices]
+    for place, name in enumerate(names):
+        assert not any(name in earlier for earlier in names[:place])

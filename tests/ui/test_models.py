@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import unescape
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
+from condviz.evaluation.papers import find_tables, papers
 from condviz.ui.markup import html
 from condviz.ui.models.tab import ModelsTab, View
 from condviz.ui.page import Page
@@ -82,6 +84,17 @@ def test_damaged_scores_are_told(tab: ModelsTab, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("condviz.ui.models.tab.read_board", damaged)
     assert "cannot be read" in tab._table(View())
+
+
+def test_claims_and_tables_of_the_papers_are_folded_below(tab: ModelsTab) -> None:
+    markup = tab.show_papers()[tab.claims]
+    for paper in papers():
+        assert all(claim.says.split("`")[0] in unescape(markup) for claim in paper.claims)
+        assert all(table.title in unescape(markup) for table in paper.tables)
+    ((_, table),) = find_tables("hyper-cl:table-3")
+    published = {cell for row in table.rows for cell in row.published}
+    assert all(f">{cell}</td>" in markup for cell in published)
+    assert "`" not in markup
 
 
 def test_the_endpoint_lists_all(tab: ModelsTab) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from condviz.errors import DataError
-from condviz.methods.bi_encoder import BiEncoder
+from condviz.methods.baselines import BiEncoder
 from condviz.methods.configs import BiEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry

@@ -37,6 +37,26 @@ def test_a_server_answers_to_the_names_it_is_given(monkeypatch: pytest.MonkeyPat
     assert client("0.0.0.0", "evil.example").get("/").status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://127.0.0.1:7860", 200),
+        ("http://localhost:7860", 200),
+        ("https://class.example", 200),
+        ("http://evil.example", 403),
+        ("http://127.0.0.1.evil.example:7860", 403),
+        ("null", 403),
+        ("http://[", 403),
+    ],
+)
+def test_pages_of_other_sites_may_send_nothing(monkeypatch: pytest.MonkeyPatch, origin: str, status: int) -> None:
+    assert client("0.0.0.0", "class.example").post("/", headers={"origin": origin}).status_code == 200
+    monkeypatch.setenv("CONDVIZ_HOSTS", "class.example")
+    asked = client("127.0.0.1", "localhost").post("/", headers={"origin": origin})
+    assert asked.status_code == status
+    assert status == 200 or "CONDVIZ_HOSTS" in asked.json()["error"]
+
+
 def test_every_answer_has_the_headers() -> None:
     answer = client("127.0.0.1", "localhost").get("/")
     assert all(answer.headers[name] == value for name, value in HEADERS.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -68,6 +69,10 @@ def records(job: Any) -> None:
         {"event": "evaluation", "step": 4, "steps": 4, "spearman": 20.0, "pair_accuracy": None, "probes": [0.2] * 5},
     ]
     (job.folder / "run" / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_the_choice_of_thoroughness_promises_no_time() -> None:
+    assert not any(re.search(r"\d|minute|hour", label) for label in recipe_text.QUALITIES.values())
 
 
 @pytest.mark.parametrize("preset", recipe_text.QUALITIES)
@@ -209,9 +214,21 @@ def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> Non
 def test_a_link_opens_its_training_and_tells_when_it_is_gone(tab: train.TrainTab, tmp_path: Path) -> None:
     first = submit(tab, tmp_path)
     tab.jobs.submit(toy_recipe(tmp_path, name="other"), device="cpu")
-    assert f"run={first.id}" in tab.open_link({"run": [first.id]}, NOTHING, "")[tab.run]
+    assert f"run={first.id}" in tab.open_link({"run": [first.id]}, NOTHING, "", "m", None)[tab.run]
     with pytest.raises(TrainingError, match="may have been deleted"):
-        tab.open_link({"run": ["gone"]}, NOTHING, "")
+        tab.open_link({"run": ["gone"]}, NOTHING, "", "m", None)
+
+
+def test_a_link_fills_in_data_and_thoroughness(tab: train.TrainTab) -> None:
+    tab.enabled = False  # nothing is read ahead
+    found = tab.open_link({"data": ["example"], "quality": ["better"]}, NOTHING, "", "mine", None)
+    assert (found[tab.source], found[tab.quality]) == ("example", "better")
+    assert found[tab.recipe] == recipe_text.compose("better", "mine", None)
+    assert found[tab.upload_box]["visible"] is False
+    assert "data-asked" in found[tab.run]
+    odd = tab.open_link({"data": ["moon"], "quality": ["<b>"]}, NOTHING, "", "mine", None)
+    assert (odd[tab.source], odd[tab.quality]) == ("table", "quick")
+    assert tab.recipe not in tab.open_link({}, NOTHING, "", "mine", None)
 
 
 def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:

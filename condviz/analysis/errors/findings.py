@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import score_all
 from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
-from condviz.types import Result, plain
+from condviz.types import Progress, Result, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,11 +123,7 @@ class ErrorStudy(Result):
         }
 
     def to_frame(self, remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
-        """Return the rows of the slice in the order of the source: texts, features, judgements of each model.
-
-        Args:
-            remarks: Tags and notes of a reader, by position; two more columns.
-        """
+        """Return the rows of the slice in the order of the source: texts, features, judgements of each model, notes."""
         return rows_frame(self.study, self.mask.nonzero()[0], remarks)
 
 
@@ -140,7 +136,7 @@ def find_errors(
     training_conditions: Collection[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> ErrorStudy:
     """Find where and why a model is wrong, or where two models differ.
 
@@ -224,12 +220,9 @@ def analyse(
 
 
 def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
-    """Return rows as a table that `evaluate` and `find_errors` can read again.
+    """Return rows, by their positions, as a table that `evaluate` and `find_errors` can read again.
 
-    Args:
-        study: Rows and models.
-        rows: Positions in the dataset, in the order wanted.
-        remarks: Tags and notes, by position; None leaves their columns out.
+    Tags and notes are given by position; None leaves their columns out.
     """
     import pandas as pd
 

@@ -249,13 +249,8 @@ def worst_conditions(
 ) -> list[Group]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
-    So a condition is not the worst because of a few unlucky rows.
-
-    Args:
-        study: Rows and models.
-        column: A column of texts: "condition", "aspect" or one of the file.
-        least: Rarer values are left out.
-        mask: (p,) bool, these rows only; None for all.
+    So a condition is not the worst because of a few unlucky rows. `column` may also be "aspect" or another column of
+    texts; values with fewer rows than `least` are left out.
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]

@@ -115,13 +115,7 @@ def rewrite(
 
 
 def measure_effect(rewritten: Rewritten, judged: Judged, scores: Sequence[float]) -> Effect:
-    """Join scores before and after.
-
-    Args:
-        rewritten: The changed rows.
-        judged: The model on the rows as they were.
-        scores: (k,) its scores of the changed rows.
-    """
+    """Join the scores of a model before, as judged, and after: (k,), of the changed rows."""
     before, after = judged.scores[rewritten.rows], np.asarray(scores, dtype=np.float64)
     return Effect(rewritten, before, after, judged.calibration(before), judged.calibration(after))
 

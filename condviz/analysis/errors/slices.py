@@ -91,39 +91,36 @@ class Search:
     min_support: int
 
 
-def find_slices(
-    study: Study, target: Target, *, mask: np.ndarray | None = None, min_support: int = MIN_SUPPORT, limit: int = 20
-) -> Search:
+def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None, limit: int = 20) -> Search:
     """Search for slices in which a model is wrong more than elsewhere.
 
     Args:
         study: Rows and models.
         target: Key of `TARGETS`; "first" and "second" need two models.
         mask: (p,) bool, search in these rows only; None for all.
-        min_support: Fewest rows of a slice.
         limit: Most slices to give.
 
     Raises:
         ConfigError: If the target does not exist or needs a second model.
-        DataError: If fewer than twice `min_support` rows can be compared.
+        DataError: If fewer than twice `MIN_SUPPORT` rows can be compared.
     """
     values = _measure(study, target)
     used = np.flatnonzero(np.isfinite(values) & (True if mask is None else mask))
-    if len(used) < 2 * min_support:
+    if len(used) < 2 * MIN_SUPPORT:
         raise DataError(
-            f"Only {len(used):,} {'row' if len(used) == 1 else 'rows'} can be compared, and slices of {min_support} "
-            f"rows need {2 * min_support:,}. Widen the filter, or take a file with more labels."
+            f"Only {len(used):,} {'row' if len(used) == 1 else 'rows'} can be compared, and slices of {MIN_SUPPORT} "
+            f"rows need {2 * MIN_SUPPORT:,}. Widen the filter, or take a file with more labels."
         )
     values, columns = values[used], {name: column[used] for name, column in study.columns.items()}
     if target in ("over", "under"):
         values = _beyond_rating(values, columns["gold"])
     clusters = np.unique(study.dataset.clusters[used], return_inverse=True)[1]
     sign = -1 if target in ("under", "second") else 1
-    single = _candidates(columns, min_support)
+    single = _candidates(columns)
     if not single:
-        return Search(target, (), 0, 0, min_support)
+        return Search(target, (), 0, 0, MIN_SUPPORT)
     masks = np.stack(list(single.values()))
-    joined = _join(list(single), masks, sign * values, clusters, min_support)
+    joined = _join(list(single), masks, sign * values, clusters)
     filters, masks = [*single, *joined], np.stack([*single.values(), *joined.values()])
     inside, outside, p = contrast(values, masks, clusters)
     if target in ("first", "second"):
@@ -145,7 +142,7 @@ def find_slices(
         for i in _without_twins(order, masks, limit)
     ]  # fmt: skip
     tried = len(single) * (len(single) + 1) // 2
-    return Search(target, tuple(found), tried, int((right & (q < SIGNIFICANT)).sum()), min_support)
+    return Search(target, tuple(found), tried, int((right & (q < SIGNIFICANT)).sum()), MIN_SUPPORT)
 
 
 def contrast(values: np.ndarray, masks: np.ndarray, clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -241,7 +238,7 @@ def _beyond_rating(error: np.ndarray, gold: np.ndarray) -> np.ndarray:
     return error - (np.bincount(level, error) / np.bincount(level))[level]
 
 
-def _candidates(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
+def _candidates(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return single filters with enough rows inside and outside: filter -> (n,) bool."""
     made: dict[str, np.ndarray] = {}
     for name in ("seen", "negation", "numerals", "numerals_differ"):
@@ -251,14 +248,14 @@ def _candidates(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndar
         made |= {f"{name} <= {low:g}": columns[name] <= low, f"{name} >= {high:g}": columns[name] >= high}
     gold = columns["gold"]
     made |= {"gold <= 2": gold <= 2, "gold >= 4": gold >= 4, "gold > 2 and gold < 4": (gold > 2) & (gold < 4)}
-    made |= _values(columns, least)
+    made |= _values(columns)
     for name in ("shared", "words"):
-        made |= _words(columns[name], name, least)
+        made |= _words(columns[name], name)
     size = len(columns["row"])
-    return {name: mask for name, mask in made.items() if least <= mask.sum() <= size - least}
+    return {name: mask for name, mask in made.items() if MIN_SUPPORT <= mask.sum() <= size - MIN_SUPPORT}
 
 
-def _values(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]:
+def _values(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return a filter for each frequent value of the columns of texts: condition, aspect, columns of the file."""
     made: dict[str, np.ndarray] = {}
     for name, column in columns.items():
@@ -268,12 +265,12 @@ def _values(columns: dict[str, np.ndarray], least: int) -> dict[str, np.ndarray]
         _, first, place = np.unique(folded, return_index=True, return_inverse=True)
         counts = np.bincount(place)
         for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:
-            if counts[index] >= least:
+            if counts[index] >= MIN_SUPPORT:
                 made[f"{name} == {quote(column[first[index]])}"] = place == index
     return made
 
 
-def _words(column: np.ndarray, name: str, least: int) -> dict[str, np.ndarray]:
+def _words(column: np.ndarray, name: str) -> dict[str, np.ndarray]:
     rows: dict[str, list[int]] = defaultdict(list)
     for row, words in enumerate(column):
         for word in words:
@@ -282,22 +279,20 @@ def _words(column: np.ndarray, name: str, least: int) -> dict[str, np.ndarray]:
     chosen = sorted((word for word in rows if len(word) > 3), key=lambda word: (-len(rows[word]), word))[:MAX_WORDS]
     made = {}
     for word in chosen:
-        if len(rows[word]) >= least:
+        if len(rows[word]) >= MIN_SUPPORT:
             made[f"{quote(word)} in {name}"] = np.zeros(len(column), dtype=bool)
             made[f"{quote(word)} in {name}"][rows[word]] = True
     return made
 
 
-def _join(
-    filters: list[str], masks: np.ndarray, values: np.ndarray, clusters: np.ndarray, least: int
-) -> dict[str, np.ndarray]:
+def _join(filters: list[str], masks: np.ndarray, values: np.ndarray, clusters: np.ndarray) -> dict[str, np.ndarray]:
     """Join the strongest single filters two by two, where the rows of both are clearly worse than those of either."""
     inside, outside, p = contrast(values, masks, clusters)
     best = [index for index in np.argsort(np.nan_to_num(p, nan=1.0), kind="stable") if inside[index] > outside[index]]
     made = {}
     for one, two in combinations(best[:JOINED], 2):
         both = masks[one] & masks[two]
-        if not least <= both.sum() < min(masks[one].sum(), masks[two].sum()):
+        if not MIN_SUPPORT <= both.sum() < min(masks[one].sum(), masks[two].sum()):
             continue
         effect = values[both].mean() - values[~both].mean()
         if effect > WORSE * max(inside[one] - outside[one], inside[two] - outside[two]):

@@ -140,12 +140,9 @@ class Study:
         return (self.first,) if self.second is None else (self.first, self.second)
 
     def refits(self, index: int, *, resamples: int, seed: int) -> Refits:
-        """Return the errors of one model in resamples, computed once; fewer resamples than asked for, see the limits.
+        """Return the errors of the first (0) or second model (1) in the same resamples, computed once.
 
-        Args:
-            index: 0 for the first model, 1 for the second.
-            resamples: At most so many.
-            seed: Of the draws, which are the same for both models.
+        There are fewer resamples than asked for where they would pass the limits.
         """
         count = int(min(resamples, MAX_REFITS, max(100, REFITTED_CELLS // max(1, int(self.rated.sum())))))
         key = index, count, seed
@@ -155,16 +152,7 @@ class Study:
 
 
 def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
-    """Compare the scores of a model with the ratings.
-
-    Args:
-        dataset: The rows.
-        model: Name of the model.
-        scores: (p,), one per row.
-
-    Raises:
-        DataError: If the number of scores is not that of the rows.
-    """
+    """Compare the scores of a model, (p,), with the ratings; raises DataError unless there is one per row."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.shape != (len(dataset.pairs),):
         raise DataError(f"{model} has {scores.size:,} scores for {len(dataset.pairs):,} rows. Score the file again.")
@@ -192,11 +180,7 @@ def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) ->
 
 
 def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
-    """Fit the isotonic regression of rating on score.
-
-    Args:
-        scores: (p,), in any range; rows that are not finite are left out.
-        gold: (p,) ratings, NaN where there is none.
+    """Fit the isotonic regression of rating on score; rows without either are left out.
 
     Source:
         Pool adjacent violators: Barlow et al. 1972; scipy.optimize.isotonic_regression.
@@ -236,13 +220,7 @@ def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.
 
 
 def calibration_curve(scores: np.ndarray, gold: np.ndarray, *, bins: int = BINS) -> tuple[CurvePoint, ...]:
-    """Compute the mean rating of rows with neighbouring scores, `bins` groups of equal size.
-
-    Args:
-        scores: (p,).
-        gold: (p,), NaN where there is none.
-        bins: Number of groups; fewer if there are fewer rows.
-    """
+    """Compute the mean rating of rows with neighbouring scores, `bins` groups of equal size; fewer for few rows."""
     used = np.flatnonzero(np.isfinite(scores) & np.isfinite(gold))
     order = used[np.argsort(scores[used], kind="stable")]
     points = []

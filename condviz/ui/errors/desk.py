@@ -20,6 +20,7 @@ from cachetools import LRUCache
 from condviz.data.corpora import CORPORA
 from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
+from condviz.types import columns
 from condviz.ui import limits
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import write_link
@@ -35,6 +36,8 @@ WORK = 25_000_000
 MAX_RESAMPLES = 10_000
 MAX_TABLE_BYTES = 5 * 2**20
 ROLES = ("sentence1", "sentence2", "condition", "label")
+ALSO_LABEL = ("rating", "gold")
+"""What the column of ratings is often called, besides."""
 MB = 2**20
 DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
 """Budgets."""
@@ -148,6 +151,8 @@ class Desk:
         table = read_table(path, max_bytes=MAX_TABLE_BYTES)
         folded = {column.casefold(): column for column in table.columns}
         found = {role: folded[role] for role in ROLES if role in folded}
+        if rated := [folded[name] for name in ALSO_LABEL if name in folded]:
+            found.setdefault("label", rated[0])
         return list(table.columns), [list(row) for row in table.rows[:3]], found
 
     def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
@@ -241,8 +246,7 @@ def resamples_for(study: Study) -> int:
 
 def score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  # noqa: ANN401 - a loaded model
     """Score pairs with a model; for `ModelPool.run`."""
-    columns = [[getattr(pair, name) for pair in pairs] for name in ROLES[:3]]
-    return np.asarray(model.score(*columns, progress=progress))
+    return np.asarray(model.score(*columns(pairs), progress=progress))
 
 
 def needed(choice: Choice | None) -> Choice:

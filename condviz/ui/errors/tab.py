@@ -132,7 +132,9 @@ class ErrorsTab:
         connect(self.plot.select, self.brush, [self.choice], shown, **main, **latest)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
         connect(self.plot.click, self.point, [self.choice], [self.row, self.choice, self.result], notice=self.notice)
-        connect(self.row.turn, self.turn, [self.choice], [self.row, self.choice, self.plot], notice=self.notice)
+        connect(
+            self.row.turn, self.turn, [self.choice], [self.row, self.choice, self.plot, self.result], notice=self.notice
+        )
         connect(
             self.sections.rows.select, self.pick, [self.choice], [self.row, self.choice, self.plot, self.result],
             notice=self.notice,
@@ -163,7 +165,7 @@ class ErrorsTab:
         chosen = Choice(source, model or "", second, (filter_ or "")[:MAX_FILTER], (), target, old.view, row)
         yield from self._find(chosen, shown=choice)
 
-    def _find(self, choice: Choice, *, shown: Choice | None = None) -> Iterator[dict]:
+    def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
         yield {
             self.notice: busy("Reading the rows."),
             self.stop: gr.update(visible=True),
@@ -190,9 +192,9 @@ class ErrorsTab:
             self.filter: choice.filter,
             self.notice: busy("Looking for slices."),
         }
-        yield from self._show(choice)
+        yield from self._show(choice, asked=asked)
 
-    def _show(self, choice: Choice, *, keep_selection: bool = False, close: bool = True) -> Iterator[dict]:
+    def _show(self, choice: Choice, *, keep_selection: bool = False, asked: bool = False) -> Iterator[dict]:
         """Show what is found: at once without intervals, then with them."""
         from condviz.ui.errors import view
 
@@ -200,13 +202,13 @@ class ErrorsTab:
         found = self.desk.found(choice)
         rated = bool(study.rated.any())
         step = {
-            self.result: view.result(found, choice.link),
+            self.result: view.result(found, choice.link, asked=asked),
             self.slices: view.slices(found, choice.target),
             self.figures: view.figures(found, waiting=rated),
             self.choice: choice,
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
-            **(dict.fromkeys(self.sections.folded, gr.Accordion(open=False)) if close else {}),
+            **dict.fromkeys(self.sections.folded, gr.Accordion(open=False)),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         if rated:
@@ -241,11 +243,15 @@ class ErrorsTab:
 
             choice = replace(choice, target=value)
             found = self.desk.found(choice)
-            yield {self.slices: view.slices(found, value), self.choice: choice}
+            linked = view.result(found, choice.link, picked=True)
+            yield {self.slices: view.slices(found, value), self.choice: choice, self.result: linked}
         elif event.name == "view" and value in VIEWS:
+            from condviz.ui.errors import view
+
             choice = replace(choice, view=value)
             found = self.desk.found(choice)
-            yield {**self._figure(found, choice), self.choice: choice}
+            linked = view.result(found, choice.link, picked=True)
+            yield {**self._figure(found, choice), self.choice: choice, self.result: linked}
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
@@ -274,13 +280,16 @@ class ErrorsTab:
         return self._open(choice, int(order[target]), mark=True)
 
     def _open(self, choice: Choice, row: Any, *, mark: bool = False) -> dict:  # noqa: ANN401 - from the browser
+        from condviz.ui.errors import view
+
         study = self.desk.study(choice)
         if not str(row).isdigit() or int(row) >= len(study.dataset.pairs):
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=int(row))
-        order = self.desk.found(choice).rows
+        found = self.desk.found(choice)
         marked = {self.plot: panel_update(marked=str(row))} if mark else {}
-        return {**self._row(study, choice, order), self.choice: choice, **marked}
+        linked = view.result(found, choice.link, picked=True)
+        return {**self._row(study, choice, found.rows), self.choice: choice, self.result: linked, **marked}
 
     def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:
         from condviz.ui.errors import view
@@ -364,7 +373,7 @@ class ErrorsTab:
             row=int(row) - 1 if row.isascii() and row.isdigit() and 0 < int(row) < 10**8 else None,
         )
         yield {self.data: key if key in {known for _, known in self.desk.corpora()} else gr.skip()}
-        yield from self._find(asked, shown=choice)
+        yield from self._find(asked, shown=choice, asked=True)
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_errors(self, data: str, models: list[str], filter: str = "", resamples: int = 1000) -> dict[str, Any]:

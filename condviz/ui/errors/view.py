@@ -14,7 +14,7 @@ from condviz.analysis.errors.measures import Group, show_p
 from condviz.analysis.errors.rewrites import Effect, Neighbour
 from condviz.analysis.errors.slices import SIGNIFICANT
 from condviz.analysis.errors.study import Study
-from condviz.encoder.words import split_words
+from condviz.data.texts import split_words
 from condviz.plots import errors as pictures
 from condviz.ui.markup import render
 from condviz.ui.state import write_link
@@ -43,9 +43,17 @@ TITLES = {
 }
 
 
-def result(study: ErrorStudy, link: str) -> Markup:
-    """Render the headline of the tab, with the address of what is shown."""
-    return render("errors/result.html", headline=pictures.headline(study), study=study, link=link)
+def result(study: ErrorStudy, link: str, *, picked: bool = False, asked: bool = False) -> Markup:
+    """Render the headline of the tab, with the address of what is shown.
+
+    Args:
+        study: What was found.
+        link: The address.
+        picked: Only the row or the picture is another: open sections stay, and the address before is replaced.
+        asked: A link asked for this, so that it is not the tab's own example.
+    """
+    headline = pictures.headline(study)
+    return render("errors/result.html", headline=headline, study=study, link=link, picked=picked, asked=asked)
 
 
 def figures(study: ErrorStudy, *, waiting: bool) -> Markup:

@@ -1,21 +1,215 @@
-"""Class mode: the bets of everybody in a room, beside those of the model and of whoever wrote the pairs."""
+"""Class mode: the bets of everybody in a room, beside those of the model and of whoever wrote the pairs.
+
+Rooms go by a four-letter code, are kept in memory, without names, and are gone after two hours. Whoever is in a room
+is a random number that the browser drew. It only serves to count a bet once, however often it is clicked, and is
+forgotten with the room.
+"""
 
 from __future__ import annotations
 
+import re
+import secrets
+import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
+from cachetools import TTLCache
 
 from condviz.errors import DataError
 from condviz.ui.events import connect, explain
-from condviz.ui.learn.figures.bets import Bet, Bets
-from condviz.ui.learn.room import Rooms
+from condviz.ui.learn.figures.compare import Bet, Bets
 from condviz.ui.markup import html, render
 
 if TYPE_CHECKING:
     from condviz.ui.learn.tab import LearnTab
+
+
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+"""Without vowels, so that no code is a word, and without Y, which is heard as one."""
+LENGTH = 4
+SECONDS = 2 * 60 * 60
+MAX_ROOMS, MAX_PEOPLE, MAX_QUESTIONS = 200, 300, 100
+WINDOW_SECONDS, MAX_WRONG, MAX_WRONG_IN_ALL, MAX_OPENED = 60, 30, 120, 10
+"""In a minute: wrong codes from one address (a class often shares one), from all, and new rooms from one address.
+
+There are 160,000 codes. With ten rooms open, 120 tries a minute take more than two hours to find one.
+"""
+_NUMBER = re.compile(r"[0-9a-f]{16,64}")
+
+
+@dataclass
+class Room:
+    """One class.
+
+    Attributes:
+        teacher: Who opened it, and sees all bets.
+        people: Who has joined.
+        bets: Question -> person -> choice, the last one counts.
+    """
+
+    teacher: str
+    people: set[str] = field(default_factory=set)
+    bets: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """What one person sees of a room.
+
+    Attributes:
+        people: How many have joined, without the teacher.
+        teacher: Whether it is the teacher who looks.
+        counts: Question -> choice -> how many; for others than the teacher only of questions that they have bet on.
+    """
+
+    people: int
+    teacher: bool
+    counts: dict[str, Counter[str]]
+
+
+class Rooms:
+    """All rooms of this server; every method may be called from any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin without any room.
+
+        Args:
+            clock: Seconds.
+        """
+        self._rooms: TTLCache[str, Room] = TTLCache(MAX_ROOMS, SECONDS, clock)
+        self._tries: TTLCache[tuple[str, int], int] = TTLCache(10_000, WINDOW_SECONDS, clock)
+        self._clock = clock
+        self._lock = threading.Lock()
+
+    def open(self, person: str, address: str) -> str:
+        """Open a room and return its code.
+
+        Args:
+            person: 16 to 64 hexadecimal digits, drawn at random by the browser.
+            address: Where the request comes from; known for a minute at most.
+
+        Raises:
+            DataError: If the server is full, or the address has opened too many.
+        """
+        with self._lock:
+            _check(person)
+            self._rooms.expire()
+            if len(self._rooms) == MAX_ROOMS:
+                raise DataError(f"All {MAX_ROOMS} class rooms of this server are in use. Try again in an hour.")
+            if self._counted(f"open {address}") >= MAX_OPENED:
+                raise DataError(f"{MAX_OPENED} rooms were opened from here within a minute. Wait a minute.")
+            self._count(f"open {address}")
+            code = next(code for code in iter(_draw, None) if code not in self._rooms)
+            self._rooms[code] = Room(person)
+            return code
+
+    def join(self, code: str, person: str, address: str) -> str:
+        """Enter a room; entering again changes nothing.
+
+        Args:
+            code: As it was typed, in upper or lower case.
+            person, address: As in `open`.
+
+        Returns:
+            The code as it is written.
+
+        Raises:
+            DataError: If there is no such room, it is full, or too many wrong codes were tried.
+        """
+        with self._lock:
+            _check(person)
+            code, room = self._find(code, person, address)
+            if person == room.teacher:
+                return code
+            if person not in room.people and len(room.people) == MAX_PEOPLE:
+                raise DataError(f"Room {code} is full: it holds {MAX_PEOPLE}.")
+            room.people.add(person)
+            return code
+
+    def leave(self, code: str, person: str, address: str) -> None:
+        """Leave a room and take one's bets along; does nothing for whoever is not in it. Errors as `join`."""
+        with self._lock:
+            _, room = self._find(code, person, address)
+            room.people.discard(person)
+            for bets in room.bets.values():
+                bets.pop(person, None)
+
+    def bet(self, code: str, person: str, question: str, choice: str, address: str) -> None:
+        """Bet, or change one's bet; the same bet again counts once.
+
+        Args:
+            code, person, address: As in `join`, which has to come first.
+            question: Which pair the bet is about.
+            choice: What is bet on.
+
+        Raises:
+            DataError: As `join`, or if the person has not joined, or question or choice are too long or too many.
+        """
+        with self._lock:
+            code, room = self._find(code, person, address)
+            if person not in room.people:
+                raise DataError(f"You are not in room {code}. Join it first.")
+            new = question not in room.bets
+            if max(len(question), len(choice)) > 40 or (new and len(room.bets) == MAX_QUESTIONS):
+                raise DataError(f"This bet cannot be counted: {question[:40]!r}, {choice[:40]!r}. Reload the page.")
+            room.bets.setdefault(question, {})[person] = choice
+
+    def look(self, code: str, person: str, address: str) -> View:
+        """Return what one person may see of a room. Errors as `join`."""
+        with self._lock:
+            _, room = self._find(code, person, address)
+            shown = {
+                question: Counter(bets.values())
+                for question, bets in room.bets.items()
+                if bets and (person == room.teacher or person in bets)
+            }
+            return View(len(room.people), person == room.teacher, shown)
+
+    def _find(self, code: str, person: str, address: str) -> tuple[str, Room]:
+        """Return a room.
+
+        Over the limit right codes are refused like wrong ones, or the answer would give them away; but not to whoever
+        is in the room already.
+        """
+        shown = str(code)[:20]
+        code = "".join(shown.upper().split())
+        room = self._rooms.get(code)
+        if room is not None and (person == room.teacher or person in room.people):
+            return code, room
+        if self._counted(address) >= MAX_WRONG or self._counted("") >= MAX_WRONG_IN_ALL:
+            raise DataError("Too many wrong codes were tried. Wait a minute, then type the code again.")
+        if room is None:
+            self._count(address)
+            self._count("")
+            raise DataError(
+                f"There is no room {shown!r}. A code has {LENGTH} letters, for instance {_draw()}; rooms are closed "
+                "after two hours. Ask your teacher for the code."
+            )
+        return code, room
+
+    def _counted(self, key: str) -> int:
+        return self._tries.get((key, int(self._clock() // WINDOW_SECONDS)), 0)
+
+    def _count(self, key: str) -> None:
+        # By the minute: a count that is renewed with every try would never end in a busy class.
+        self._tries[key, int(self._clock() // WINDOW_SECONDS)] = self._counted(key) + 1
+
+
+def _draw() -> str:
+    return "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
+
+
+def _check(person: str) -> None:
+    if not isinstance(person, str) or not _NUMBER.fullmatch(person):
+        raise DataError("This browser could not be told from others. Reload the page.")
+
+
+# ---- the part of the page --------------------------------------------------------------------------------------------
 
 CHOICES = ("alike", "unlike")
 ROOMS = Rooms()

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import gradio as gr
 from cachetools import LRUCache
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 
 from condviz.data.lessons import LESSONS, Lesson, load_lessons
 from condviz.errors import DataError
 from condviz.ui.events import connect
-from condviz.ui.learn import view
+from condviz.ui.glossary import TERMS
 from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
-from condviz.ui.markup import busy, html
+from condviz.ui.markup import busy, html, render, term
 from condviz.ui.page import Page, Tab
-from condviz.ui.state import Values, first, number, read_link
+from condviz.ui.state import Values, first, number, read_link, write_link
 
 KEPT_RESULTS = 500
 """A class of thirty looks at the same figures: each is computed once."""
@@ -41,11 +46,11 @@ class LearnTab:
         with gr.Column(elem_classes="cv-learn"):
             self.notice = html("", elem_id="cv-learn-notice")
             self.top = html(
-                view.cards(tuple(self.lessons.values()), self.problem), elem_id="cv-learn-top",
+                cards(tuple(self.lessons.values()), self.problem), elem_id="cv-learn-top",
                 script="condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);",
             )  # fmt: skip
             self.picture = html(
-                view.place("t=learn"), elem_id="cv-learn-picture", script="condviz.learnPicture(element, watch);"
+                place("t=learn"), elem_id="cv-learn-picture", script="condviz.learnPicture(element, watch);"
             )
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
@@ -66,16 +71,16 @@ class LearnTab:
         """Show what a link asks for: the cards, a step, a sheet or a teacher's page."""
         name, asked = first(values, "lesson"), first(values, "view")
         if not name:
-            cards = view.cards(tuple(self.lessons.values()), self.problem)
-            return {self.top: cards, self.picture: view.place("t=learn"), self.foot: ""}
+            listed = cards(tuple(self.lessons.values()), self.problem)
+            return {self.top: listed, self.picture: place("t=learn"), self.foot: ""}
         lesson = self._lesson(name)
         if asked in VIEWS:
             pictures = [self._stored_picture(figure) for figure in self.figures[lesson.id]]
-            whole = view.page(lesson, asked, pictures)
-            return {self.top: whole, self.picture: view.place(view.view_link(lesson, asked)), self.foot: ""}
+            whole = whole_page(lesson, asked, pictures)
+            return {self.top: whole, self.picture: place(view_link(lesson, asked)), self.foot: ""}
         lesson, step, figure = self._asked(values)
-        picture = self._place(lesson, step, figure)
-        return {self.top: view.head(lesson, step, figure), self.picture: picture, self.foot: view.foot(lesson, step)}
+        drawn = self._place(lesson, step, figure)
+        return {self.top: head(lesson, step, figure), self.picture: drawn, self.foot: foot(lesson, step)}
 
     def change(self, event: gr.EventData) -> Iterator[dict]:
         """Compute the figure of a step with the values of its controls."""
@@ -114,21 +119,21 @@ class LearnTab:
 
     def _place(self, lesson: Lesson, step: int, figure: Figure | None, *, replace: bool = False) -> str:
         if figure is None:
-            return view.place(view.step_link(lesson, step))
+            return place(step_link(lesson, step))
         live, after = self._live(figure), lesson.steps[step - 1].after
         try:
             data = self.stored.get(figure.key) if live is None else live
-            drawn = view.picture(figure, data, state="stored" if live is None else "live", after=after)
+            drawn = picture(figure, data, state="stored" if live is None else "live", after=after)
         except (LookupError, TypeError, ValueError):
             if live is not None:
                 raise
-            drawn = view.picture(figure, None, state="stored", after=after)  # stored by an older version
-        link = view.step_link(lesson, step, figure.changes(self._start(lesson, step)))
-        return view.place(link, content=drawn, asks=live is None, replace=replace)
+            drawn = picture(figure, None, state="stored", after=after)  # stored by an older version
+        link = step_link(lesson, step, figure.changes(self._start(lesson, step)))
+        return place(link, content=drawn, asks=live is None, replace=replace)
 
     def _stored_picture(self, figure: Figure | None) -> str:
         data = figure and (self._live(figure) or self.stored.get(figure.key))
-        return view.picture(figure, data, state="sheet") if figure and data is not None else ""
+        return picture(figure, data, state="sheet") if figure and data is not None else ""
 
     def _live(self, figure: Figure) -> dict[str, Any] | None:
         """Return what was computed for a figure before; one that needs no model is computed at once."""
@@ -150,6 +155,106 @@ def stored_results() -> dict[str, dict[str, Any]]:
         except (OSError, ValueError):  # the figure is computed instead
             continue
     return found
+
+
+# ---- lessons as markup: cards, steps, the sheet for printing, the page for teachers ----------------------------------
+
+_INDEX = re.compile(r"\b([A-Z])_([a-z])\b")
+_TERM = re.compile(r'<a href="term:([a-z0-9-]+)">(.*?)</a>')
+QUESTIONS = "Questions"
+_NUMBERS = itertools.count()
+"""The browser hears of an answer only where its markup differs from the one before."""
+
+
+def to_html(text: str, *, inline: bool = False) -> Markup:
+    """Render the Markdown of a lesson; markup in it is shown as it is written.
+
+    `[router](term:router)` opens the entry of the glossary; W_c gets an index.
+    """
+    markdown = _markdown()
+    shown = markdown.renderInline(text) if inline else markdown.render(text)
+    shown = _INDEX.sub(r"\1<sub>\2</sub>", shown)
+    return Markup(_TERM.sub(lambda found: term(found[1], Markup(found[2])) if found[1] in TERMS else found[2], shown))
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
+
+
+def step_link(lesson: Lesson, step: int, changes: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the query string of a step, counted from 1; the questions come after the last one."""
+    return write_link("learn", [("lesson", lesson.id), ("step", str(step)), *changes])
+
+
+def view_link(lesson: Lesson, view: str) -> str:
+    """Return the query string of the sheet ("sheet") or the teacher's page ("teacher") of a lesson."""
+    return write_link("learn", [("lesson", lesson.id), ("view", view)])
+
+
+def cards(lessons: Sequence[Lesson], problem: str = "") -> Markup:
+    """Render one card per lesson."""
+    return render("learn/cards.html", lessons=lessons, problem=problem, step_link=step_link, view_link=view_link)
+
+
+def head(lesson: Lesson, step: int, figure: Figure | None) -> Markup:
+    """Render what stands above the picture: place, title, text, controls."""
+    last = step > len(lesson.steps)
+    shown = None if last else lesson.steps[step - 1]
+    return render(
+        "learn/step.html", lesson=lesson, step=step, figure=figure, markdown=to_html, step_link=step_link,
+        title=QUESTIONS if last else shown.title, text="" if last else shown.text, names=_titles(lesson),
+    )  # fmt: skip
+
+
+def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: str = "") -> Markup:
+    """Render a figure.
+
+    Args:
+        figure: With its parameters.
+        data: What it computed; None where that has to be awaited.
+        state: "live", "stored" while the models load, or "sheet" for a picture to be printed.
+        after: Markdown of what to notice in it.
+    """
+    drawn = "" if data is None else render(f"learn/figures/{figure.name}.html", figure=figure, **figure.view(data))
+    return render("learn/picture.html", figure=figure, drawn=drawn, state=state, after=after and to_html(after))
+
+
+def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False) -> Markup:
+    """Wrap a picture in what tells the page its address.
+
+    Args:
+        link: Query string.
+        content: The picture.
+        asks: The browser should ask for the live result.
+        replace: The address is that of the same step with other parameters.
+    """
+    return render("learn/place.html", link=link, content=content, asks=asks, replace=replace, number=next(_NUMBERS))
+
+
+def foot(lesson: Lesson, step: int) -> Markup:
+    """Render Back and Next, which stay at the lower edge of the window."""
+    count = len(lesson.steps) + 1
+    return render("learn/foot.html", lesson=lesson, step=step, count=count, step_link=step_link, view_link=view_link)
+
+
+def whole_page(lesson: Lesson, view: str, pictures: Sequence[Markup]) -> Markup:
+    """Render the sheet for students ("sheet") or the teacher's page ("teacher").
+
+    Args:
+        lesson: The lesson.
+        view: Which of them.
+        pictures: The stored picture of each step, "" where there is none.
+    """
+    return render(
+        f"learn/{view}.html", lesson=lesson, pictures=pictures, markdown=to_html, step_link=step_link,
+        view_link=view_link,
+    )  # fmt: skip
+
+
+def _titles(lesson: Lesson) -> list[str]:
+    """Return the titles of all steps, the questions last."""
+    return [*(step.title for step in lesson.steps), QUESTIONS]
 
 
 TAB = Tab("learn", "Learn", LearnTab)

@@ -183,8 +183,9 @@ class MapTab:
         else:
             for step in self._draw(form, shown):
                 shown = step.get(self.shown, shown)
+                step.pop(self.head, None)  # the link says more: its headline comes below
                 yield step
-        step = self._show(_picked(shown, values))
+        step = self._show(_picked(shown, values), asked=named != "")
         if named and named != known:
             step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which is not here.")
         yield step
@@ -199,7 +200,8 @@ class MapTab:
             return {self.notice: ""}
         table = read_table(Path(path))
         names, guess = [name for name in table.columns if name], guess_columns(table)
-        message = f"{len(table.rows):,} rows. Check the columns, then press Draw map."
+        size = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}"
+        message = f"{size}. Check the columns, then press Draw map."
         return {
             self.text_column: gr.update(choices=names, value=guess.text),
             self.condition_column: gr.update(choices=[TYPED, *names], value=guess.condition or TYPED),
@@ -378,12 +380,12 @@ class MapTab:
             self.box_typed: gr.update(visible=form.types_conditions),
         }
 
-    def _show(self, shown: Shown) -> dict:
-        """Show another map."""
+    def _show(self, shown: Shown, *, asked: bool = False) -> dict:
+        """Show another map; a link may have asked for it."""
         return {
             **self._picks(shown),
             **self._figures(shown),
-            self.head: view.head(shown.result, shown.link()),
+            self.head: view.head(shown.result, shown.link(), asked=asked),
             **{part: gr.Accordion(open=False) for part in (self.impurity, self.all_points, self.exports)},
         }
 

@@ -19,7 +19,7 @@ MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
 
 
-def head(result: EmbeddingMap, link: str, *, picked: bool = False, typing: bool = False) -> str:
+def head(result: EmbeddingMap, link: str, *, picked: bool = False, typing: bool = False, asked: bool = False) -> str:
     """Render the headline and how the map was made.
 
     Args:
@@ -27,10 +27,12 @@ def head(result: EmbeddingMap, link: str, *, picked: bool = False, typing: bool 
         link: Link of the tab, which the page puts into its address.
         picked: The map is the same, so open sections stay in the address.
         typing: The link holds what is being typed: it replaces the one before instead of following it.
+        asked: A link asked for this, so that it is not the tab's own example.
     """
     from condviz.plots.maps import headline
 
-    return render("map/head.html", headline=headline(result), result=result, link=link, picked=picked, typing=typing)
+    flags = {"picked": picked, "typing": typing, "asked": asked}
+    return render("map/head.html", headline=headline(result), result=result, link=link, **flags)
 
 
 def colours(result: EmbeddingMap) -> list[tuple[str, str]]:

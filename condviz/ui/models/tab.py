@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.errors import DataError, UnknownModelError
+from condviz.evaluation import papers
 from condviz.evaluation.kgc_scores import read_scores as read_link_scores
 from condviz.evaluation.kgc_scores import table_rows
 from condviz.evaluation.leaders import OVERALL, strengths
@@ -95,6 +96,8 @@ class ModelsTab:
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
         with section("Try another encoder", elem_id="cv-models-encoder"):
             EncoderForm(self.page)
+        with section("What the papers say, and what we see", elem_id="cv-models-papers") as self.papers:
+            self.claims = html("", elem_id="cv-models-claims")
         with section("Models of knowledge graphs", elem_id="cv-models-links") as self.graphs:
             self.links = html("", elem_id="cv-models-graphs", script=_CLICKED)
         with section("Encoder and cache of this server", elem_id="cv-models-runtime") as self.server:
@@ -113,6 +116,7 @@ class ModelsTab:
         connect(changed, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
         connect(self.untrained.expand, self.show_untrained, None, [self.twins], **light)
+        connect(self.papers.expand, self.show_papers, None, [self.claims], **light)
         connect(self.graphs.expand, self.show_graphs, None, [self.links], **light)
         connect(self.server.expand, self.show_runtime, None, [self.runtime], **light)
         publish(self.api_models, "models", heavy=False)
@@ -148,6 +152,16 @@ class ModelsTab:
         infos = [info for info in self.pool.infos() if not info.trained]
         return {self.twins: render("models/untrained.html", infos=infos, reads=READS)}
 
+    def show_papers(self) -> dict:
+        """Show which claims of the papers hold, and each of their tables beside ours."""
+        results = papers.read_results()
+
+        def fill(table: papers.Table) -> tuple:
+            return table, papers.fill_table(results, table), papers.format_state(results, table, "here")
+
+        found = [(paper, [fill(table) for table in paper.tables]) for paper in papers.papers()]
+        return {self.claims: render("models/papers.html", papers=found, none_=papers.NONE)}
+
     def show_graphs(self) -> dict:
         """Show the models trained to predict links, with their stored figures."""
         rows = {row.model: row for row in table_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
@@ -166,7 +180,7 @@ class ModelsTab:
             raise DataError(f"The table cannot be sorted by {view.metric[:40]!r} and {view.by[:40]!r}.")
         return {
             self.view: view,
-            self.table: self._table(view),
+            self.table: self._table(view, asked=True),
             self.head: self._head(view.model),
             self.card: self._card(view.model),
         }
@@ -183,7 +197,7 @@ class ModelsTab:
         ]
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _table(self, view: View) -> str:
+    def _table(self, view: View, *, asked: bool = False) -> str:
         board, problem = self._board()
         rows = [row for row in self._rows(board, view.metric) if row.info.trained]
         shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
@@ -194,6 +208,7 @@ class ModelsTab:
             "models/table.html",
             rows=rows,
             view=view,
+            asked=asked,
             metrics=METRICS,
             columns=[(column, titles[column], _about(column)) for column in shown],
             headline=self._headline(board),

@@ -16,7 +16,7 @@ from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
-from condviz.types import Hits, ModelInfo, Result
+from condviz.types import Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, publish
 from condviz.ui.markup import busy, html, render
@@ -37,7 +37,6 @@ TRIES = (
     ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
     ("A grandmother carries a red umbrella across the square.", ("the colour of the object", "the age of the person")),
 )
-Progress = Callable[[int, int], None]
 _PLAIN = InputHTMLAttributes(spellcheck=False)
 
 
@@ -132,7 +131,7 @@ class SearchTab:
     def _own(self) -> None:
         space = bool(os.environ.get("SPACE_ID"))
         html(render("search/own.html", texts=MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
-        with gr.Row(elem_classes="cv-actions", visible=not space):
+        with gr.Row(elem_classes="cv-actions", elem_id="cv-search-upload", visible=not space):
             self.file = gr.File(
                 label="CSV, TSV, JSONL or TXT file", height=90, file_types=[".csv", ".tsv", ".jsonl", ".txt"],
                 elem_id="cv-search-file", min_width=220,
@@ -292,14 +291,14 @@ class SearchTab:
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""
-        from condviz.analysis.groups import find_twins
+        from condviz.analysis.sorting import find_twins
 
         found = yield from self._run(self.twins_notice, shown, find_twins, 2, "Comparing the texts.")
         yield {self.pairs: plots.to_html(found)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         """Rank the library of conditions."""
-        from condviz.analysis.groups import rank_sorting_conditions
+        from condviz.analysis.sorting import rank_sorting_conditions
 
         yield {self.sorting_stop: gr.update(visible=True)}
         message = "Trying the library of conditions."

@@ -14,7 +14,7 @@ from condviz.methods.catalog import CATALOG
 from condviz.paths import ASSETS
 
 RECIPES = ASSETS / "recipes"
-QUALITIES = {"quick": "Quick: a few minutes", "better": "Better: takes longer"}
+QUALITIES = {"quick": "Quick: takes less time", "better": "Better: takes longer"}
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
 EXAMPLE_SETTINGS = {
     "start": "identity",

@@ -217,12 +217,13 @@ def headline(run: RunView) -> str:
     return f"“{run.name}” {'' if run.ended else 'so far '}{now}{before}.{advice}"
 
 
-def render_run(run: RunView, *, focus: bool = False) -> str:
+def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str:
     """Render name, state, progress and buttons of a training, and what it has reached in a sentence.
 
     Args:
         run: The training.
         focus: Bring it into view: it has just been started.
+        asked: A link asked for it, so that it is not the tab's own example.
     """
     start, kept = run.measured[0] if run.measured else {}, run.kept or {}
     ranks = [f"{record['spearman']:.0f}" for record in (start, kept) if record.get("spearman") is not None]
@@ -236,7 +237,7 @@ def render_run(run: RunView, *, focus: bool = False) -> str:
     actions = {name: TITLES[name] for name in ACTIONS.get(run.state, ()) if run.mine}
     return render(
         "train/run.html", run=run, headline=headline(run), state=STATES.get(run.state, run.state), actions=actions,
-        facts=[(name, value) for name, value in facts if value], focus=focus,
+        facts=[(name, value) for name, value in facts if value], focus=focus, asked=asked,
         share=100 * run.step / run.steps if run.steps else 0.0, title=FIGURES.get(run.figure, ("", "", 1))[1],
         link=write_link("train", [("run", run.id)]),
     )  # fmt: skip

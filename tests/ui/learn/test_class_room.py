@@ -12,10 +12,9 @@ import pytest
 from condviz.data.lessons import load_lessons
 from condviz.errors import DataError
 from condviz.ui.learn import class_room
-from condviz.ui.learn.class_room import ClassRoom
+from condviz.ui.learn.class_room import ClassRoom, Rooms
 from condviz.ui.learn.figures import make_figure
-from condviz.ui.learn.figures.bets import Bets
-from condviz.ui.learn.room import Rooms
+from condviz.ui.learn.figures.compare import Bets
 from condviz.ui.learn.tab import stored_results
 
 LESSON = load_lessons()[0]

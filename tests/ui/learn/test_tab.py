@@ -15,8 +15,7 @@ from condviz.methods import METHODS, ConditionalScorer
 from condviz.methods.configs import HyperCLConfig
 from condviz.models import registry
 from condviz.ui.learn.figures import make_figure
-from condviz.ui.learn.tab import TAB, LearnTab
-from condviz.ui.learn.view import step_link, to_html
+from condviz.ui.learn.tab import TAB, LearnTab, step_link, to_html
 from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link

@@ -6,36 +6,13 @@ from pydantic import ValidationError
 
 from condviz.data.lessons import Step, explain
 from condviz.errors import DataError
-from condviz.ui.learn.figures import errors, impurity, router, subtraction
+from condviz.ui.learn.figures import compare, encoders, errors, impurity, router, subtraction, vectors
 from condviz.ui.learn.figures.base import Figure
-from condviz.ui.learn.figures.bets import Bets
-from condviz.ui.learn.figures.compare import Compare, Models
-from condviz.ui.learn.figures.encoders import Counts, Kinds, Measure, Reading
-from condviz.ui.learn.figures.matrix import Factors, Matrix, Size
-from condviz.ui.learn.figures.spectrum import Spectrum
-from condviz.ui.learn.figures.vectors import Angle, Cosines, Plane, Yardstick
 
 FIGURES: dict[str, type[Figure]] = {
     figure.name: figure
-    for figure in (
-        *(
-            Angle,
-            Bets,
-            Compare,
-            Cosines,
-            Counts,
-            Factors,
-            Kinds,
-            Matrix,
-            Measure,
-            Models,
-            Plane,
-            Reading,
-            Size,
-            Spectrum,
-        ),
-        *(Yardstick, *router.FIGURES, *subtraction.FIGURES, *impurity.FIGURES, *errors.FIGURES),
-    )
+    for module in (compare, encoders, errors, impurity, router, subtraction, vectors)
+    for figure in module.FIGURES
 }
 
 

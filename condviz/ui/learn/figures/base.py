@@ -1,6 +1,6 @@
 """A figure of a lesson: parameters that a lesson sets and a student changes, and what is computed from them.
 
-To add one, write a file with a subclass of `Figure`, list it in `condviz/ui/learn/figures/__init__.py`, and draw it in
+To add one, write a subclass of `Figure` in a file of this folder, list it in FIGURES at its end, and draw it in
 `condviz/ui/templates/learn/figures/NAME.html`. A parameter with a title gets a control: text a field, `Lines` a larger
 one, a `Literal` a menu, a bool a switch, and a number with ge and le a slider. One without belongs to the lesson alone;
 one marked `HIDDEN` is set by clicks on the picture.

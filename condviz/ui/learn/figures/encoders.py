@@ -127,3 +127,6 @@ class Kinds(Figure):
             able = ["yes" if info.encodes else "no", once, "yes" if info.has_router else "no"]
             rows.append([info.title, info.kind, able, measured.get(name, {}).get(part)])
         return {"rows": rows, "about": PARTS[part].about}
+
+
+FIGURES = (Counts, Kinds, Measure, Reading)

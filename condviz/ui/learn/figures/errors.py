@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from condviz.types import columns
 from condviz.ui.learn.figures.base import Figure, Sentence
 from condviz.ui.state import write_link
 
@@ -137,8 +138,7 @@ class ErrorRewrite(_Errors):
         study = self.study(models)
         chosen, rule, expected = TESTS[self.test]
         changed = rewrite(study, _select(study, chosen), rule, max_rows=REWRITTEN)
-        columns = zip(*((pair.sentence1, pair.sentence2, pair.condition) for pair in changed.pairs), strict=True)
-        effect = measure_effect(changed, study.first, models[0].score(*map(list, columns)))
+        effect = measure_effect(changed, study.first, models[0].score(*columns(changed.pairs)))
         shown = [
             [pair.condition, pair.sentence1, study.dataset.pairs[row].sentence2, pair.sentence2, *map(float, scores)]
             for row, pair, *scores in zip(changed.rows, changed.pairs, effect.before, effect.after, strict=True)

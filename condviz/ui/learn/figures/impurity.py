@@ -34,7 +34,7 @@ class ImpurityByHand(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Count, and add up."""
-        from condviz.analysis.lessons.spaces import by_hand
+        from condviz.analysis.lessons import by_hand
 
         return by_hand(HAND_GROUPS, self.letters)
 
@@ -94,7 +94,7 @@ class Spaces(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure every space."""
-        from condviz.analysis.lessons.spaces import measure_spaces
+        from condviz.analysis.lessons import measure_spaces
         from condviz.analysis.points import scene_points
 
         settings = {"seed": self.seed, "centred": self.centred, "label": self.label}
@@ -134,7 +134,7 @@ class Ranking(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure every model on the same sentences."""
-        from condviz.analysis.lessons.spaces import measure
+        from condviz.analysis.lessons import measure
         from condviz.analysis.points import scene_points
 
         points, rows = scene_points(), []

@@ -73,7 +73,7 @@ class RouterTokens(_Router):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Follow the sentence to the layer."""
-        from condviz.analysis.lessons.routing import trace_router
+        from condviz.analysis.lessons import trace_router
 
         layer = models[0].routed_layers[self.place(models[0])] + 1
         trace = trace_router(models[0], self.sentence, self.condition, layer=layer, temperature=self.temperature)
@@ -115,8 +115,8 @@ class RouterScore(_Router):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Score the pair as it is asked for, as the model was trained, and without a condition."""
         from condviz.analysis.errors.rewrites import replace_word
-        from condviz.analysis.lessons.routing import cosine, trace_router
-        from condviz.encoder.words import split_words
+        from condviz.analysis.lessons import cosine, trace_router
+        from condviz.data.texts import split_words
 
         model, one, two = models[0], self.sentence1, self.sentence2
         dropped = self.without.strip()

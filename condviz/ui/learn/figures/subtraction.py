@@ -43,8 +43,8 @@ class Subtraction(_Case):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Encode both with the condition, and lay each plane out."""
-        from condviz.analysis.lessons.routing import cosine
-        from condviz.analysis.lessons.subtraction import plane, read_offsets
+        from condviz.analysis.lessons import cosine
+        from condviz.analysis.subtraction import plane, read_offsets
 
         found = read_offsets(models[0], [self.sentence1, self.sentence2], self.condition)
         zero = np.zeros_like(found.condition)
@@ -82,8 +82,8 @@ class SubtractionTable(_Case):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Encode the pair under each condition."""
-        from condviz.analysis.lessons.routing import cosine
-        from condviz.analysis.lessons.subtraction import read_offsets
+        from condviz.analysis.lessons import cosine
+        from condviz.analysis.subtraction import read_offsets
 
         texts = [self.sentence1, self.sentence2]
         found = {condition: read_offsets(models[0], texts, condition) for condition in self.conditions}
@@ -106,8 +106,8 @@ class Isotropy(_Case):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Measure the sentences of the map under one condition."""
         from condviz.analysis.geometry import cosines_to_mean, isotropy
-        from condviz.analysis.lessons.subtraction import read_offsets
         from condviz.analysis.points import scene_points
+        from condviz.analysis.subtraction import read_offsets
 
         found = read_offsets(models[0], scene_points().texts, self.condition)
         sides = {}
@@ -131,7 +131,7 @@ class Projections(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Draw the items, project them, and count how often the same answer is nearer."""
-        from condviz.analysis.lessons.subtraction import PROJECTIONS, make_toy, project_toy, rank_same
+        from condviz.analysis.subtraction import PROJECTIONS, make_toy, project_toy, rank_same
 
         toy = make_toy(self.unasked)
         return {

@@ -1,15 +1,21 @@
-"""Figures of lesson 2: arrows in the plane, sentences as arrows, and what a cosine means."""
+"""Vectors and matrices: arrows, cosines, the matrices W_c of Hyper-CL as pictures, and their singular values."""
 
 from __future__ import annotations
 
+import base64
+import io
+import re
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from PIL import Image
 from pydantic import Field
 
 from condviz.plots.similarity import tint
-from condviz.ui.learn.figures.base import Figure, Lines, Sentence
+from condviz.ui.learn.figures.base import HIDDEN, Figure, Lines, Sentence
 from condviz.ui.state import write_link
+
+# ---- lesson 2: arrows in the plane, sentences as arrows, what a cosine means -----------------------------------------
 
 Degrees = Annotated[float, Field(ge=-180, le=180)]
 Length = Annotated[float, Field(gt=0, le=1)]
@@ -81,7 +87,7 @@ class Cosines(Figure):
         return {"tables": tables}
 
 
-BINS = 40
+PAIR_BINS = 40
 
 
 class Yardstick(Figure):
@@ -98,7 +104,191 @@ class Yardstick(Figure):
         rows = []
         for model in models:
             scores = reference_scores(model)
-            counts, _ = np.histogram(np.clip(scores, -0.5, 1), bins=BINS, range=(-0.5, 1))
+            counts, _ = np.histogram(np.clip(scores, -0.5, 1), bins=PAIR_BINS, range=(-0.5, 1))
             place = float(percentile(np.array([self.cosine]), scores)[0])
             rows.append({"title": model.info.title, "counts": counts.tolist(), "place": round(place, 1)})
         return {"rows": rows, "pairs": len(scores)}
+
+
+# ---- the matrices W_c that Hyper-CL makes from two conditions, and the thin factors of the first ---------------------
+
+CORNER = 64
+"""Rows and columns that are drawn: single numbers stay visible."""
+_ZERO, _MORE, _LESS = np.array([255, 254, 251]), np.array([26, 84, 150]), np.array([190, 90, 20])
+
+
+class Matrix(Figure):
+    """Pictures of the upper left corner."""
+
+    name: ClassVar[str] = "matrix"
+    button: ClassVar[str] = "Make the matrices"
+    condition1: str = Field(title="Condition", max_length=300)
+    condition2: str = Field(title="Another condition", max_length=300)
+    model: str = "hyper-cl"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Make both matrices and compare them as long lists of numbers: their cosine."""
+        first, second = (models[0].condition_matrix(_checked(text)) for text in (self.condition1, self.condition2))
+        alike = float((first * second).sum() / (np.linalg.norm(first) * np.linalg.norm(second)))
+        return {"corners": [_pack(first), _pack(second)], "alike": round(alike, 3), "size": len(first)}
+
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Turn numbers into pictures."""
+        return data | {"corners": [_picture(corner) for corner in data["corners"]], "corner": CORNER}
+
+
+class Factors(Figure):
+    """A tall and a wide matrix whose product is W_c."""
+
+    name: ClassVar[str] = "factors"
+    button: ClassVar[str] = "Make the matrix"
+    condition: str = Field(title="Condition", max_length=300)
+    model: str = "hyper-cl"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Ask the two hypernetworks for their factors, (d, K) and (K, d)."""
+        import torch
+
+        model = models[0]
+        with torch.no_grad():
+            encoded = model.encode_conditions([_checked(self.condition)], convert_to_tensor=True)
+            left, right = (factor[0].float().cpu().numpy() for factor in model.factors(encoded))
+        # A row vector is multiplied by left, then by right; W_c, which multiplies a column, is the transpose of that.
+        packed = {"tall": _pack(right.T), "wide": _pack(left.T), "whole": _pack((left @ right).T)}
+        return packed | {"size": len(left), "rank": left.shape[1]}
+
+    def view(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Turn numbers into pictures."""
+        return data | {key: _picture(data[key]) for key in ("tall", "wide", "whole")} | {"corner": CORNER}
+
+
+class Size(Figure):
+    """How many numbers a hypernetwork has to make, and how many it is made of."""
+
+    name: ClassVar[str] = "size"
+    width: int = Field(default=384, ge=64, le=1024, multiple_of=64, title="Numbers in a sentence vector, H")
+    rank: int = Field(default=48, ge=1, le=256, title="Rank, K")
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Count the numbers of W_c or its factors, and the weights and biases of the layers that make them."""
+        made = [self.width**2, 2 * self.width * self.rank]
+        return {"made": made, "learned": [(self.width + 1) * count for count in made]}
+
+
+def _checked(condition: str) -> str:
+    from condviz.data.texts import check_condition
+
+    return check_condition(condition, "condition")
+
+
+def _pack(matrix: np.ndarray) -> dict[str, Any]:
+    """Keep the corner of a matrix as whole numbers from -127 to 127: full colour at three standard deviations."""
+    corner = matrix[:CORNER, :CORNER]
+    levels = np.clip(127 * corner / (3 * matrix.std()), -127, 127).astype(np.int8)
+    return {"shape": list(levels.shape), "levels": base64.b64encode(levels.tobytes()).decode("ascii")}
+
+
+def _picture(packed: dict[str, Any]) -> str:
+    """Paint a packed corner: blue above zero, orange below; an address for an img."""
+    levels = np.frombuffer(base64.b64decode(packed["levels"]), np.int8).reshape(packed["shape"]) / 127
+    ends = np.where(levels[..., None] > 0, _MORE, _LESS)
+    colours = _ZERO + np.abs(levels[..., None]) * (ends - _ZERO)
+    image = Image.fromarray(colours.astype(np.uint8))
+    buffer = io.BytesIO()
+    image.resize((4 * image.width, 4 * image.height), Image.Resampling.NEAREST).save(buffer, "PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+# ---- singular values -------------------------------------------------------------------------------------------------
+
+MOST = 48
+"""Singular values of the shipped model."""
+
+
+class Spectrum(Figure):
+    """W_c = U S V^T with some singular values left out, or a random matrix of the same rank in its place."""
+
+    name: ClassVar[str] = "spectrum"
+    condition: str = Field(title="Condition", max_length=300)
+    sentence1: Sentence = Field(title="Sentence 1")
+    sentence2: Sentence = Field(title="Sentence 2")
+    keep: int = Field(default=MOST, ge=1, le=MOST, title="Singular values kept, the largest first")
+    off: str = Field(default="", max_length=200, title="Switched off, by number", json_schema_extra=HIDDEN)
+    random: bool = Field(default=False, title="Use a random matrix instead")
+    draw: int = Field(default=1, ge=0, le=9, title="Another draw of the random matrix")
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    model: str = "hyper-cl"
+
+    def compute(self, models: list[Any]) -> dict[str, Any]:
+        """Multiply the pair and the sentences of the map by what is left of W_c."""
+        from condviz.analysis.reference import percentile, reference_scores
+        from condviz.data.texts import check_condition, check_sentence
+
+        model, condition = models[0], check_condition(self.condition, "condition")
+        pair = [check_sentence(self.sentence1, "sentence 1"), check_sentence(self.sentence2, "sentence 2")]
+        vectors = model.encode_sentences([*pair, *(text for texts in self.groups.values() for text in texts)])
+        left, values, right = np.linalg.svd(model.condition_matrix(condition))
+        count = min(MOST, int((values > 1e-5 * values[0]).sum()))
+        out = {int(number) for number in re.findall(r"\d{1,3}", self.off)}
+        on = np.array([place <= self.keep and place not in out for place in range(1, count + 1)])
+        whole = (left[:, :count] * values[:count]) @ right[:count]
+        used = (left[:, :count] * (values[:count] * on)) @ right[:count]
+        if self.random:
+            drawn = np.random.default_rng(self.draw).normal(size=(2, len(whole), count))
+            used = drawn[0] @ drawn[1].T / count
+        scores = [_cosine(*(vectors[:2] @ matrix.T)) for matrix in (np.eye(len(whole)), whole, used)]
+        places = percentile(np.array(scores), reference_scores(model))
+        labels = np.repeat(np.arange(len(self.groups)), [len(texts) for texts in self.groups.values()])
+        after = _units(vectors[2:] @ used.T)
+        axes = _axes(after if self.random else _units(vectors[2:] @ whole.T))
+        plain = _units(vectors[2:])
+        return {
+            "values": np.round(values[:count].astype(float), 3).tolist(),
+            "on": on.tolist(),
+            "scores": [round(float(value), 4) for value in scores],
+            "places": [round(float(value), 1) for value in places],
+            "before": _project(plain, _axes(plain)),
+            "after": _project(after, axes),
+            "beside": [_neighbours(plain, labels), _neighbours(after, labels)],
+            "labels": labels.tolist(),
+        }
+
+    def link(self) -> str:
+        """Open the Compare tab with this model."""
+        pairs = [("s1", self.sentence1), ("s2", self.sentence2), ("c", self.condition), ("m", self.model)]
+        return write_link("compare", pairs)
+
+
+def _cosine(first: np.ndarray, second: np.ndarray) -> float:
+    lengths = np.linalg.norm(first) * np.linalg.norm(second)
+    return float(first @ second / lengths) if lengths > 0 else 0.0
+
+
+def _units(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+def _axes(units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the first two principal axes, whose sign is fixed so that the map does not flip."""
+    if len(units) < 3:
+        return np.zeros(units.shape[1]), np.eye(2, units.shape[1])
+    mean = units.mean(axis=0)
+    axes = np.linalg.svd(units - mean, full_matrices=False)[2][:2]
+    return mean, axes * np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])[:, None]
+
+
+def _project(units: np.ndarray, axes: tuple[np.ndarray, np.ndarray]) -> list[list[float]]:
+    """Return the places on a map that reaches from -100 to 100."""
+    points = ((units - axes[0]) @ axes[1].T).astype(float)
+    return np.round(100 * points / max(np.abs(points).max(initial=0.0), 1e-9), 1).tolist()
+
+
+def _neighbours(units: np.ndarray, labels: np.ndarray) -> int:
+    """Count the sentences whose nearest other sentence is of their own group."""
+    if len(units) < 2:
+        return 0
+    alike = units @ units.T - 9 * np.eye(len(units))
+    return int((labels[alike.argmax(axis=1)] == labels).sum())
+
+
+FIGURES = (Angle, Cosines, Factors, Matrix, Plane, Size, Spectrum, Yardstick)

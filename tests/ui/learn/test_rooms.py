@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from condviz.errors import DataError
-from condviz.ui.learn import room
-from condviz.ui.learn.room import LETTERS, Rooms, View
+from condviz.ui.learn import class_room
+from condviz.ui.learn.class_room import LETTERS, Rooms, View
 
 TEACHER = "f" * 16
 SCHOOL, ATTACKER = "10.0.0.1", "10.0.0.2"
@@ -74,9 +74,9 @@ def test_a_room_is_gone_after_two_hours() -> None:
     clock = Clock()
     rooms = Rooms(clock)
     code = rooms.open(TEACHER, SCHOOL)
-    clock.now = room.SECONDS - 1
+    clock.now = class_room.SECONDS - 1
     rooms.join(code, person(1), SCHOOL)
-    clock.now = room.SECONDS + 1
+    clock.now = class_room.SECONDS + 1
     with pytest.raises(DataError, match="no room"):
         rooms.look(code, person(1), SCHOOL)
 
@@ -86,15 +86,15 @@ def test_guessing_is_stopped_and_does_not_stop_the_class() -> None:
     rooms = Rooms(clock)
     code = rooms.open(TEACHER, SCHOOL)
     rooms.join(code, person(1), SCHOOL)
-    for _ in range(room.MAX_WRONG):
+    for _ in range(class_room.MAX_WRONG):
         with pytest.raises(DataError, match="no room"):
             rooms.join("AAAA", person(2), ATTACKER)
     with pytest.raises(DataError, match="Too many"):  # even with the right one, or it would be given away
         rooms.join(code, person(2), ATTACKER)
     rooms.bet(code, person(1), "pair 1", "first", SCHOOL)
-    clock.now = room.WINDOW_SECONDS + 1
+    clock.now = class_room.WINDOW_SECONDS + 1
     rooms.join(code, person(2), ATTACKER)
-    for number in range(room.MAX_WRONG_IN_ALL):  # many addresses
+    for number in range(class_room.MAX_WRONG_IN_ALL):  # many addresses
         with pytest.raises(DataError):
             rooms.join("AAAA", person(2), f"10.1.{number // 200}.{number % 200}")
     with pytest.raises(DataError, match="Too many"):
@@ -104,8 +104,8 @@ def test_guessing_is_stopped_and_does_not_stop_the_class() -> None:
 
 
 def test_nothing_grows_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MAX_PEOPLE", 2)
-    monkeypatch.setattr(room, "MAX_QUESTIONS", 1)
+    monkeypatch.setattr(class_room, "MAX_PEOPLE", 2)
+    monkeypatch.setattr(class_room, "MAX_QUESTIONS", 1)
     rooms = Rooms()
     code = rooms.open(TEACHER, SCHOOL)
     for number in range(2):
@@ -121,7 +121,7 @@ def test_nothing_grows_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
             rooms.join(code, bad, SCHOOL)
     with pytest.raises(DataError, match="not in room"):
         rooms.bet(code, person(9), "pair 1", "first", SCHOOL)
-    for _ in range(room.MAX_OPENED - 1):
+    for _ in range(class_room.MAX_OPENED - 1):
         rooms.open(TEACHER, SCHOOL)
     with pytest.raises(DataError, match="within a minute"):
         rooms.open(TEACHER, SCHOOL)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.encoder.words import add_up_words, leave_out, split_words
+from condviz.data.texts import add_up_words, leave_out, split_words
 
 
 @pytest.mark.parametrize(

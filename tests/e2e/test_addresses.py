@@ -1,0 +1,199 @@
+"""Addresses: whatever is opened or chosen in a tab is in its link, and a new visitor who opens it sees the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+COMPARE = "?t=compare&s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
+WORDS = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
+
+
+@contextmanager
+def newcomer(browser: Browser, link: str) -> Iterator[Page]:
+    """Open a link in a browser that has never seen the page."""
+    context = browser.new_context()
+    with visiting(context) as open_:
+        yield wait_for_tabs(open_(link))
+    context.close()
+
+
+def copied(page: Page) -> str:
+    """Press "Copy link" in the open tab and return what it hands out."""
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.locator(".tabitem:visible [data-copy=link]").click()
+    expect(page.locator(".tabitem:visible .cv-exports:has([data-copy=link]) .cv-said")).to_have_text("Link copied")
+    return page.evaluate("window.copied")
+
+
+def values(link: str) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(link).query)
+
+
+def pick(page: Page, label: str, choice: str) -> None:
+    """Choose in a menu of the open tab."""
+    page.locator(".tabitem:visible").get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=choice, exact=True).click()
+
+
+def test_compare(open_page: Callable[..., Page], browser: Browser) -> None:
+    page = open_page(COMPARE + "&open=models.export")
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+    page.get_by_label("most alike first").check()
+    page.get_by_label("Show untrained models, too").check()
+    expect(page).to_have_url(re.compile("untrained=1"))
+    with newcomer(browser, copied(page)) as other:
+        expect(other.locator("#cv-matrix table")).to_be_visible()
+        expect(other.get_by_label("Show untrained models, too")).to_be_checked()
+        expect(other.get_by_label("most alike first")).to_be_checked()
+        expect(other.locator("#cv-export [data-copy=link]")).to_be_visible()
+        assert values(other.url) == values(page.url)
+
+
+def test_words(open_page: Callable[..., Page], browser: Browser) -> None:
+    page = open_page(WORDS + "&open=strips.difference.heads.deletion.export")
+    expect(page.get_by_test_id("deletion")).to_be_visible()
+    page.get_by_role("radio", name="the mood").first.check(force=True)
+    page.get_by_label("Show the model’s sub-tokens").check()
+    pick(page, "minus", "the sport")
+    pick(page, "Words deleted at once", "1")
+    page.locator("#cv-words-heads .cv-head[data-layer='2'][data-head='4']").click()
+    page.locator("#cv-words-heads").get_by_role("radio").nth(1).check(force=True)
+    page.locator("#cv-words-heads .cv-head[data-layer='3'][data-head='5']").click()
+    for part in ("at=1", "tokens=1", "less=0", "delete=1", "head=4.6", "from="):
+        expect(page).to_have_url(re.compile(part))
+    link = copied(page)
+    page.locator("#cv-words-result .cv-token", has_text="wave").click()
+    expect(page).to_have_url(re.compile("word=6"))
+    with newcomer(browser, link + "&word=6") as other:
+        expect(other.locator(".cv-word-tip b")).to_have_text("wave")
+        expect(other.get_by_role("radio", name="the mood").first).to_be_checked()
+        expect(other.get_by_label("Show the model’s sub-tokens")).to_be_checked()
+        expect(other.get_by_label("minus", exact=True)).to_have_value("the sport")
+        expect(other.get_by_label("Words deleted at once")).to_have_value("1")
+        expect(other.get_by_test_id("deletion")).to_be_visible()
+        chosen = other.locator("#cv-words-heads .cv-head[aria-pressed=true]")
+        expect(chosen).to_have_attribute("data-layer", "3")
+        expect(chosen).to_have_attribute("data-head", "5")
+        expect(other.locator("#cv-words-heads").get_by_role("radio").nth(1)).to_be_checked()
+        assert values(other.url) == values(page.url)
+
+
+@pytest.mark.parametrize(
+    ("link", "title", "part", "shown"),
+    [
+        ("?t=links&le=nurse", "nurse", "change", "#cv-links-table table"),
+        ("?t=models&m=case&by=cebab", "CASE", "links", "#cv-models-graphs table"),
+    ],
+    ids=["links", "models"],
+)
+def test_sections(
+    open_page: Callable[..., Page], browser: Browser, link: str, title: str, part: str, shown: str
+) -> None:
+    page = open_page(link)
+    expect(page.locator(":is(#cv-links-result .cv-headline, #cv-models-head h2):visible")).to_contain_text(title)
+    tab = values(page.url)["t"][0]
+    page.locator(f"#cv-{tab}-{part} > button").click()
+    expect(page.locator(shown)).to_be_visible()
+    expect(page).to_have_url(re.compile(f"open={part}"))
+    with newcomer(browser, page.url) as other:
+        expect(other.locator(shown)).to_be_visible()
+        assert values(other.url) == values(page.url)
+
+
+def test_a_tab_that_is_left_keeps_its_address(open_page: Callable[..., Page]) -> None:
+    page = open_page(COMPARE + "&open=models")
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+    before = values(page.url)
+    open_tab(page, "Models")
+    expect(page).to_have_url(re.compile("t=models"))
+    open_tab(page, "Compare")
+    assert values(page.url) == before
+    page.go_back()
+    expect(page.get_by_role("tab", name="Models")).to_have_attribute("aria-selected", "true")
+    page.go_back()
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+    assert values(page.url) == before
+
+
+def test_back_opens_the_sections_of_its_address(open_page: Callable[..., Page]) -> None:
+    page = open_page(COMPARE + "&open=models")
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+    page.get_by_label("Conditions, one per line").fill("the time of day")
+    expect(page).to_have_url(re.compile("c=the\\+time"))
+    expect(page.locator("#cv-matrix table")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#cv-matrix table")).to_contain_text("the place")
+
+
+def test_the_menu_of_tabs_on_a_phone_changes_the_address(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=380, height=800)
+    open_tab(page, "Models")
+    expect(page).to_have_url(re.compile("t=models"))
+    page.go_back()
+    expect(page.get_by_role("tab", name="Compare")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    page.locator("#cv-compare-models > button").click()
+    expect(page).to_have_url(re.compile("s1=.*open=models"))
+    page.reload()
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+
+
+def test_errors(open_page: Callable[..., Page], browser: Browser) -> None:
+    page = open_page("?t=errors")
+    expect(page.get_by_test_id("errors")).to_be_visible()
+    page.get_by_label("Next row").click()
+    expect(page).to_have_url(re.compile("er="))
+    page.locator("#cv-errors-worst > button").click()
+    page.locator("#cv-errors-export > button").click()
+    expect(page.locator("#cv-err-worst table")).to_be_visible()
+    expect(page).to_have_url(re.compile("open=worst.export"))
+    number = page.locator("#cv-err-row [data-number]").get_attribute("data-number")
+    with newcomer(browser, copied(page)) as other:
+        expect(other.locator("#cv-err-worst table")).to_be_visible()
+        expect(other.locator("#cv-err-hand-out [data-copy=link]")).to_be_visible()
+        expect(other.locator("#cv-err-row [data-number]")).to_have_attribute("data-number", number)
+        assert values(other.url) == values(page.url)
+
+
+def test_map(open_page: Callable[..., Page], browser: Browser) -> None:
+    page = open_page("?t=map")
+    page.locator("#cv-map-legend [data-act=value]").nth(1).click()
+    page.locator("#cv-map-reading [data-act=open]").first.click()
+    expect(page).to_have_url(re.compile(r"v=.*p=\d+"))
+    for part in ("table", "export"):
+        page.locator(f"#cv-map-{part} > button").click()
+    expect(page).to_have_url(re.compile("open=table.export"))
+    with newcomer(browser, copied(page)) as other:
+        expect(other.locator("#cv-map-points")).to_be_visible()
+        expect(other.locator("#cv-map-hand-out [data-copy=link]")).to_be_visible()
+        expect(other.locator("#cv-map-legend [data-act=value]").nth(1)).to_have_attribute("aria-pressed", "true")
+        expect(other.get_by_test_id("map-neighbors")).to_be_visible()
+        assert values(other.url) == values(page.url)
+
+
+def test_train(open_page: Callable[..., Page], browser: Browser) -> None:
+    page = open_page("?t=train")
+    page.locator("#cv-train-log > button").click()
+    page.get_by_label("Example", exact=True).check()
+    expect(page).to_have_url(re.compile("open=log&data=example"))
+    expect(page.locator("#cv-train-upload")).to_be_hidden()
+    with newcomer(browser, page.url) as other:
+        expect(other.get_by_label("Example", exact=True)).to_be_checked()
+        expect(other.locator("#cv-train-upload")).to_be_hidden()
+        expect(other.locator("#cv-train-log-text")).to_be_visible()
+        assert values(other.url) == values(page.url)
