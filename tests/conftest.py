@@ -31,25 +31,36 @@ MARKED = {
     ),
 }  # fmt: skip
 """Marker -> folders, files and tests. `make test-fast` leaves all of them out."""
+WHOLE_PAGE = ("test_class_mode", "test_frame", "test_learn", "test_panels")
+"""Browser tests of no single tab: they take about as long as all others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their place."""
+    """Mark tests by their place; files with long ones go first, so that no worker is left alone with one at the end."""
+    first = {}
     for item in items:
         place = item.nodeid.removeprefix("tests/")
-        for marker, beginnings in MARKED.items():
+        for rank, (marker, beginnings) in enumerate(MARKED.items()):
             if place.startswith(beginnings):
                 item.add_marker(marker)
+                if marker == "browser":  # once more, and said in the summary: a busy machine can outlast any wait
+                    item.add_marker(pytest.mark.flaky(reruns=1))
+                first[item.path] = min(rank, first.get(item.path, rank))
+    items.sort(key=lambda item: first.get(item.path, len(MARKED)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Give each file to one worker, and all that drives a browser to the same: one page is served, one browser runs."""
+    """Give each file to one worker; those that drive a browser go in two groups, each with a page and a browser."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "tests/e2e" if file.startswith("tests/e2e/") else file
+            if not file.startswith("tests/e2e/"):
+                return file
+            return (
+                "tests/e2e, the whole page" if file.removeprefix("tests/e2e/").startswith(WHOLE_PAGE) else "tests/e2e"
+            )
 
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None

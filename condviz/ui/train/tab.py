@@ -46,6 +46,10 @@ from condviz.ui.train.view import (
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
+_NOTE = """(data, quality) => {
+    condviz.note("train", { data: data === "example" ? data : "", quality: quality === "better" ? quality : "" });
+}"""
+"""Keeps in the address what differs from the form as it opens."""
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form", "trigger_mode": "always_last"}
 
 
@@ -172,8 +176,10 @@ class TrainTab:
         asked = [self.source, self.table, self.written]
         main = {"notice": self.notice, "stop": self.stop}
         tried = [self.found, self.curve]
+        # The last field may still be on its way when a button is pressed: its turn comes first.
+        check, start = (button.click(lambda: None, **PRIVATE, **_IN_TURN) for button in (self.check, self.start))
         runs = [
-            connect(self.check.click, self.look, asked, tried, **main, concurrency_limit=1),
+            connect(check.then, self.look, asked, tried, **main, concurrency_limit=1),
             connect(chosen.then, self.estimate, [self.quality, *asked], tried, **main, concurrency_limit=1),
         ]
         for run in runs:  # a stopped check must not leave its progress on the picture
@@ -183,14 +189,20 @@ class TrainTab:
             self.page.models_changed,
         ]  # fmt: skip
         seen = [self.shown, self.owner]
-        connect(self.start.click, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
+        connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
         for part in (self.run, self.runs):
             connect(part.act, self.act, seen, painted, notice=self.notice)
         connect(self.timer.tick, self.refresh, seen, painted, notice=self.share_model.notice)
         connect(self.page.tab.select, self.refresh, seen, painted, notice=self.share_model.notice)
+        self.page.tab.select(self._prepare, None, None, queue=False, **PRIVATE)
         for part in (self.loss_part, self.runs_part, self.log_part):
             connect(part.expand, self.redraw, seen, painted, notice=self.share_model.notice)
-        self.page.on_link("train", self.open_link, seen, painted, notice=self.notice, heavy=False)
+        linked = [*painted, self.source, self.quality, *filled, self.upload_box]
+        self.page.on_link(
+            "train", self.open_link, [*seen, self.name, self.table], linked, notice=self.notice, heavy=False
+        )
+        for choice in (self.source, self.quality):
+            choice.input(None, [self.source, self.quality], None, js=_NOTE, **PRIVATE)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
         self.share_model.connect(self.shown, self.owner)
@@ -238,7 +250,12 @@ class TrainTab:
 
     def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
         """Compose the recipe for other data or another thoroughness."""
-        filled = self._fill(compose(quality, name, table if source == "table" else None), quality)
+        text = compose(quality, name, table if source == "table" else None)
+        filled = self._fill(text, quality)
+        if self.enabled and source == "example":  # whoever chooses it is about to check or to train
+            from condviz.training import preflight
+
+            preflight.read(self._read(text))
         return {**filled, self.upload_box: gr.update(visible=source == "table")}
 
     def choose_preset(self, preset: str, name: str, source: str, table: dict | None) -> dict:
@@ -275,6 +292,8 @@ class TrainTab:
         except Exception:
             yield {self.curve: panel_update(message="")}
             raise
+        finally:
+            self._prepare()  # whoever has checked will change something and check again
         yield {
             self.found: render_check(found),
             self.curve: panel_update(message=""),
@@ -306,8 +325,15 @@ class TrainTab:
         return from_dict(parse(text))
 
     # ---- runs --------------------------------------------------------------------------------------------------------
-    def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False) -> dict:
-        """Show the chosen training, else the newest, else the recorded one, as it stands now."""
+    def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False, asked: bool = False) -> dict:
+        """Show the chosen training, else the newest, else the recorded one, as it stands now.
+
+        Args:
+            shown: What is shown.
+            owner: The secret of the visitor.
+            focus: Bring it into view: it has just been started.
+            asked: A link asked for it.
+        """
         jobs = self.jobs.list()
         job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
         run = view_job(job, owner, log=True) if job else self._replayed(shown)
@@ -315,7 +341,7 @@ class TrainTab:
             return {self.timer: gr.Timer(active=False)}
         moving = run.active or run.left is not None
         updates = {
-            self.run: render_run(run, focus=focus),
+            self.run: render_run(run, focus=focus, asked=asked),
             self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
             self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
             self.runs: render_runs([view_job(job, owner) for job in jobs], run.id),
@@ -365,12 +391,25 @@ class TrainTab:
         view = self.refresh({"run": id, "replay": None, "drawn": None}, owner, focus=action != "delete")
         return {**view, self.notice: said} | ({self.page.models_changed: time.time()} if said else {})
 
-    def open_link(self, values: Values, shown: Mapping[str, Any], owner: str) -> dict:
-        """Show the training that a link names."""
-        asked = first(values, "run")
-        if asked:
-            self.jobs.get(asked)  # says that it may have been deleted
-        return self.refresh({**shown, "run": asked or shown["run"]}, owner)
+    def open_link(self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None) -> dict:
+        """Show the training that a link names, and the form with the data and thoroughness that it names."""
+        run, data, quality = (first(values, key) for key in ("run", "data", "quality"))
+        if run:
+            self.jobs.get(run)  # says that it may have been deleted
+        asked = bool(run or data or quality)
+        found = self.refresh({**shown, "run": run or shown["run"]}, owner, asked=asked)
+        if not (data or quality):
+            return found
+        data = "example" if data == "example" else "table"
+        quality = quality if quality in QUALITIES else "quick"
+        return found | self.choose(data, quality, name, table) | {self.source: data, self.quality: quality}
+
+    def _prepare(self) -> None:
+        """Let what a check needs be imported before it is asked for."""
+        if self.enabled:
+            from condviz.training import spare
+
+            spare.prepare()
 
     def _own(self, owner: str) -> str:
         """Return the secret by which a visitor owns trainings; it is kept in the browser."""
