@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_json, format_table, tell
+from condviz.cli.options import format_table, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands to a parser."""
     data = commands.add_parser(
         "data",
-        parents=[shared.json_flag()],
+        parents=[shared.form()],
         help="list the corpora, and build pairs",
         description="List the corpora for training and testing: licence, source, expected files, what was found. They "
         "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
@@ -45,7 +45,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     build.add_argument(
         "--split", required=True, metavar="PART", help="train, dev, test, or another part that is listed"
     )
-    build.add_argument("--out", required=True, metavar="FILE", help="CSV file to write, or - for standard output")
+    build.add_argument(
+        "--out", required=True, type=shared.target, metavar="FILE", help="CSV file to write, or - for standard output"
+    )
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build)
     check = actions.add_parser(
@@ -63,10 +65,11 @@ def _list(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, survey
 
     surveys = [survey(name) for name in CORPORA]
-    if options.json:
-        sys.stdout.write(format_json([item.to_dict() for item in surveys]))
-    else:
-        print("\n\n".join([*map(_survey, surveys), LEGEND, RATINGS]))
+    shared.show(
+        options,
+        text=lambda: "\n\n".join([*map(_survey, surveys), LEGEND, RATINGS]),
+        json=lambda: [item.to_dict() for item in surveys],
+    )
 
 
 def _survey(item: Survey) -> str:
@@ -103,10 +106,8 @@ def _survey(item: Survey) -> str:
 def _build(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, build
     from condviz.data.corpus import format_rows
-    from condviz.data.files import check_target, write_text
+    from condviz.data.files import write_text
 
-    if options.out != "-":
-        check_target(options.out)
     rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
     if options.out == "-":
         sys.stdout.write(format_rows(rows))

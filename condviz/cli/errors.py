@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
@@ -20,7 +19,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser(
         "errors",
-        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), shared.json_file()],
+        parents=[
+            shared.models("the columns score_MODEL of the table"),
+            shared.device(),
+            shared.json_file(),
+            shared.ratings("table whose conditions count as seen (default: the model's training data)"),
+        ],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
@@ -28,36 +32,29 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
     parser.add_argument("--filter", default="", help='a slice, for instance: gold >= 4 and "dog" in shared')
-    parser.add_argument("--html", metavar="FILE", help="write a report that can be passed on: one file")
-    parser.add_argument("--out", metavar="FILE", help="write the rows of the slice as CSV, with errors and features")
     parser.add_argument(
-        "--train-data", metavar="FILE", help="table whose conditions count as seen (default: the model's training data)"
+        "--html", type=shared.target, metavar="FILE", help="write a report that can be passed on: one file"
     )
-    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
+    parser.add_argument(
+        "--out", type=shared.target, metavar="FILE", help="write the rows of the slice as CSV, with errors and features"
+    )
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Analyse; tables go to standard output, progress and notes to standard error."""
     from condviz.analysis.errors.findings import find_errors, format_csv
-    from condviz.data.files import check_target, write_text
-    from condviz.data.tables import read_pairs
+    from condviz.data.files import write_text
     from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
 
-    for path in filter(None, (options.html, options.json, options.out)):
-        check_target(path)
     dataset = open_data(options.data)
     names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
     tell(*dataset.notes)
-    training = None
-    if options.train_data:
-        training = {pair.condition for pair in read_pairs(options.train_data).pairs}
     settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]
     with progress_bar(" and ".join(names), "rows") as update:
@@ -65,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
             models,
             dataset,
             filter=options.filter,
-            training_conditions=training,
+            training_conditions=shared.seen_conditions(options),
             resamples=options.resamples,
             seed=options.seed,
             progress=update,
@@ -76,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         write_text(options.json, format_json(found.to_dict()))
     if options.out:
         write_text(options.out, format_csv(found.study, found.mask.nonzero()[0]))
-    sys.stdout.write(_summary(found))
+    print(_summary(found))
 
 
 def _summary(findings: ErrorStudy) -> str:
@@ -116,7 +113,7 @@ def _summary(findings: ErrorStudy) -> str:
             parts.append(format_table((title, "rows", "inside", "outside", "q"), rows))
         else:
             parts.append(f"{title}: none of {search.tried:,} filters stands out")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _figures(label: str, report: Report) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import device, format_json, format_table, json_flag, models, progress_bar
+from condviz.cli.options import device, form, format_table, models, progress_bar, show
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "links",
         help="predict links of a knowledge graph",
-        parents=[models(default, several=False), device(precision=None), json_flag()],
+        parents=[models(default, several=False), device(precision=None), form()],
         description="Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text "
         "may stand for the entity. The first time, all entities are encoded, which takes minutes for a large graph; "
         "the vectors are kept in CONDVIZ_CACHE (default: ~/.cache/condviz).",
@@ -61,10 +60,7 @@ def run(options: argparse.Namespace) -> None:
     found = [
         predictor.ask(options.entity, one, direction=direction, k=options.k, reranked=options.rerank) for one in chosen
     ]
-    if options.json:
-        sys.stdout.write(format_json([item.to_dict() for item in found]))
-    else:
-        print("\n\n".join(map(format_answers, found)))
+    show(options, text=lambda: "\n\n".join(map(format_answers, found)), json=lambda: [item.to_dict() for item in found])
 
 
 def _choose_graph(options: argparse.Namespace) -> Graph:

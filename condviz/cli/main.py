@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit code: 0; 2 after a message about wrong input; 130 after Ctrl-C; 141 if the reader of a pipe went away.
     """
-    options = build_parser().parse_args(arguments)
     try:
+        options = build_parser().parse_args(arguments)
         with _short_warnings():
             on_encoder(options)
             options.command(options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
@@ -39,7 +38,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--min-dist", type=float, default=0.1, help="of UMAP (default: 0.1)")
     parser.add_argument("--seed", type=int, default=0, help="of UMAP and of the sample (default: 0)")
     parser.add_argument("--clusters", type=int, help="K of the impurity (default: the number of conditions)")
-    parser.add_argument("--html", metavar="FILE", help="write both pictures and the measures as one page")
+    parser.add_argument(
+        "--html", type=shared.target, metavar="FILE", help="write both pictures and the measures as one page"
+    )
     parser.add_argument("--colour", help="condition, cluster, change or a column, for --html (default: the values)")
     parser.set_defaults(command=run)
 
@@ -49,11 +50,9 @@ def run(options: argparse.Namespace) -> None:
     from condviz.analysis.layout import Layout
     from condviz.analysis.maps import build_map
     from condviz.analysis.points import points_from_table, scene_points
-    from condviz.data.files import check_target, write_text
+    from condviz.data.files import write_text
     from condviz.data.tables import read_table
 
-    for path in filter(None, (options.html, options.json)):
-        check_target(path)
     # Settings and table are checked before the model loads, which takes seconds.
     settings = {"method": options.method, "n_neighbors": options.neighbors, "min_dist": options.min_dist}
     Layout(**settings, seed=options.seed)
@@ -89,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         write_text(options.json, json.dumps(made.to_dict(), ensure_ascii=False) + "\n")
     tell(*made.notes)
-    sys.stdout.write(format_measures(made) + "\n")
+    print(format_measures(made))
 
 
 def format_measures(made: EmbeddingMap) -> str:

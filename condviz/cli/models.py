@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_json, format_table, load_asked, progress_bar
+from condviz.cli.options import format_table, load_asked, progress_bar
 from condviz.errors import CheckpointError, ConfigError
 from condviz.types import plain
 
@@ -16,10 +16,7 @@ HEAD = ("name", "method", "kind", "trained", "added parameters", "source", "pape
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
-        "models",
-        parents=[shared.json_flag()],
-        help="list the models",
-        description="List the models that can be loaded.",
+        "models", parents=[shared.form()], help="list the models", description="List the models that can be loaded."
     )
     parser.set_defaults(command=run)
     parser = commands.add_parser(
@@ -43,18 +40,17 @@ def run(options: argparse.Namespace) -> None:
             infos.append(describe(name))
         except CheckpointError as error:
             broken[name] = str(error)
-    if options.json:
-        rows = [*map(plain, infos), *({"name": name, "broken": why} for name, why in broken.items())]
-        print(format_json(rows), end="")
-        return
     rows = [
         (info.name, info.title, info.kind, "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source,
          info.reference)
         for info in infos
     ]  # fmt: skip
-    print(format_table(HEAD, rows, right={4}))
-    for name, why in broken.items():
-        print(f"{name} is damaged: {why}")
+    damaged = [f"{name} is damaged: {why}" for name, why in broken.items()]
+    shared.show(
+        options,
+        text=lambda: "\n".join([format_table(HEAD, rows, right={4}), *damaged]),
+        json=lambda: [*map(plain, infos), *({"name": name, "broken": why} for name, why in broken.items())],
+    )
 
 
 def run_calibrate(options: argparse.Namespace) -> None:

@@ -1,7 +1,7 @@
 """What commands share: options as parents for `argparse`, the models that they name, tables, notes and bars.
 
 Example:
-    >>> commands.add_parser("score", parents=[models(), device(), json_flag()])
+    >>> commands.add_parser("score", parents=[models(), device(), form()])
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from condviz.data.files import check_target
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 
 if TYPE_CHECKING:
@@ -92,18 +93,59 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
     return OnRay(model, options.ray, options.workers)
 
 
-def json_flag(text: str = "print JSON") -> argparse.ArgumentParser:
-    """Return a parent with --json, which switches standard output to JSON."""
+def form(json: str = "print JSON", csv: str = "") -> argparse.ArgumentParser:
+    """Return a parent with --json and, where there is a help text for it, --csv: the form in which `show` prints."""
     parser = _parent()
-    parser.add_argument("--json", action="store_true", help=text)
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help=json)
+    if csv:
+        forms.add_argument("--csv", action="store_true", help=csv)
     return parser
+
+
+def show(
+    options: argparse.Namespace,
+    text: Callable[[], str],
+    json: Callable[[], object],
+    csv: Callable[[], str] | None = None,
+) -> None:
+    """Print a result in the form that is asked for (see `form`); only that one is made."""
+    if options.json:
+        sys.stdout.write(format_json(json()))
+    elif csv and options.csv:
+        sys.stdout.write(csv())
+    elif shown := text():
+        print(shown)
 
 
 def json_file(text: str = "write the result as JSON") -> argparse.ArgumentParser:
     """Return a parent with --json FILE."""
     parser = _parent()
-    parser.add_argument("--json", metavar="FILE", help=text)
+    parser.add_argument("--json", type=target, metavar="FILE", help=text)
     return parser
+
+
+def target(path: str) -> str:
+    """Return a file to be written, checked before the long work that fills it; "-" is standard output."""
+    if path != "-":
+        check_target(path)
+    return path
+
+
+def ratings(train_data: str) -> argparse.ArgumentParser:
+    """Return a parent for comparing scores with ratings: --train-data with this help, --resamples and --seed."""
+    parser = _parent()
+    parser.add_argument("--train-data", metavar="FILE", help=train_data)
+    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
+    return parser
+
+
+def seen_conditions(options: argparse.Namespace) -> set[str] | None:
+    """Return the conditions of the table that --train-data names, or None."""
+    from condviz.data.tables import read_pairs
+
+    return {pair.condition for pair in read_pairs(options.train_data).pairs} if options.train_data else None
 
 
 def _parent() -> argparse.ArgumentParser:

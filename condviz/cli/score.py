@@ -35,7 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             shared.models(),
             shared.device(),
             shared.cluster(),
-            shared.json_flag("print JSON as the /compare endpoint does"),
+            shared.form("print JSON as the /compare endpoint does"),
         ],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
@@ -73,10 +73,7 @@ def run(options: argparse.Namespace) -> None:
     from condviz.analysis.compare import compare
 
     comparison = compare(_load(options), *options.sentences, options.condition)
-    if options.json:
-        print(format_json(comparison.to_dict()), end="")
-    else:
-        print(_matrix(comparison, applies=options.applies))
+    shared.show(options, lambda: _matrix(comparison, applies=options.applies), comparison.to_dict)
     tell(*comparison.notes)
 
 
@@ -147,7 +144,13 @@ def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
 def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "evaluate",
-        parents=[shared.models(required=True), shared.device(), shared.cluster(), shared.json_file("write the report")],
+        parents=[
+            shared.models(required=True),
+            shared.device(),
+            shared.cluster(),
+            shared.json_file("write the report"),
+            shared.ratings("table whose conditions count as seen in training"),
+        ],
         help="compare with ratings",
         description="Score a table (CSV: sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
         "and compare with its labels. Rows without a label are scored only.",
@@ -155,26 +158,21 @@ def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument(
         "--data", required=True, metavar="FILE", help="a table, - for standard input, or CORPUS:PART, as tables:test"
     )
-    parser.add_argument("--train-data", metavar="FILE", help="table whose conditions count as seen in training")
-    parser.add_argument("--out", metavar="FILE", help="write the table with a column score_MODEL per model")
-    parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
+    parser.add_argument(
+        "--out", type=shared.target, metavar="FILE", help="write the table with a column score_MODEL per model"
+    )
     parser.set_defaults(command=run_evaluate)
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
     from condviz.data.corpora import open_table
-    from condviz.data.files import check_target, write_text
-    from condviz.data.tables import format_predictions, read_pairs
+    from condviz.data.files import write_text
+    from condviz.data.tables import format_predictions
     from condviz.evaluation.csts import evaluate
 
-    for path in filter(None, (options.out, options.json)):
-        check_target(path)
     table = open_table(options.data)
-    training = None
-    if options.train_data:
-        training = {pair.condition for pair in read_pairs(options.train_data).pairs}
+    training = shared.seen_conditions(options)
     models = [shared.on_cluster(model, options) for model in _load(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}

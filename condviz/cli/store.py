@@ -6,15 +6,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import cluster, format_json, format_table, json_flag, models, progress_bar, tell
+from condviz.cli.options import cluster, form, format_table, models, progress_bar, show, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
-    from condviz.analysis.groups import CrossTable, Groups
-    from condviz.analysis.sorting import SortingConditions, Twins
-    from condviz.types import Hits
+    from condviz.types import Hits, Result
 
 
 SOURCES = "CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or hf://datasets/OWNER/NAME"
@@ -34,7 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="encode the texts of a file",
         description="Encode texts into a store on disk. Stopped or killed, it goes on where it was when the same "
         "command is run again.",
-        parents=[models("hyper-cl", several=False), _source(), cluster(), json_flag()],
+        parents=[models("hyper-cl", several=False), _source(), cluster(), form()],
     )
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
     build.set_defaults(command=run_build)
@@ -43,14 +41,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="add the texts of another file",
         description="Add the rows of another file to a store, by the model of its vectors. A text that the store holds "
         "already is not encoded again. Stopped or killed, it goes on where it was.",
-        parents=[models("the one whose vectors are stored", several=False), _source(), cluster(), json_flag()],
+        parents=[_stored_model(), _source(), cluster(), form()],
     )
     append.add_argument("store", metavar="FOLDER", help="the store")
     append.set_defaults(command=run_append)
-    info = actions.add_parser("info", help="what a store holds", parents=[json_flag()])
+    info = actions.add_parser("info", help="what a store holds", parents=[form()])
     info.add_argument("store", metavar="FOLDER")
     info.set_defaults(command=run_info)
     _add_analyses(actions)
+
+
+def _stored_model() -> argparse.ArgumentParser:
+    return models("the one whose vectors are stored", several=False)
 
 
 def _source() -> argparse.ArgumentParser:
@@ -69,9 +71,8 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
         ("twins", run_twins, ["ALIKE", "DIFFERENT"], "find pairs alike under one condition, different under another"),
     )
     for name, command, conditions, text in texts:
-        parser = actions.add_parser(
-            name, help=text, parents=[models("the one whose vectors are stored", several=False)]
-        )
+        parents = [_stored_model(), form(csv="print a table with all rows")]
+        parser = actions.add_parser(name, help=text, parents=parents)
         parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
         for condition in conditions:
             parser.add_argument(condition.lower(), metavar=condition, help='for instance "the sport"')
@@ -85,9 +86,6 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
             parser.add_argument(
                 "--condition", action="append", help="one to try; may be repeated (default: those of the library)"
             )
-        form = parser.add_mutually_exclusive_group()
-        form.add_argument("--json", action="store_true", help="print JSON")
-        form.add_argument("--csv", action="store_true", help="print a table with all rows")
         parser.set_defaults(command=command)
 
 
@@ -133,16 +131,21 @@ def run_info(options: argparse.Namespace) -> None:
         "weights": meta.identity.weights[:12], "precision": meta.identity.precision,
         "sources": [part.source for part in meta.parts],
     }  # fmt: skip
-    if options.json:
-        sys.stdout.write(format_json(content))
-        return
-    content["columns"] = ", ".join(f"{name} ({kind})" for name, kind in meta.columns.items()) or "none"
-    content["sources"] = ", ".join(content["sources"])
-    rows = [(name.replace("_", " "), f"{value:,}" if type(value) is int else str(value))
-            for name, value in content.items() if name != "complete"]  # fmt: skip
-    sys.stdout.write(format_table(("", ""), rows, right=()) + "\n")
-    if not store.complete:
+    show(options, lambda: _format_info(content), lambda: content)
+    if not store.complete and not options.json:
         raise DataError(f"{options.store} is not complete. Run the same command again: it goes on where it stopped.")
+
+
+def _format_info(content: dict[str, Any]) -> str:
+    named = content | {
+        "columns": ", ".join(f"{name} ({kind})" for name, kind in content["columns"].items()) or "none",
+        "sources": ", ".join(content["sources"]),
+    }
+    del named["complete"]
+    rows = [
+        (name.replace("_", " "), f"{value:,}" if type(value) is int else str(value)) for name, value in named.items()
+    ]
+    return format_table(("", ""), rows, right=())
 
 
 def _told(update: Callable[[int, int], None]) -> Callable[[int, int], None]:
@@ -176,14 +179,13 @@ def run_groups(options: argparse.Namespace) -> None:
     rows = [
         (str(n), f"{group.size:,}", ", ".join(group.words), group.medoid) for n, group in enumerate(found.groups, 1)
     ]
-    _write(options, found, ("group", "texts", "words", "in the middle"), rows)
-    if options.json or options.csv:
-        return
-    if found.left_over:
-        print(f"{found.left_over.size:,} texts belong to no group.")
-    print(f"silhouette {found.silhouette:.2f}")
-    for name, (share, chance) in found.purity.items():
-        print(f"{name}: {share:.0%} have the most frequent value of their group, {chance:.0%} without groups")
+    left_over = [f"{found.left_over.size:,} texts belong to no group."] if found.left_over else []
+    pure = (
+        f"{name}: {share:.0%} have the most frequent value of their group, {chance:.0%} without groups"
+        for name, (share, chance) in found.purity.items()
+    )
+    notes = [*left_over, f"silhouette {found.silhouette:.2f}", *pure]
+    _show(options, found, ("group", "texts", "words", "in the middle"), rows, notes=notes)
 
 
 def run_cross(options: argparse.Namespace) -> None:
@@ -200,9 +202,7 @@ def run_cross(options: argparse.Namespace) -> None:
         (group.name, *(f"{count:,}" for count in counts))
         for group, counts in zip(found.first.groups, found.counts, strict=True)
     ]
-    _write(options, found, head, rows)
-    if not options.json and not options.csv:
-        print(f"adjusted mutual information {found.information:.2f}")
+    _show(options, found, head, rows, notes=[f"adjusted mutual information {found.information:.2f}"])
 
 
 def run_sorts(options: argparse.Namespace) -> None:
@@ -224,7 +224,7 @@ def run_sorts(options: argparse.Namespace) -> None:
         for item in found.conditions
     ]
     head = ("condition", "silhouette", "random matrices", "deviations above", "texts that tell it")
-    _write(options, found, head, rows, right=range(1, 5))
+    _show(options, found, head, rows, right=range(1, 5))
 
 
 def run_twins(options: argparse.Namespace) -> None:
@@ -236,19 +236,19 @@ def run_twins(options: argparse.Namespace) -> None:
             options.store, options.alike, options.different, k=options.k, model=options.model, progress=update
         )
     rows = [(f"{pair.alike:+.1f}", f"{pair.different:+.1f}", *pair.texts) for pair in found.pairs]
-    _write(options, found, (options.alike, options.different, "text", "text"), rows, right=(0, 1))
+    _show(options, found, (options.alike, options.different, "text", "text"), rows, right=(0, 1))
 
 
-def _write(
-    options: argparse.Namespace, found: Groups | CrossTable | SortingConditions | Twins, head: Sequence[str],
-    rows: Sequence[Sequence[str]], *, right: Sequence[int] = (1,),
+def _show(
+    options: argparse.Namespace, found: Result, head: Sequence[str], rows: Sequence[Sequence[str]], *,
+    right: Sequence[int] = (1,), notes: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    if options.json:
-        sys.stdout.write(format_json(found.to_dict()))
-    elif options.csv:
-        sys.stdout.write(found.to_frame().to_csv(index=False))
-    else:
-        sys.stdout.write(format_table(head, rows[:SHOWN], right=right) + "\n")
+    show(
+        options,
+        text=lambda: "\n".join([format_table(head, rows[:SHOWN], right=right), *notes]),
+        json=found.to_dict,
+        csv=lambda: found.to_frame().to_csv(index=False),
+    )
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
@@ -258,7 +258,10 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "search",
         help="search a corpus under a condition",
-        parents=[models("the one whose vectors are stored", several=False)],
+        parents=[
+            _stored_model(),
+            form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns"),
+        ],
         description="Find the texts of a store (see: condviz store build) that are most like a query under a "
         "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
     )
@@ -271,9 +274,6 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--contains", metavar="TEXT", help="text that each hit contains; /.../ is a regular expression")
     parser.add_argument("--words", action="store_true", help="also print the words that carry the first ten hits")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, as the /search endpoint returns it")
-    form.add_argument("--csv", action="store_true", help="print one row per hit with all columns")
     parser.set_defaults(command=run_search)
 
 
@@ -286,12 +286,8 @@ def run_search(options: argparse.Namespace) -> None:
             options.store, options.query, options.condition, k=options.k, model=options.model, where=options.where,
             contains=options.contains, words=options.words, progress=update,
         )  # fmt: skip
-    if options.json:
-        sys.stdout.write(format_json(hits.to_dict()))
-    elif options.csv:
-        sys.stdout.write(hits.to_frame().to_csv(index=False))
-    else:
-        sys.stdout.write(_format_hits(hits) + "\n")
+    show(options, lambda: _format_hits(hits), hits.to_dict, lambda: hits.to_frame().to_csv(index=False))
+    if not options.json and not options.csv:
         tell(*hits.notes)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import format_json, progress_bar, tell
+from condviz.cli.options import DEVICE_HELP, form, progress_bar, show, tell
 from condviz.errors import ConfigError, TrainingError
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -49,19 +49,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--follow", action="store_true", help="train as a job, which outlives this terminal, and follow it"
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
+    parser.add_argument("--device", default="auto", help=DEVICE_HELP)
     parser.set_defaults(command=run)
     lines = "; ".join(f"{action}: {text}" for action, text in ACTIONS.items())
     jobs = commands.add_parser(
         "jobs",
         help="list the trainings, stop and resume them",
         description=f"List the trainings that run, wait or have ended, or do something with one. {lines}.",
+        parents=[form()],
     )
     jobs.add_argument("action", nargs="?", choices=[*ACTIONS], help="what to do (default: list all)")
     jobs.add_argument("job", nargs="?", metavar="JOB", help="id of a job, or the name of its model")
     jobs.add_argument("--force", action="store_true", help="with stop: do not wait for a state to be saved")
     jobs.add_argument("--keep-model", action="store_true", help="with delete: leave the model that it made")
-    jobs.add_argument("--json", action="store_true", help="print JSON")
     jobs.set_defaults(command=run_jobs)
 
 
@@ -103,7 +103,7 @@ def run_jobs(options: argparse.Namespace) -> None:
     """Carry out the action, and print the job, or all."""
     jobs = Jobs()
     if options.action is None:
-        _print(jobs.list(), as_json=options.json)
+        _print(jobs.list(), options)
         return
     if options.job is None:
         raise ConfigError(f"Which job? Give its id: condviz jobs {options.action} ID. `condviz jobs` lists them.")
@@ -114,7 +114,7 @@ def run_jobs(options: argparse.Namespace) -> None:
         jobs.delete(job.id, keep_model=options.keep_model)
     else:
         more = {"force": options.force} if options.action == "stop" else {}
-        _print([getattr(jobs, options.action)(job.id, **more)], as_json=options.json)
+        _print([getattr(jobs, options.action)(job.id, **more)], options)
 
 
 def start(recipe: Recipe, options: argparse.Namespace) -> None:
@@ -172,14 +172,14 @@ def _find(jobs: Jobs, name: str) -> Job:
     return named[0] if named else jobs.get(name)
 
 
-def _print(found: list[Job], *, as_json: bool) -> None:
-    if as_json:
-        sys.stdout.write(format_json([_facts(job) for job in found]))
-        return
-    for job in found:
-        steps = f"{job.step} of {job.steps}" if job.steps else ""
-        left = "" if job.seconds_left is None else f"{job.seconds_left / 60:.0f} min left"
-        sys.stdout.write(f"{job.id}  {job.name:24} {job.state:8} {steps:14} {left or job.reason}\n")
+def _print(found: list[Job], options: argparse.Namespace) -> None:
+    show(options, lambda: "\n".join(map(_line, found)), lambda: [_facts(job) for job in found])
+
+
+def _line(job: Job) -> str:
+    steps = f"{job.step} of {job.steps}" if job.steps else ""
+    left = "" if job.seconds_left is None else f"{job.seconds_left / 60:.0f} min left"
+    return f"{job.id}  {job.name:24} {job.state:8} {steps:14} {left or job.reason}"
 
 
 def _facts(job: Job) -> dict[str, object]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_json, format_table, load_asked, tell
-from condviz.data.files import check_target, write_text
+from condviz.cli.options import format_table, load_asked, tell
+from condviz.data.files import write_text
 
 if TYPE_CHECKING:
     from condviz.analysis.readings import DeletionTest, WordReading
@@ -25,7 +24,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="Show how much each word of one or two sentences counts under each condition: the weights of a "
         "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
         "have names such as csr@hidden.",
-        parents=[shared.models("csr"), shared.device()],
+        parents=[
+            shared.models("csr"),
+            shared.device(),
+            shared.form(
+                "print JSON, as the /router endpoint returns it", "print one row per word, condition and layer"
+            ),
+        ],
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
@@ -34,11 +39,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="also score without the K heaviest words, and 20 times without K random words",
     )  # fmt: skip
     parser.add_argument(
-        "--figures", metavar="FILE", help="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON, as the /router endpoint returns it")
-    form.add_argument("--csv", action="store_true", help="print one row per word, condition and layer")
+        "--figures", type=shared.target, metavar="FILE",
+        help="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page",
+    )  # fmt: skip
     parser.set_defaults(command=run, default_models=["csr"])
 
 
@@ -47,8 +50,6 @@ def run(options: argparse.Namespace) -> None:
     from condviz.analysis.words import check_texts, delete_words, read_words, to_csv, to_record
 
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
-    if options.figures:
-        check_target(options.figures)
     names = options.model or options.default_models
     settings = {"device": options.device, "precision": options.precision}
     models = [model for _, model in load_asked(names, **settings)]
@@ -58,12 +59,12 @@ def run(options: argparse.Namespace) -> None:
         tests = [delete_words(m, reading, options.delete) for m, reading in zip(models, readings, strict=True)]
     if options.figures:
         _write_figures(options.figures, models, readings)
-    if options.csv:
-        sys.stdout.write(to_csv(readings))
-    elif options.json:
-        sys.stdout.write(format_json(to_record(readings, tests)))
-    else:
-        sys.stdout.write(_format(readings, tests) + "\n")
+    shared.show(
+        options,
+        text=lambda: _format(readings, tests),
+        json=lambda: to_record(readings, tests),
+        csv=lambda: to_csv(readings),
+    )
 
 
 def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Sequence[WordReading]) -> None:
