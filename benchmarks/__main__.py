@@ -11,7 +11,7 @@ def main() -> None:
     chosen = options(__doc__).parse_args()
     # Fresh processes first: nothing of this one's memory or threads is in their way yet.
     results = [*memory.run(), *page.run(), *speed.run(), *load.run()]
-    report(results, path=chosen.json, marks="benchmark" if chosen.docs else "", command="make benchmark")
+    report(results, chosen, "benchmark")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import json
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -140,29 +141,47 @@ def fill(name: str, text: str) -> None:
     fill_document(text, marks=(f"<!-- {name}:start -->", f"<!-- {name}:end -->"))
 
 
-def options(description: str) -> argparse.ArgumentParser:
-    """Give a parser with the options that every benchmark has."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--docs", action="store_true", help="put the table between its marks in docs/results.md")
+def options(description: str, *, rounds: int = 0, docs: bool = True) -> argparse.ArgumentParser:
+    """Give a parser with the options that benchmarks share.
+
+    Args:
+        description: The docstring of the benchmark; its first line is the help.
+        rounds: Default of --rounds; 0 for a benchmark without it.
+        docs: Whether docs/results.md has a place for the table.
+    """
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results there")
+    if docs:
+        parser.add_argument("--docs", action="store_true", help="put the table between its marks in docs/results.md")
+    if rounds:
+        parser.add_argument("--rounds", type=int, default=rounds, help="how often each is timed (default: %(default)s)")
     return parser
 
 
-def report(results: Sequence[Result], *, path: Path | None, marks: str = "", command: str = "") -> None:
+def command() -> str:
+    """Give the command that was typed, without where its results go."""
+    module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")
+    words = [word for word in sys.argv[1:] if word != "--docs"]
+    if "--json" in words:
+        place = words.index("--json")
+        del words[place : place + 2]
+    return " ".join(["python -m", module, *words])
+
+
+def report(results: Sequence[Result], chosen: argparse.Namespace, name: str) -> None:
     """Print the table, write the JSON file, fill the document.
 
     Args:
         results: Lines of the table.
-        path: Of the JSON file, or None.
-        marks: Name of the marks in docs/results.md; "" leaves it as it is.
-        command: What prints the table, for the line above it.
+        chosen: From a parser of `options`.
+        name: Of the marks in docs/results.md.
     """
     facts = machine()
     told = ", ".join(f"{name} {value}" for name, value in facts.items())
     print(f"Machine: {told}\n")
     print(table(results))
-    if marks:
-        fill(marks, f"`{command}`, everything in one run; {told}:\n\n{table(results)}")
-    if path:
+    if getattr(chosen, "docs", False):
+        fill(name, f"`{command()}`, everything in one run; {told}:\n\n{table(results)}")
+    if chosen.json:
         written = {"machine": facts, "results": [asdict(row) for row in results]}
-        path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        chosen.json.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")

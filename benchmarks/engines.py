@@ -108,11 +108,8 @@ def run(*, rounds: int) -> list[Result]:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
-    chosen = parser.parse_args()
-    command = f"python -m benchmarks.engines --rounds {chosen.rounds}"
-    report(run(rounds=chosen.rounds), path=chosen.json, marks="engines" if chosen.docs else "", command=command)
+    chosen = options(__doc__, rounds=3).parse_args()
+    report(run(rounds=chosen.rounds), chosen, "engines")
 
 
 if __name__ == "__main__":

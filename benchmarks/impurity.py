@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.common import fill, options
+from benchmarks.common import command, fill, options
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, held_out_triples, scene_points
 from condviz.errors import CondvizError, ConfigError
@@ -97,11 +97,10 @@ def row(name: str, found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> st
     return f"| {' | '.join(cells)} |"
 
 
-def protocol(names: Sequence[str], draws: int) -> str:
+def protocol(draws: int) -> str:
     """Say how the table was made."""
-    chosen = "".join(f" --model {name}" for name in names)
     return (
-        f"`python -m benchmarks.impurity{chosen} --draws {draws} --docs`: {draws} draws of three conditions that no "
+        f"`{command()}`: {draws} draws of three conditions that no "
         "training has seen, 20 sentences each from families that no training has seen, every sentence under one "
         "condition; K-means with K = 3 on vectors of length 1, mean over 10 seeds, nats, then mean over the draws (sd: "
         "over the draws). Random matrices: one per condition in place of the model. Values are the tags of the scenes; "
@@ -111,7 +110,7 @@ def protocol(names: Sequence[str], draws: int) -> str:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--model", action="append", default=[], help="may be repeated (default: all with a map)")
     parser.add_argument("--draws", type=int, default=DRAWS, help="of three conditions (default: %(default)s)")
     chosen = parser.parse_args()
@@ -132,7 +131,7 @@ def main() -> None:
     if chosen.json:
         chosen.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if chosen.docs:
-        fill("impurity", "\n".join([protocol(chosen.model, chosen.draws), "", *lines]))
+        fill("impurity", "\n".join([protocol(chosen.draws), "", *lines]))
 
 
 if __name__ == "__main__":

@@ -95,17 +95,15 @@ def _line(what: str, shows: list[float], seconds: dict[str, list[float]]) -> Res
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__, rounds=3)
     parser.add_argument("--lesson", default="", help="its name; all by default")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
     chosen = parser.parse_args()
     lessons, server = [one for one in load_lessons() if chosen.lesson in ("", one.id)], Server()
     try:
         found = [row for lesson in lessons for row in asyncio.run(measure(server, lesson, chosen.rounds))]
     finally:
         stop(server.process)
-    command = f"python -m benchmarks.lessons --rounds {chosen.rounds}"
-    report(found, path=chosen.json, marks="lessons" if chosen.docs else "", command=command)
+    report(found, chosen, "lessons")
 
 
 if __name__ == "__main__":

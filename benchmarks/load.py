@@ -377,7 +377,7 @@ def run() -> list[Result]:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--clients", type=int, default=30, help="visitors at once (default: %(default)s)")
     parser.add_argument("--requests", type=int, default=150, help="of a closed loop in all (default: %(default)s)")
     parser.add_argument("--every", type=float, default=0.0, help="open loop: seconds between two of one visitor")
@@ -391,9 +391,7 @@ def main() -> None:
     chosen = parser.parse_args()
     models = trained() if chosen.models == "all" else tuple(name for name in chosen.models.split(",") if name)
     plan = Plan(chosen.clients, chosen.requests, chosen.every, chosen.seconds, models, chosen.bulk, chosen.lesson)
-    found = run() if chosen.all else measure(plan)
-    command = f"python -m benchmarks.load{' --all' if chosen.all else ''}"
-    report(found, path=chosen.json, marks="load" if chosen.docs else "", command=command)
+    report(run() if chosen.all else measure(plan), chosen, "load")
 
 
 if __name__ == "__main__":

@@ -26,13 +26,16 @@ for model in models:
 """
 READ = """
 with open("/proc/self/status") as status:
-    print(next(line.split()[1] for line in status if line.startswith("VmRSS")))
+    print(next(line.split()[1] for line in status if line.startswith("{field}:")))
 """
 
 
-def resident(code: str) -> tuple[float, list[str]]:
-    """Run code in a fresh interpreter: its resident memory at the end in MB (2^20), and the words it printed before."""
-    command = [sys.executable, "-c", code + READ]
+def resident(code: str, *, peak: bool = False) -> tuple[float, list[str]]:
+    """Run code in a fresh interpreter: its resident memory in MB (2^20), and the words it printed.
+
+    The memory is that at the end, or the largest that it ever had.
+    """
+    command = [sys.executable, "-c", code + READ.format(field="VmHWM" if peak else "VmRSS")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return int(printed[-1]) / 1024, printed[:-1]
 
@@ -57,8 +60,7 @@ def run() -> list[Result]:
 
 def main() -> None:
     """Run from the command line."""
-    chosen = options(__doc__.splitlines()[0]).parse_args()
-    report(run(), path=chosen.json)
+    report(run(), options(__doc__, docs=False).parse_args(), "memory")
 
 
 if __name__ == "__main__":

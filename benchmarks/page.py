@@ -106,10 +106,8 @@ def run(*, rounds: int = 3) -> list[Result]:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is started (default: %(default)s)")
-    chosen = parser.parse_args()
-    report(run(rounds=chosen.rounds), path=chosen.json)
+    chosen = options(__doc__, rounds=3, docs=False).parse_args()
+    report(run(rounds=chosen.rounds), chosen, "page")
 
 
 if __name__ == "__main__":

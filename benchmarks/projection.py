@@ -80,14 +80,11 @@ def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> l
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
+    parser = options(__doc__, rounds=3)
     parser.add_argument("--busy", action="store_true", help="take processor time of one thread, on a busy machine")
     chosen = parser.parse_args()
     clock = time.thread_time if chosen.busy else time.perf_counter
-    command = f"python -m benchmarks.projection --rounds {chosen.rounds}{' --busy' if chosen.busy else ''}"
-    results = run(rounds=chosen.rounds, clock=clock)
-    report(results, path=chosen.json, marks="projection" if chosen.docs else "", command=command)
+    report(run(rounds=chosen.rounds, clock=clock), chosen, "projection")
 
 
 if __name__ == "__main__":

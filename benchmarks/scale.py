@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import conditions, machine, mixed_sentences, options
+from benchmarks.common import command, conditions, machine, mixed_sentences, options
 from condviz.analysis.search import score_rows
-from condviz.evaluation.scoreboard import fill_document
+from condviz.evaluation.scoreboard import fill_document, markdown_table
 from condviz.models.registry import load
 from condviz.store.build import DEFAULT_MODEL, build_store
 from condviz.store.disk import Store
@@ -57,27 +57,25 @@ def table(found: dict[str, float], rate: float = 0.0) -> str:
     rates = [("this machine", found["rate"]), *([(f"{rate:,.0f} texts a second", rate)] if rate else [])]
     head = ["texts", "vectors, GB", "disk, GB", *(f"hours to encode, {name}" for name, _ in rates)]
     head += [*(f"machines for one day, {name}" for name, _ in rates), "one new condition, seconds"]
-    lines = [f"| {' | '.join(head)} |", "| " + " | ".join(["---:"] * len(head)) + " |"]
+    lines = []
     for rows in ROWS:
         hours = [rows / one / 3600 for _, one in rates]
         cells = [f"{rows:,}", f"{rows * found['vector'] / GB:,.1f}", f"{rows * found['row'] / GB:,.1f}"]
         cells += [f"{one:,.1f}" for one in hours] + [f"{-(-one // 24):,.0f}" for one in hours]
-        cells.append(f"{rows / found['scan']:,.1f}")
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        lines.append([*cells, f"{rows / found['scan']:,.1f}"])
+    return markdown_table(head, lines)
 
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--texts", type=int, default=4_000)
     parser.add_argument("--rate", type=float, default=0.0, help="texts a second that another machine encodes")
     chosen = parser.parse_args()
     found = measure(chosen.texts)
     told = ", ".join(f"{name} {value}" for name, value in machine().items())
-    command = f"python -m benchmarks.scale --texts {chosen.texts}" + (f" --rate {chosen.rate:g}" if chosen.rate else "")
     text = (
-        f"`{command}`; {told}: {found['rate']:,.0f} texts a second into a store, {found['row']:,.0f} bytes a row on "
+        f"`{command()}`; {told}: {found['rate']:,.0f} texts a second into a store, {found['row']:,.0f} bytes a row on "
         f"disk, {found['scan']:,.0f} rows a second under a new condition.\n\n{table(found, chosen.rate)}"
     )
     print(text)

@@ -11,8 +11,6 @@ import json
 import multiprocessing
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
+from benchmarks.memory import resident
 from benchmarks.speed import load_anchor
 from condviz.analysis.search import search
 from condviz.data.scenes import load_families
@@ -34,10 +33,6 @@ KILLED_TEXTS, KILLED_SLICE = 768, 48
 QUERY = "Two women are playing tennis in the rain."
 PLAIN, UNDER, ANCHOR = "plain search", "under a new condition", "sentence-transformers"
 ENCODER, BUILD = "encoder alone", "build"
-READ = """
-with open("/proc/self/status") as status:
-    print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
-"""
 MOST_MB, MOST_SECONDS, LEAST_FACTOR, MOST_OVERHEAD = 1500, 1.0, 1000, 0.1
 
 
@@ -172,8 +167,7 @@ def run(rows: int, built: int, kills: int, plan: Plan | None = None) -> list[Res
             f"store = open_store({str(folder)!r})\n"
             f"for asked in ('the sport', 'the weather'): condviz.search(store, {QUERY!r}, asked, k={HITS})\n"
         )
-        command = [sys.executable, "-c", code + READ]
-        peak = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]) / 1024
+        peak, _ = resident(code, peak=True)
     under, plain = (statistics.median(seconds[name]) for name in (UNDER, PLAIN))
     scale = rows / ENCODED
     faster, slower = ratio(seconds, ANCHOR, UNDER) * scale, ratio(seconds, UNDER, PLAIN)
@@ -217,15 +211,12 @@ def _same(found: object, scores: np.ndarray) -> str:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__, rounds=3)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--built", type=int, default=4 * build.SLICE_ROWS, help="texts of the store that is built")
     parser.add_argument("--kills", type=int, default=0, help="builds that are killed at a random moment")
-    parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    results = run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds))
-    command = f"python -m benchmarks.search --built {chosen.built} --kills {chosen.kills}"
-    report(results, path=chosen.json, marks="search" if chosen.docs else "", command=command)
+    report(run(chosen.rows, chosen.built, chosen.kills, Plan(rounds=chosen.rounds)), chosen, "search")
 
 
 if __name__ == "__main__":

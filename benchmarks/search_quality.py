@@ -19,13 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.common import fill, options
+from benchmarks.common import command, fill, options
 from condviz.analysis.search import embed_rows
 from condviz.data import cebab
 from condviz.data.families import LOCAL, Aspect, Scene
 from condviz.data.scenes import load_aspects, load_families
 from condviz.data.splits import UNSEEN_ASPECTS, group_of, seen_phrasings
 from condviz.errors import CondvizError
+from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import describe, list_models, load
 from condviz.store.corpus import encode_corpus
 
@@ -142,19 +143,19 @@ def table(found: Mapping[str, dict[str, list[list[float]]]], questions: list[Que
         parts["unseen aspects"] = unseen
     head = ["model", "search", "all texts: P@10", "nDCG@10", "texts that tell it: P@10", "nDCG@10"]
     head += [f"{name}: P@10" for name in parts]
-    lines = [f"| {' | '.join(head)} |", "| --- | --- |" + " ---: |" * (len(head) - 2)]
+    lines = []
     for name, ways in found.items():
         for way, grades in ways.items():
             if grades:
                 values = np.array(grades)
                 cells = [*values.mean(axis=0), *(values[chosen, 2].mean() for chosen in parts.values())]
-                lines.append(f"| {name} | {way} | " + " | ".join(f"{cell:.3f}" for cell in cells) + " |")
-    return "\n".join(lines)
+                lines.append((name, way, *(f"{cell:.3f}" for cell in cells)))
+    return markdown_table(head, lines)
 
 
 def main() -> None:
     """Measure the models, print a table in markdown."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--corpus", choices=("scenes", "cebab"), default="scenes")
     parser.add_argument("--queries", type=int, default=8, help="for each aspect")
     parser.add_argument("--aspects", type=int, default=24)
@@ -169,9 +170,8 @@ def main() -> None:
             print(f"{name} is left out: {error}", file=sys.stderr)
     among_all = np.mean([len(question.right) / len(texts) for question in questions])
     among_told = np.mean([len(question.right) / len(question.told) for question in questions])
-    command = f"python -m benchmarks.search_quality --corpus {chosen.corpus} --queries {chosen.queries}"
     text = (
-        f"`{command} --aspects {chosen.aspects}`: {len(texts):,} texts, {len(questions)} queries on "
+        f"`{command()}`: {len(texts):,} texts, {len(questions)} queries on "
         f"{len({question.aspect for question in questions})} aspects; right by chance: {among_all:.3f} of all texts, "
         f"{among_told:.3f} of those that tell the aspect.\n\n{table(found, questions)}"
     )

@@ -214,15 +214,14 @@ def run(plan: Plan | None = None, *, parts: Sequence[str] = PARTS) -> list[Resul
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each job is timed (default: %(default)s)")
+    parser = options(__doc__, rounds=3, docs=False)
     parser.add_argument("--part", action="append", choices=PARTS, help="measure this only; can be repeated")
     parser.add_argument("--busy", action="store_true", help="for a busy machine: processor time of a single thread")
     chosen = parser.parse_args()
     plan = Plan(rounds=chosen.rounds, busy=chosen.busy)
     if plan.busy:
         print("Processor time of a single thread. Compare the ratios; the limits in ms are for all threads.\n")
-    report(run(plan, parts=chosen.part or PARTS), path=chosen.json)
+    report(run(plan, parts=chosen.part or PARTS), chosen, "speed")
 
 
 if __name__ == "__main__":

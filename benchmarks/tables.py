@@ -35,7 +35,7 @@ def table(points: tuple[int, ...]) -> Table:
 
 def main() -> None:
     """Train what is missing, measure, and print."""
-    parser = options(__doc__.splitlines()[0])
+    parser = options(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=POINTS, help="of tables (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="trainings of each (default: %(default)s)")
     chosen = parser.parse_args()

@@ -70,11 +70,8 @@ def run(*, rounds: int = 3) -> list[Result]:
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each is timed (default: %(default)s)")
-    chosen = parser.parse_args()
-    command = f"python -m benchmarks.tabs --rounds {chosen.rounds}"
-    report(run(rounds=chosen.rounds), path=chosen.json, marks="tabs" if chosen.docs else "", command=command)
+    chosen = options(__doc__, rounds=3).parse_args()
+    report(run(rounds=chosen.rounds), chosen, "tabs")
 
 
 if __name__ == "__main__":

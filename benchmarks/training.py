@@ -178,18 +178,14 @@ def run(device: str = "cpu", plan: Plan = Plan()) -> list[Result]:  # noqa: B008
 
 def main() -> None:
     """Measure and print."""
-    parser = options(__doc__)
-    parser.add_argument("--rounds", type=int, default=Plan.rounds, help="how often each step is timed")
+    parser = options(__doc__, rounds=3)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--busy", action="store_true", help="count processor time of one thread: for busy machines")
     chosen = parser.parse_args()
     torch.manual_seed(SEED)
     if chosen.busy:
         torch.set_num_threads(1)
-    results = run(chosen.device, Plan(chosen.rounds, chosen.busy))
-    words = f" --rounds {chosen.rounds} --device {chosen.device}" + (" --busy" if chosen.busy else "")
-    marks = "training" if chosen.docs else ""
-    report(results, path=chosen.json, marks=marks, command=f"python -m benchmarks.training{words}")
+    report(run(chosen.device, Plan(chosen.rounds, chosen.busy)), chosen, "training")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -40,15 +40,34 @@ def table(rows: object, columns: Sequence[str] | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-class Result:
-    """What a public function returns: a frozen dataclass with plain data, a table, and a picture for notebooks."""
+class Record:
+    """A frozen dataclass that leaves the process as plain JSON."""
+
+    computed: ClassVar[tuple[str, ...]] = ()
+    """Properties that leave with the fields."""
+    left_out: ClassVar[tuple[str, ...]] = ()
+    """Fields that do not: one entry for each row or point, which nobody reads."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: dicts, lists, texts, finite numbers, None; a model by name and revision."""
-        content = {item.name: getattr(self, item.name) for item in fields(self)}
+        names = [item.name for item in fields(self) if item.name not in self.left_out]
+        content = {name: getattr(self, name) for name in (*names, *self.computed)}
         if isinstance(model := content.get("model"), ModelInfo):
             content |= {"model": model.name, "revision": model.revision}
-        return plain(content)
+        return plain(_unfold(content))
+
+
+def _unfold(value: object) -> Any:  # noqa: ANN401 - any JSON
+    """Replace records at any depth by what they say of themselves."""
+    if isinstance(value, Record):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _unfold(item) for key, item in value.items()}
+    return [_unfold(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+class Result(Record):
+    """What a public function returns: plain data, a table, and a picture for notebooks."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return the result as a table."""
@@ -183,6 +202,7 @@ class Comparison(Result):
     applies: np.ndarray
     notes: tuple[str, ...] = ()
     words: tuple[Attribution, ...] = ()
+    computed = "ratings", "untold"
 
     @property
     def untold(self) -> np.ndarray:
@@ -197,8 +217,7 @@ class Comparison(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/compare` endpoint. Numbers that are not finite become None."""
         names = {"models": [info.name for info in self.models], "revisions": [info.revision for info in self.models]}
-        names |= {"ratings": plain(self.ratings), "untold": self.untold.tolist()}
-        return super().to_dict() | names | {"words": [attribution.to_dict() for attribution in self.words]}
+        return super().to_dict() | names
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], models: Sequence[ModelInfo]) -> Comparison:
@@ -442,6 +461,7 @@ class Hits(Result):
     contains: str = ""
     applies: float | None = None
     notes: tuple[str, ...] = ()
+    computed = ("matches",)
 
     @property
     def untold(self) -> bool:
@@ -464,7 +484,7 @@ class Hits(Result):
             plain(replace(hit, words=None)) | {"rank": rank, "words": hit.words and hit.words.to_dict()["words2"]}
             for rank, hit in enumerate(self.hits, start=1)
         ]
-        return super().to_dict() | {"hits": hits, "matches": self.matches}
+        return super().to_dict() | {"hits": hits}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per hit, best first, with the columns of the corpus behind the figures."""

@@ -78,6 +78,7 @@ class LinkAnswers(Result):
     median: float
     num_entities: int
     reranked: bool = False
+    computed = ("sensible",)
 
     @property
     def leading(self) -> tuple[LinkAnswer, ...]:
@@ -89,10 +90,6 @@ class LinkAnswers(Result):
     def sensible(self) -> bool:
         """Whether the question can be asked of such an entity at all."""
         return bool(self.known) or self.fit >= FITS
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, and whether the question is sensible."""
-        return super().to_dict() | {"sensible": self.sensible}
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers as a table, best first, and behind them the known answers that are not among them."""
@@ -147,10 +144,6 @@ class LinkProfile(Result):
     def model(self) -> ModelInfo:
         """What answered."""
         return self.answers[0].model
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return super().to_dict() | {"answers": [item.to_dict() for item in self.answers]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], model: ModelInfo) -> LinkProfile:

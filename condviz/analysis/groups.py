@@ -18,7 +18,7 @@ from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus
 from condviz.store.demo import open_corpus
-from condviz.types import ModelInfo, Progress, Result, plain, table
+from condviz.types import ModelInfo, Progress, Record, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ Method = Literal["kmeans", "hdbscan"]
 
 
 @dataclass(frozen=True)
-class Group:
+class Group(Record):
     """Texts that are alike under a condition.
 
     Attributes:
@@ -47,6 +47,7 @@ class Group:
     rows: tuple[int, ...]
     texts: tuple[str, ...]
     points: tuple[tuple[float, float], ...]
+    computed = "name", "size", "medoid"
 
     @property
     def size(self) -> int:
@@ -84,13 +85,6 @@ class Groups(Result):
     purity: Mapping[str, tuple[float, float]]
     left_over: Group | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        groups = [
-            plain(group) | {"name": group.name, "size": group.size, "medoid": group.medoid} for group in self.groups
-        ]
-        return super().to_dict() | {"groups": groups}
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per text: its row in the source, the number of its group (0 for none), and the text."""
         found = [*enumerate(self.groups, start=1), *([(0, self.left_over)] if self.left_over else [])]
@@ -119,10 +113,6 @@ class CrossTable(Result):
     second: Groups
     counts: tuple[tuple[int, ...], ...]
     information: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return super().to_dict() | {"first": self.first.to_dict(), "second": self.second.to_dict()}
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each pair of groups that share texts."""

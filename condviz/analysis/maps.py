@@ -14,7 +14,7 @@ from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, 
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.types import Progress, Result, plain
+from condviz.types import Progress, Record, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ BUILT_IN_COLOURS = ("condition", "cluster", "change")
 
 
 @dataclass(frozen=True)
-class Measures:
+class Measures(Record):
     """How the vectors of one side lie in their own space; plain JSON, None where a measure does not apply.
 
     Attributes:
@@ -52,10 +52,7 @@ class Measures:
     silhouette: float | None
     values: tuple[Mapping[str, Any], ...]
     problems: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, without single points."""
-        return {key: plain(value) for key, value in vars(self).items() if key != "clusters"}
+    left_out = ("clusters",)
 
 
 @dataclass(frozen=True)
@@ -165,9 +162,7 @@ class EmbeddingMap(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per point: text, condition, columns, coordinates and clusters before and after, change."""
-        import pandas as pd
-
-        frame = pd.DataFrame({"text": self.points.texts, "condition": self.points.conditions})
+        frame = table({"text": self.points.texts, "condition": self.points.conditions})
         for name, cells in self.points.columns.items():
             frame[name if name not in frame else f"{name} (column)"] = cells
         for name, side in (("before", self.before), ("after", self.after)):

@@ -14,7 +14,7 @@ import numpy as np
 from condviz.analysis.geometry import Isotropy, cosines_to_mean, isotropy
 from condviz.errors import ConfigError, require
 from condviz.methods import ConditionalScorer
-from condviz.types import ModelInfo, Result
+from condviz.types import ModelInfo, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,9 +39,7 @@ class Subtraction(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each side."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(one) for one in self.isotropy], index=list(SIDES))
+        return table([asdict(one) for one in self.isotropy]).set_axis(list(SIDES))
 
 
 def compare_isotropy(model: ConditionalScorer, sentences: Sequence[str], conditions: Sequence[str]) -> Subtraction:

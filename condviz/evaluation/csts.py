@@ -18,7 +18,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import RESAMPLES, Agreement, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
-from condviz.types import ModelInfo, Progress, Result
+from condviz.types import ModelInfo, Progress, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,8 +106,6 @@ class Evaluation(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table: a row per model and part (overall, seen, unseen), figures with `_low` and `_high`."""
-        import pandas as pd
-
         rows = []
         for report in self.reports:
             for part, figures in report.parts():
@@ -116,7 +114,7 @@ class Evaluation(Result):
                     metric = getattr(figures, name)
                     row |= {name: metric.value, f"{name}_low": metric.low, f"{name}_high": metric.high}
                 rows.append(row)
-        return pd.DataFrame(rows)
+        return table(rows)
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.ranking import Neighbourhoods, RankingMetrics, RankingReport, TrueAnswers, rank_links
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.models.manifest import read_manifest
-from condviz.types import Progress
+from condviz.types import Progress, Record
 
 
 @dataclass(frozen=True)
-class LinkReport:
+class LinkReport(Record):
     """What a model reaches on one split of a graph.
 
     Attributes:
@@ -41,17 +41,6 @@ class LinkReport:
     plain: RankingReport
     reranked: RankingReport
     by_relation: Mapping[str, RankingMetrics]
-
-    def to_dict(self) -> dict:
-        """Return plain JSON."""
-        return {
-            "graph": self.graph,
-            "model": self.model,
-            "split": self.split,
-            "plain": self.plain.to_dict(),
-            "reranked": self.reranked.to_dict(),
-            "by_relation": {name: metrics.to_dict() for name, metrics in self.by_relation.items()},
-        }
 
 
 def evaluate_links(

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from condviz.errors import DataError
-from condviz.types import Pair
+from condviz.types import Pair, Record
 
 LEVEL = 0.95
 """Of every interval."""
@@ -23,7 +22,7 @@ Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Record):
     """One figure with its 95 % interval, in the unit in which it is printed.
 
     Correlations and shares are times 100, from -100 or 0 to 100. Errors are in steps of the rating. The same type and
@@ -41,10 +40,6 @@ class Metric:
     high: float | None = None
     n: int | None = None
     reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return dict(vars(self))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from condviz.errors import DataError
+from condviz.types import Record
 
 _BLOCK_ELEMENTS = 8_000_000
 """Scores held at once: 32 MB in single precision, 195 queries of WN18RR."""
@@ -120,20 +121,9 @@ def filtered_ranks(scores: Tensor, targets: Tensor, known: Sequence[Tensor]) -> 
         tensor([2.], dtype=torch.float64)
     """
     targets = targets.to(scores.device)
-    rows = max(1, _BLOCK_ELEMENTS // max(1, scores.shape[1]))
-    blocks = [torch.empty(0, dtype=torch.float64)]
-    for start in range(0, len(targets), rows):
-        block = slice(start, start + rows)
-        bad = (~torch.isfinite(scores[block])).any(dim=1).nonzero().flatten()
-        if len(bad):
-            raise DataError(
-                f"Scores must be finite to be ranked; row {start + int(bad[0])} holds a NaN or an infinity."
-            )
-        blocks.append(_ranks_of_block(scores[block], targets[block], known[block]))
-    return torch.cat(blocks)
-
-
-def _ranks_of_block(scores: Tensor, targets: Tensor, known: Sequence[Tensor]) -> Tensor:
+    bad = (~torch.isfinite(scores)).any(dim=1).nonzero().flatten()
+    if len(bad):
+        raise DataError(f"Scores must be finite to be ranked; row {int(bad[0])} holds a NaN or an infinity.")
     target_scores = scores.gather(1, targets.unsqueeze(1))
     # Counting everything and taking the known answers off again needs no second table of scores.
     greater = (scores > target_scores).sum(1)
@@ -201,7 +191,7 @@ def rank_links(
 
 
 @dataclass(frozen=True)
-class RankingMetrics:
+class RankingMetrics(Record):
     """Figures of one direction, or the mean of two.
 
     Attributes:
@@ -230,7 +220,7 @@ class RankingMetrics:
 
 
 @dataclass(frozen=True)
-class RankingReport:
+class RankingReport(Record):
     """Link prediction in both directions.
 
     Attributes:
@@ -240,6 +230,7 @@ class RankingReport:
 
     forward: RankingMetrics
     inverse: RankingMetrics
+    computed = ("mean",)
 
     @classmethod
     def from_ranks(cls, forward: Tensor | np.ndarray, inverse: Tensor | np.ndarray) -> RankingReport:
@@ -255,7 +246,3 @@ class RankingReport:
             hits=MappingProxyType({k: (self.forward.hits[k] + self.inverse.hits[k]) / 2 for k in self.forward.hits}),
             num_queries=self.forward.num_queries + self.inverse.num_queries,
         )
-
-    def to_dict(self) -> dict[str, dict[str, float]]:
-        """Return plain JSON: forward, inverse and mean."""
-        return {"forward": self.forward.to_dict(), "inverse": self.inverse.to_dict(), "mean": self.mean.to_dict()}

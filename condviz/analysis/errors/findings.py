@@ -117,14 +117,14 @@ class ErrorStudy(Result):
             "models": list(self.models),
             "filter": self.filter,
             "selected": self.selected,
-            "blindness": [plain(one) | {"verdict": one.verdict} for one in self.blindness],
+            "blindness": [one.to_dict() for one in self.blindness],
             **plain({"figures": reports, "conditions": self.conditions, "aspects": self.aspects}),
             **plain({"slices": self.searches, "calibration": self.curves, "confusion": self.confusions}),
         }
 
-    def to_frame(self, remarks: Mapping[int, Remark] | None = None) -> pd.DataFrame:
-        """Return the rows of the slice in the order of the source: texts, features, judgements of each model, notes."""
-        return rows_frame(self.study, self.mask.nonzero()[0], remarks)
+    def to_frame(self) -> pd.DataFrame:
+        """Return the rows of the slice in the order of the source: texts, features, judgements of each model."""
+        return rows_frame(self.study, self.mask.nonzero()[0])
 
 
 def find_errors(

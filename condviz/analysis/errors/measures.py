@@ -13,6 +13,7 @@ from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resampl
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.csts import METRICS
 from condviz.evaluation.metrics import Metric
+from condviz.types import Record
 
 HEADS = {
     "spearman": "Spearman",
@@ -201,7 +202,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Blindness:
+class Blindness(Record):
     """How much of the variance of the scores comes from the condition, and whether it goes the way of the ratings.
 
     Attributes:
@@ -231,6 +232,7 @@ class Blindness:
     wording: float | None
     wording_gold: float | None
     items: int
+    computed = ("verdict",)
 
     @property
     def verdict(self) -> str:
