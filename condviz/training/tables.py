@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from condviz.data.columns import PAIR_COLUMNS as COLUMNS
 from condviz.data.files import write_text
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, TextTable, read_pairs, read_table
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair
 
-COLUMNS = (*TEXT_COLUMNS, LABEL_COLUMN)
 MAX_BYTES = 5 * 2**20
 MIN_ROWS = 20
 """Fewer rated rows teach nothing, and leave none to measure on."""
 MIN_PAIRS = 8
 """Sentence pairs with two conditions from which batches of pairs are the better choice."""
-SAMPLED = 100
-"""Rows that tell long texts from short ones."""
 LONG_WORDS = 180
 """About what fits into 256 tokens, the limit of the small encoders."""
-_NAMES = {
-    "sentence1": r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$",
-    "sentence2": r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$",
-    "condition": r"cond|aspect|criter|respect|question|^c$",
-    "label": r"label|rating|score|similar|gold|^y$",
-}
-"""What columns are often called."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +47,6 @@ class RatedTable:
     def batching(self) -> str:
         """How its rows are best batched: "pairs" where most sentence pairs have two conditions."""
         return "pairs" if self.paired >= MIN_PAIRS and 4 * self.paired >= len(self.rows) else "rows"
-
-
-def guess_columns(table: TextTable) -> dict[str, str]:
-    """Choose the columns that are probably meant: by name, else those with the longest texts first."""
-    found: dict[str, str] = {}
-    for wanted, pattern in _NAMES.items():
-        free = [column for column in table.columns if column not in found.values()]
-        named = [column for column in free if re.search(pattern, column.strip(), re.IGNORECASE)]
-        exact = [column for column in free if column.strip().lower() == wanted]
-        found[wanted] = next(iter([*exact, *named]), "")
-    lengths = table.to_frame().head(SAMPLED).apply(lambda cells: cells.str.len().mean()).sort_values(ascending=False)
-    left = [column for column in lengths.index if column not in found.values()]
-    return {wanted: column or left.pop(0) for wanted, column in found.items()}
 
 
 def open_table(path: str | Path) -> TextTable:

@@ -9,6 +9,7 @@ from inspect import isgeneratorfunction
 from typing import Any
 
 import gradio as gr
+from gradio.events import Dependency
 
 import condviz
 from condviz.ui.events import PRIVATE, connect
@@ -90,7 +91,7 @@ class Page:
         notice: gr.HTML,
         stop: gr.Button | None = None,
         heavy: bool = True,
-    ) -> None:
+    ) -> list[Dependency]:
         """Restore the state of a tab from its link: when the page is opened, and on Back and Forward.
 
         Args:
@@ -118,8 +119,10 @@ class Page:
         def moved(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
             yield from answer(str(event.query), values)
 
-        for trigger, handle in ((self.blocks.load, opened), (self.address.navigate, moved)):
+        return [
             connect(trigger, handle, list(inputs), outputs, notice=notice, stop=stop, heavy=heavy)
+            for trigger, handle in ((self.blocks.load, opened), (self.address.navigate, moved))
+        ]
 
     def on_models(self, menu: gr.Dropdown, suits: Callable[[Any], bool] = lambda info: True) -> None:
         """Keep the choices of a menu of models current.

@@ -13,6 +13,8 @@ from urllib.parse import parse_qs, urlencode
 MAX_TEXT = 5000
 """Characters of one value that a link carries; longer ones are cut, as browsers and proxies limit addresses."""
 MAX_FIELDS = 200
+MAX_RUNS = 400
+"""Of a selection that a link carries: about 4,000 characters."""
 Values = dict[str, list[str]]
 _ALIASES = {"words": "router"}
 """What people type for a tab whose links were copied under another name."""
@@ -53,6 +55,29 @@ def number(values: Values, key: str, default: int, *, low: int, high: int) -> in
     return (
         min(max(int(text), low), high) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 12 else default
     )
+
+
+def write_rows(rows: Iterable[int]) -> str:
+    """Return chosen positions as the value of a link: runs such as "2-5.9"; "" for more than `MAX_RUNS`."""
+    runs: list[list[int]] = []
+    for row in sorted(rows):
+        if runs and row == runs[-1][1] + 1:
+            runs[-1][1] = row
+        else:
+            runs.append([row, row])
+    if len(runs) > MAX_RUNS:
+        return ""
+    return ".".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def read_rows(text: str, count: int) -> tuple[int, ...]:
+    """Return those positions below `count`, ascending; whatever is none is left out."""
+    rows: set[int] = set()
+    for run in text.split("."):
+        ends = run.split("-")
+        if len(ends) <= 2 and all(end.isascii() and end.isdigit() and len(end) < 9 for end in ends):
+            rows.update(range(int(ends[0]), min(int(ends[-1]) + 1, count)))
+    return tuple(sorted(rows))
 
 
 def cut(text: str) -> str:

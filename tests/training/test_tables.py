@@ -10,7 +10,7 @@ import pytest
 
 from condviz.data.tables import read_pairs
 from condviz.errors import ConfigError, DataError
-from condviz.training.tables import COLUMNS, RatedTable, divide, guess_columns, open_table, read_rated, store
+from condviz.training.tables import COLUMNS, RatedTable, divide, open_table, read_rated, store
 
 SAME = dict(zip(COLUMNS, COLUMNS, strict=True))
 
@@ -37,23 +37,6 @@ def test_a_good_table_is_counted(tmp_path: Path) -> None:
     assert len(table.notes) == 2
     single = [(f"a {i}", f"b {i}", "the x", 1 + i % 5) for i in range(40)]
     assert read(tmp_path, single).batching == "rows"
-
-
-@pytest.mark.parametrize(
-    ("columns", "row", "expected"),
-    [
-        (("label", "condition", "sentence2", "sentence1"), (1, "c", "b", "a"), ("sentence1", "sentence2")),
-        (("id", "Text A", "Text B", "Question", "Rating"), (7, "a", "b", "c", 1), ("Text A", "Text B")),
-        (("n", "premise", "hypothesis", "aspect", "score"), (7, "a", "b", "c", 1), ("premise", "hypothesis")),
-        (("n", "u", "v", "criterion", "gold"), (7, "a long text", "another", "c", 1), ("u", "v")),
-    ],
-)
-def test_columns_are_guessed_by_name_and_length(
-    tmp_path: Path, columns: tuple[str, ...], row: tuple[object, ...], expected: tuple[str, str]
-) -> None:
-    guess = guess_columns(open_table(write(tmp_path / "t.csv", [row] * 3, columns)))
-    assert (guess["sentence1"], guess["sentence2"]) == expected
-    assert len(set(guess.values())) == 4
 
 
 def test_both_parts_share_no_sentence_pair_and_come_back(tmp_path: Path) -> None:

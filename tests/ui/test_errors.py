@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.errors.findings import analyse
+from condviz.data.columns import PAIR_COLUMNS
 from condviz.errors import DataError
 from condviz.plots.errors import in_words
 from condviz.ui.errors import desk as module
@@ -15,7 +16,7 @@ from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, Source
 from condviz.ui.errors.sections import read_remarks
 from condviz.ui.pool import ModelPool
-from condviz.ui.state import read_link
+from condviz.ui.state import MAX_RUNS, read_link
 from tests.analysis.errors.toy import toy_study
 
 
@@ -33,8 +34,9 @@ def desk() -> Desk:
 def test_a_table_with_any_columns_is_read(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "one,two,asked,points,score_m")
     columns, rows, found = desk.columns(str(path))
-    assert (columns[0], len(rows), found) == ("one", 3, {})
-    picked = tuple(zip(module.ROLES, ("one", "two", "asked", "points"), strict=True))
+    assert (columns[0], len(rows)) == ("one", 3)
+    assert tuple(found.values()) == ("one", "two", "asked", "points")
+    picked = tuple(zip(PAIR_COLUMNS, ("one", "two", "asked", "points"), strict=True))
     dataset = desk.dataset(Source("upload", str(path), "t.csv", picked))
     assert (len(dataset.pairs), len(dataset.items), list(dataset.stored)) == (40, 20, ["m"])
     assert desk.study(Choice(Source("upload", str(path), "t.csv", picked), "m")).first.model == "m"
@@ -51,7 +53,7 @@ def test_a_column_of_ratings_is_taken_for_the_label(desk: Desk, tmp_path: Path) 
 
 def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    source = Source("upload", str(path), "t.csv", tuple(zip(module.ROLES, module.ROLES, strict=True)))
+    source = Source("upload", str(path), "t.csv", tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True)))
     with pytest.raises(DataError, match="Find errors"):
         desk.study(Choice(source, "minilm"))
     desk.keep(desk.dataset(source), "minilm", np.arange(40.0))
@@ -65,7 +67,7 @@ def test_a_budget_drops_what_was_used_longest_ago(desk: Desk, tmp_path: Path, mo
     for name in ("a.csv", "b.csv", "c.csv"):
         path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
         path.write_text(path.read_text().replace("a1", f"{name}1"))
-        sources.append(Source("upload", str(path), name, tuple(zip(module.ROLES, module.ROLES, strict=True))))
+        sources.append(Source("upload", str(path), name, tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))))
     kept = [small.dataset(source) for source in sources]
     assert small.dataset(sources[2]) is kept[2]
     assert small.dataset(sources[0]) is not kept[0], "it was dropped, and is read again"
@@ -79,7 +81,7 @@ def test_thirty_visitors_with_tables_of_their_own_lose_none(desk: Desk, tmp_path
     for i in range(30):
         path = write(tmp_path / f"{i}.csv", "sentence1,sentence2,condition,label,score_m")
         path.write_text(path.read_text().replace("a1", f"visitor {i}"))
-        columns = tuple(zip(module.ROLES, module.ROLES, strict=True))
+        columns = tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))
         sources.append(Source("upload", str(path), path.name, columns))
     first = [desk.study(Choice(source, "m")).dataset.digest for source in sources]
     assert len(set(first)) == 30
@@ -99,6 +101,14 @@ def test_a_link_holds_the_choice_but_for_the_default_row() -> None:
     assert (values["ea"], values["er"]) == (["csr"], ["7"])
     assert values["ef"] == [choice.filter]
     assert "eb" not in values
+
+
+def test_rows_chosen_in_the_plot_are_in_the_link_up_to_a_limit() -> None:
+    few = Choice(first="case", selected=(0, 1, 5))
+    assert read_link(few.link)[1]["es"] == ["0-1.5"]
+    assert not few.unlinked
+    assert Choice(selected=tuple(range(0, 3 * MAX_RUNS, 2))).unlinked
+    assert Choice(Source("upload", "/x.csv", "x.csv")).unlinked
 
 
 def test_damaged_remarks_are_left_out() -> None:

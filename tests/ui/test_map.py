@@ -13,7 +13,7 @@ from condviz.ui import limits
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import _api_points
-from condviz.ui.state import read_link, write_link
+from condviz.ui.state import MAX_RUNS, read_link, read_rows, write_link
 from tests.plots.test_maps import FEW, MANY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -37,14 +37,26 @@ def test_a_link_brings_the_form_back(form: Form) -> None:
 
 
 def test_a_damaged_link_gives_the_defaults() -> None:
-    values = {"from": ["table"], "a": ["nonsense"], "near": ["9e9"], "dist": ["x"], "seed": ["-5"], "draw": ["1.5"]}
+    values = {"from": ["nowhere"], "a": ["nonsense"], "near": ["9e9"], "dist": ["x"], "seed": ["-5"], "draw": ["1.5"]}
     assert Form.from_link(values, "case").link() == Form("case").link()
 
 
-def test_uploads_and_long_texts_are_in_no_link() -> None:
-    assert Form("case", "table", table="/tmp/x.csv").link() is None
-    assert Form("case", "texts", sentences="long " * 2000).link() is None
-    assert Shown(ref(FEW), Form("case", "table"), "value").link() == "t=map"
+@pytest.mark.parametrize("form", [Form("case", "table", table="/x.csv"), Form("case", "texts", sentences="a " * 3000)])
+def test_a_link_without_the_sentences_says_so_and_opens_no_file(form: Form) -> None:
+    assert not form.linked
+    assert Shown(ref(FEW), form, "value").unlinked
+    again = Form.from_link(read_link(write_link("map", form.link()))[1], "case")
+    assert (again.source, again.table, again.linked) == (form.source, None, False)
+
+
+def test_points_chosen_by_hand_are_in_the_link_up_to_a_limit() -> None:
+    few = SHOWN.choose((1, 2, 3, 7))
+    assert read_rows(read_link(few.link())[1]["i"][0], 20) == (1, 2, 3, 7)
+    assert not few.unlinked
+    many = SHOWN.choose(tuple(range(0, 3 * MAX_RUNS, 2)))
+    assert "i=" not in many.link()
+    assert many.unlinked
+    assert "i=" not in SHOWN.with_search("sentence").link()
 
 
 @pytest.mark.parametrize(
@@ -119,7 +131,7 @@ def test_markup_escapes_texts() -> None:
     from tests.plots.test_maps import colouring, make_map
 
     made = make_map(["a", HOSTILE] * 5, [HOSTILE, "y"] * 5, [f"{HOSTILE} {i}" for i in range(10)], notes=(HOSTILE,))
-    parts = [view.head(made, f"t=map&q={HOSTILE}"), view.legend(colouring(made), HOSTILE)]
+    parts = [view.head(Shown(ref(made), Form("case"), HOSTILE, search=HOSTILE)), view.legend(colouring(made), HOSTILE)]
     parts += [view.reading(made, (0, 1), None, HOSTILE), view.reading(made, None, 1, "")]
     for part in parts:
         assert "<img" not in part

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from cachetools import LRUCache
 
+from condviz.data.columns import PAIR_COLUMNS, guess_pair_columns
 from condviz.data.corpora import CORPORA
 from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
 from condviz.types import columns
 from condviz.ui import limits
 from condviz.ui.pool import ModelPool
-from condviz.ui.state import write_link
+from condviz.ui.state import write_link, write_rows
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
@@ -35,9 +36,6 @@ WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
 MAX_TABLE_BYTES = 5 * 2**20
-ROLES = ("sentence1", "sentence2", "condition", "label")
-ALSO_LABEL = ("rating", "gold")
-"""What the column of ratings is often called, besides."""
 MB = 2**20
 DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
 """Budgets."""
@@ -97,7 +95,17 @@ class Choice:
         """The query string that opens this; an upload is not part of it."""
         row = "" if self.row is None else str(self.row + 1)
         pairs = [("ed", self.source.key), ("ea", self.first), ("eb", self.second), ("ef", self.filter)]
-        return write_link("errors", [*pairs, ("et", self.target), ("ev", self.view), ("er", row)])
+        rows = write_rows(self.selected)
+        return write_link("errors", [*pairs, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row)])
+
+    @property
+    def unlinked(self) -> str:
+        """What the link does not hold, in a sentence; "" if it holds all."""
+        if self.source.key == "upload":
+            return f"The link does not hold {self.source.name}: whoever opens it has to upload the table."
+        if self.selected and not write_rows(self.selected):
+            return "So many rows, chosen one by one, do not fit into the link: it shows all."
+        return ""
 
 
 class Desk:
@@ -143,17 +151,13 @@ class Desk:
         """Look into an uploaded file.
 
         Returns:
-            Its columns, the first three rows, and role -> column where the names tell.
+            Its columns, the first three rows, and for each of `PAIR_COLUMNS` the column that is probably meant, or "".
 
         Raises:
             DataError: If it is no table.
         """
         table = read_table(path, max_bytes=MAX_TABLE_BYTES)
-        folded = {column.casefold(): column for column in table.columns}
-        found = {role: folded[role] for role in ROLES if role in folded}
-        if rated := [folded[name] for name in ALSO_LABEL if name in folded]:
-            found.setdefault("label", rated[0])
-        return list(table.columns), [list(row) for row in table.rows[:3]], found
+        return list(table.columns), [list(row) for row in table.rows[:3]], guess_pair_columns(table)
 
     def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
         """Return the scores of a model if they are known: from the file, computed before, or shipped; else None."""
@@ -223,7 +227,9 @@ class Desk:
             table = read_pairs(source.path, max_bytes=MAX_TABLE_BYTES)
         else:
             frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
-            taken = [column for column in frame if str(column).casefold() in ROLES and column not in chosen.values()]
+            taken = [
+                column for column in frame if str(column).casefold() in PAIR_COLUMNS and column not in chosen.values()
+            ]
             frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
             table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
         return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)

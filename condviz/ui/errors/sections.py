@@ -14,8 +14,9 @@ from condviz.analysis.errors.filters import COLUMN_HELP, RULES
 from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.events import connect
-from condviz.ui.markup import busy, html, render
+from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import section
+from condviz.ui.state import Values, first
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import Remark
@@ -71,6 +72,7 @@ class Sections:
                 elem_id="cv-err-help",
             )
         self.folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
+        self.linked = [self.column, self.rule, self.old, self.new]
 
     def connect(self, notice: gr.HTML) -> None:
         """Connect what stays within the sections.
@@ -96,6 +98,17 @@ class Sections:
             self.rewrite.click, self.change, [self.rule, self.old, self.new, self.choice], [self.effect],
             notice=self.rewrite_notice, stop=self.rewrite_stop, heavy=True,
         )  # fmt: skip
+
+    def restore(self, values: Values) -> dict:
+        """Return updates of the fields that a link names; what follows from them is computed in their sections."""
+        column, rule = first(values, "col"), first(values, "rule")
+        typed = {"visible": rule == "word"}
+        return {
+            self.column: gr.Dropdown([column], value=column) if column else gr.skip(),
+            self.rule: rule if rule in RULES else gr.skip(),
+            self.old: gr.update(value=first(values, "old"), **typed),
+            self.new: gr.update(value=first(values, "new"), **typed),
+        }
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_rows(self, choice: Choice | None) -> dict:
@@ -129,6 +142,7 @@ class Sections:
         column = column if column in columns else columns[0]
         groups = worst_conditions(study, column=column, mask=mask)[:WORST]
         shown = view.worst(column, groups, [judged.model for judged in study.judged])
+        shown = noted(shown, col="" if column == columns[0] else column)
         return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
 
     def show_follow(self, choice: Choice | None) -> dict:
@@ -169,7 +183,9 @@ class Sections:
                 message = busy(f"{judged.model} scores {len(rewritten.pairs)} changed rows.", done, total)
                 yield {self.rewrite_notice: message, self.rewrite_stop: gr.update(visible=True)}
             effects.append(measure_effect(rewritten, judged, work.result()))
-        yield {self.effect: view.effects(study, effects), self.rewrite_stop: gr.update(visible=False)}
+        words = {"old": old or "", "new": new or ""} if rule == "word" else {"old": "", "new": ""}
+        shown = noted(view.effects(study, effects), rule=rule, **words)
+        yield {self.effect: shown, self.rewrite_stop: gr.update(visible=False)}
 
     def show_exports(self, choice: Choice | None) -> dict:
         """Offer what is shown as link, JSON and Python."""

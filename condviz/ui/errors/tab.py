@@ -12,12 +12,13 @@ import numpy as np
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.errors.filters import TARGETS
+from condviz.data.columns import PAIR_COLUMNS, is_named
+from condviz.data.tables import TEXT_COLUMNS
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.errors.desk import (
     MAX_RESAMPLES,
     MAX_TABLE_BYTES,
-    ROLES,
     START,
     Choice,
     Desk,
@@ -27,17 +28,19 @@ from condviz.ui.errors.desk import (
     score_rows,
 )
 from condviz.ui.errors.sections import Sections
-from condviz.ui.events import connect, publish
+from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first
+from condviz.ui.state import Values, first, read_rows
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
     from condviz.analysis.errors.study import Study
 
 VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
+TITLES = ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)")
+"""Of `PAIR_COLUMNS`."""
 MAX_FILTER = 2_000
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
@@ -68,6 +71,7 @@ class ErrorsTab:
         self.uploaded = gr.State(None)
         self.sections = Sections(self.desk, self.choice)
         self._connect()
+        page.warm_up.append(self._prepare)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -80,9 +84,8 @@ class ErrorsTab:
             )
         with gr.Column(visible=False, elem_id="cv-err-pickers") as self.pickers:
             self.sample = html("", elem_id="cv-err-sample")
-            titles = ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)")
             with gr.Row(elem_classes="cv-err-two"):
-                self.columns = [gr.Dropdown([], label=title, min_width=110) for title in titles]
+                self.columns = [gr.Dropdown([], label=title, min_width=110) for title in TITLES]
             self.use = gr.Button("Use these columns", variant="primary", elem_id="cv-err-use")
         choices = self.pool.choices()
         with gr.Row(elem_classes="cv-err-models"):
@@ -114,19 +117,27 @@ class ErrorsTab:
         latest = {"trigger_mode": "always_last"}
         chosen = [*form, self.uploaded, self.choice]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
-        connect(triggers, self.find, chosen, [*form, *shown], **main, **latest)
-        connect(self.clear.click, self.all_rows, [self.choice], [self.filter, *shown], **main)
-        connect(self.page.tab.select, self.start, chosen, [*form, *shown], **main)
-        self.page.on_link("errors", self.open_link, [self.choice], [*form, *shown], notice=self.notice, stop=self.stop)
         picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data]
-        connect(
-            self.upload.upload, self.read_upload, [self.upload, self.first, self.second],
-            [*picked, *form, *shown], **main,
-        )  # fmt: skip
-        connect(
-            self.use.click, self.use_columns, [*self.columns, self.uploaded, self.first, self.second],
-            [*picked, *form, *shown], **main,
-        )  # fmt: skip
+        linked = {"notice": self.notice, "stop": self.stop}
+        runs = [
+            connect(triggers, self.find, chosen, [*form, *shown], **main, **latest),
+            connect(self.page.tab.select, self.start, chosen, [*form, *shown], **main),
+            *self.page.on_link(
+                "errors", self.open_link, [self.choice], [*form, *shown, *self.sections.linked], **linked
+            ),
+            connect(
+                self.upload.upload, self.read_upload, [self.upload, self.first, self.second],
+                [*picked, *form, *shown], **main,
+            ),
+            connect(
+                self.use.click, self.use_columns, [*self.columns, self.uploaded, self.first, self.second],
+                [*picked, *form, *shown], **main,
+            ),
+        ]  # fmt: skip
+        # A stopped run must not leave its progress on the picture.
+        for run in runs:
+            run.failure(lambda: panel_update(message=""), None, self.plot, queue=False, **PRIVATE)
+        connect(self.clear.click, self.all_rows, [self.choice], [self.filter, *shown], **main)
         for component in (self.slices, self.sections.worst, self.views):
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main, **latest)
         connect(self.plot.select, self.brush, [self.choice], shown, **main, **latest)
@@ -167,10 +178,19 @@ class ErrorsTab:
 
     def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
         yield {
-            self.notice: busy("Reading the rows."),
+            **self._busy("Reading the rows."),
             self.stop: gr.update(visible=True),
             **({self.result: render("errors/busy.html", picture=self._headline(shown))} if shown else {}),
         }
+        try:
+            yield from self._score(choice, asked=asked)
+        except CondvizError:
+            # What is still there must not pass for the answer to what was asked now.
+            old = "What was found before; the new rows could not be judged." if shown else ""
+            yield {self.plot: panel_update(message=old, tone="old")}
+            raise
+
+    def _score(self, choice: Choice, *, asked: bool) -> Iterator[dict]:
         dataset = self.desk.dataset(choice.source)
         if not choice.first:
             names = [*dataset.stored, self.pool.default]
@@ -182,7 +202,7 @@ class ErrorsTab:
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 for done, total in work.steps():
-                    yield {self.notice: busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)}
+                    yield self._busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)
                 self.desk.keep(dataset, name, work.result())
         stored = [(f"{name} (from the file)", name) for name in dataset.stored]
         choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
@@ -190,7 +210,7 @@ class ErrorsTab:
             self.first: gr.Dropdown(choices, value=choice.first),
             self.second: gr.Dropdown([("no second model", ""), *choices], value=choice.second),
             self.filter: choice.filter,
-            self.notice: busy("Looking for slices."),
+            **self._busy("Looking for slices."),
         }
         yield from self._show(choice, asked=asked)
 
@@ -202,7 +222,7 @@ class ErrorsTab:
         found = self.desk.found(choice)
         rated = bool(study.rated.any())
         step = {
-            self.result: view.result(found, choice.link, asked=asked),
+            self.result: view.result(found, choice, asked=asked),
             self.slices: view.slices(found, choice.target),
             self.figures: view.figures(found, waiting=rated),
             self.choice: choice,
@@ -243,14 +263,14 @@ class ErrorsTab:
 
             choice = replace(choice, target=value)
             found = self.desk.found(choice)
-            linked = view.result(found, choice.link, picked=True)
+            linked = view.result(found, choice, picked=True)
             yield {self.slices: view.slices(found, value), self.choice: choice, self.result: linked}
         elif event.name == "view" and value in VIEWS:
             from condviz.ui.errors import view
 
             choice = replace(choice, view=value)
             found = self.desk.found(choice)
-            linked = view.result(found, choice.link, picked=True)
+            linked = view.result(found, choice, picked=True)
             yield {**self._figure(found, choice), self.choice: choice, self.result: linked}
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
@@ -288,7 +308,7 @@ class ErrorsTab:
         choice = replace(choice, row=int(row))
         found = self.desk.found(choice)
         marked = {self.plot: panel_update(marked=str(row))} if mark else {}
-        linked = view.result(found, choice.link, picked=True)
+        linked = view.result(found, choice, picked=True)
         return {**self._row(study, choice, found.rows), self.choice: choice, self.result: linked, **marked}
 
     def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:
@@ -307,21 +327,20 @@ class ErrorsTab:
             raise DataError("No file arrived. Choose a CSV file of at most 5 MB.")
         name = path.replace("\\", "/").rpartition("/")[2]
         columns, rows, found = self.desk.columns(path)
-        source = Source("upload", path, name, tuple(found.items()))
-        if set(ROLES[:3]) <= found.keys():
+        source = Source("upload", path, name, tuple((role, column) for role, column in found.items() if column))
+        rating = found["label"]
+        if all(found[role].casefold() == role for role in TEXT_COLUMNS) and (not rating or is_named("label", rating)):
             yield {self.pickers: gr.update(visible=False), self.uploaded: source}
             yield from self._adopt(source, model, second)
             return
-        menus = [gr.Dropdown(columns, value=found.get(role)) for role in ROLES[:3]]
-        menus.append(
-            gr.Dropdown([("none", ""), *((column, column) for column in columns)], value=found.get("label", ""))
-        )
+        menus = [gr.Dropdown(columns, value=found[role] or None) for role in TEXT_COLUMNS]
+        menus.append(gr.Dropdown([("none", ""), *((column, column) for column in columns)], value=rating))
         yield {
             self.pickers: gr.update(visible=True),
             self.sample: render("errors/sample.html", name=name, columns=columns, rows=rows),
             **dict(zip(self.columns, menus, strict=True)),
             self.uploaded: source,
-            self.notice: notice("", "Choose the columns below.", tone="info"),
+            self.notice: notice("", "Check the columns, then press Use these columns.", tone="info"),
         }
 
     def use_columns(
@@ -337,9 +356,9 @@ class ErrorsTab:
         """Read the table with the columns that were picked."""
         if uploaded is None:
             raise DataError("No table is here. Upload one first.")
-        chosen = dict(zip(ROLES, (sentence1, sentence2, condition, label), strict=True))
-        if missing := [role for role in ROLES[:3] if not chosen[role]]:
-            raise DataError(f"Choose a column for {', '.join(missing)}.")
+        chosen = dict(zip(PAIR_COLUMNS, (sentence1, sentence2, condition, label), strict=True))
+        if missing := [title for role, title in zip(PAIR_COLUMNS, TITLES[:3], strict=False) if not chosen[role]]:
+            raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
         used = [column for column in chosen.values() if column]
         if len(set(used)) < len(used):
             raise DataError("One column cannot be two things. Choose different columns.")
@@ -372,7 +391,13 @@ class ErrorsTab:
             view=first(values, "ev") if first(values, "ev") in VIEWS else "residuals",
             row=int(row) - 1 if row.isascii() and row.isdigit() and 0 < int(row) < 10**8 else None,
         )
-        yield {self.data: key if key in {known for _, known in self.desk.corpora()} else gr.skip()}
+        yield {
+            self.data: key if key in {known for _, known in self.desk.corpora()} else gr.skip(),
+            **self.sections.restore(values),
+        }
+        if rows := first(values, "es"):
+            yield self._busy("Reading the rows.")
+            asked = replace(asked, selected=read_rows(rows, len(self.desk.dataset(asked.source).pairs)))
         yield from self._find(asked, shown=choice, asked=True)
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
@@ -405,11 +430,26 @@ class ErrorsTab:
         return analyse(self.desk.judge(dataset, models), filter=filter, resamples=resamples).to_dict()
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
+    def _prepare(self) -> None:
+        """Find what the tab opens with before a visitor asks for it; without stored scores that is left to them."""
+        choice = Choice(first=self.pool.default)
+        try:
+            self.desk.found(choice)
+            self.desk.found(choice, resamples=resamples_for(self.desk.study(choice)))
+        except CondvizError:
+            return
+
+    def _busy(self, message: str, done: int = 0, total: int = 0) -> dict:
+        share = done / total if total else 0.0
+        text = f"{message} {100 * share:.0f} %" if total else message
+        plot = panel_update(message=text, tone="busy", share=share)
+        return {self.plot: plot, self.notice: busy(message, done, total)}
+
     def _headline(self, choice: Choice) -> str:
         from condviz.ui.errors import view
 
         try:
-            return view.result(self.desk.found(choice), choice.link)
+            return view.result(self.desk.found(choice), choice)
         except CondvizError:
             return ""
 

@@ -16,6 +16,7 @@ from condviz.analysis.errors.slices import SIGNIFICANT
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
 from condviz.plots import errors as pictures
+from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
 from condviz.ui.state import write_link
 
@@ -43,17 +44,17 @@ TITLES = {
 }
 
 
-def result(study: ErrorStudy, link: str, *, picked: bool = False, asked: bool = False) -> Markup:
+def result(study: ErrorStudy, choice: Choice, *, picked: bool = False, asked: bool = False) -> Markup:
     """Render the headline of the tab, with the address of what is shown.
 
     Args:
         study: What was found.
-        link: The address.
+        choice: What was asked for: the address.
         picked: Only the row or the picture is another: open sections stay, and the address before is replaced.
         asked: A link asked for this, so that it is not the tab's own example.
     """
     headline = pictures.headline(study)
-    return render("errors/result.html", headline=headline, study=study, link=link, picked=picked, asked=asked)
+    return render("errors/result.html", headline=headline, study=study, choice=choice, picked=picked, asked=asked)
 
 
 def figures(study: ErrorStudy, *, waiting: bool) -> Markup:

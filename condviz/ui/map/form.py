@@ -17,10 +17,11 @@ from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_tabl
 from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError
 from condviz.ui import limits
-from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link
+from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link, write_rows
 
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
+SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
 TYPED, NO_COLUMN = "(typed below)", "(none)"
 ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
            "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
@@ -92,14 +93,20 @@ class Form:
         Layout(**made)
         return made
 
-    def link(self) -> list[tuple[str, str]] | None:
-        """Return what a link says of the form, or None where it cannot carry the sentences."""
-        if self.source == "table" or len(self.sentences) > MAX_TEXT:
-            return None
+    @property
+    def linked(self) -> bool:
+        """Whether a link carries the sentences: no table, and no text that is too long for an address."""
+        return self.source == "scenes" or (self.source == "texts" and 0 < len(self.sentences) <= MAX_TEXT)
+
+    def link(self) -> list[tuple[str, str]]:
+        """Return what a link says of the form, the sentences only if it is `linked`."""
         pairs = [("m", self.model)]
+        if self.source != "scenes":
+            pairs += [("from", self.source)]
         if self.source == "texts":
-            pairs += [("from", "texts"), ("s", self.sentences), *(("c", text) for text in lines(self.conditions))]
-        elif tuple(self.aspects) != DEFAULT_ASPECTS:
+            sentences = [("s", self.sentences)] if self.linked else []
+            pairs += [*sentences, *(("c", text) for text in lines(self.conditions))]
+        elif self.source == "scenes" and tuple(self.aspects) != DEFAULT_ASPECTS:
             pairs += [("a", name) for name in self.aspects]
         plain = Form(self.model)
         changed = {
@@ -110,12 +117,12 @@ class Form:
     @classmethod
     def from_link(cls, values: Values, model: str) -> Form:
         """Read the form that a link describes; what it does not say keeps its default."""
-        dist = first(values, "dist", "0.1")
+        dist, source = first(values, "dist", "0.1"), first(values, "from")
         return cls(
             model,
-            "texts" if first(values, "from") == "texts" else "scenes",
+            source if source in SOURCES else "scenes",
             [name for name in values.get("a", []) if name in ASPECTS] or list(DEFAULT_ASPECTS),
-            first(values, "s", SENTENCES),
+            first(values, "s", "" if source == "texts" else SENTENCES),
             "\n".join(" ".join(text.split()) for text in values.get("c", [])) or CONDITIONS,
             method="pca" if first(values, "method") == "pca" else "umap",
             n_neighbors=number(values, "near", 15, low=2, high=200),
@@ -182,13 +189,31 @@ class Shown:
         return found
 
     def link(self) -> str:
-        """Return the link to all of this; of an uploaded table only to the tab."""
-        form = self.form.link()
-        if form is None:
-            return write_link("map", [])
+        """Return the link to all of this but for what is `unlinked`."""
         colour = "" if self.colour == self.result.colour else self.colour
         marked = "" if self.marked is None else str(self.marked)
-        return write_link("map", [*form, ("by", colour), ("q", self.search), ("v", self.value), ("p", marked)])
+        picked = [("by", colour), ("q", self.search), ("v", self.value), ("i", self._rows), ("p", marked)]
+        return write_link("map", [*self.form.link(), *picked])
+
+    @property
+    def unlinked(self) -> str:
+        """What the link does not hold, in a sentence; "" if it holds all."""
+        if self.form.source == "table":
+            return "The link does not hold your table: whoever opens it has to choose the file again."
+        if not self.form.linked:
+            return f"The link does not hold your sentences: they have more than {MAX_TEXT:,} characters."
+        if self._by_hand and not self._rows:
+            return "The link does not hold the points you chose: they are too many for an address."
+        return ""
+
+    @property
+    def _by_hand(self) -> tuple[int, ...]:
+        """The chosen points, unless words or a value say which they are."""
+        return () if self.search or self.value else self.chosen or ()
+
+    @property
+    def _rows(self) -> str:
+        return write_rows(self._by_hand)
 
     def choose(self, chosen: tuple[int, ...] | None, *, search: str = "", value: str = "") -> Shown:
         """Choose other points; no point is marked any more."""

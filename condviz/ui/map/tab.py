@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,12 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
 from condviz.ui.markup import busy, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first, read_link
+from condviz.ui.state import Values, first, read_link, read_rows
 
-SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
 _CLICKS = "condviz.map(element, (data) => trigger('act', data));"
@@ -128,13 +127,15 @@ class MapTab:
         picked = [self.shown, self.head, self.legend, self.before, self.after, self.reading, self.search]
         whole = [*picked, self.colour, self.impurity, self.all_points, self.exports]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        run = connect(self.run.click, self.draw, [*form, self.shown], whole, **main)
+        runs = [
+            connect(self.run.click, self.draw, [*form, self.shown], whole, **main),
+            *self.page.on_link(
+                "map", self.open_link, [self.shown], [*form, *boxes, *whole], notice=self.notice, stop=self.stop
+            ),
+        ]
         # A stopped run must not leave its progress on the picture.
-        for panel in (self.before, self.after):
-            run.failure(lambda: panel_update(message=""), None, panel, queue=False, **PRIVATE)
-        self.page.on_link(
-            "map", self.open_link, [self.shown], [*form, *boxes, *whole], notice=self.notice, stop=self.stop
-        )
+        for run in runs:
+            run.failure(lambda: [panel_update(message="")] * 2, None, [self.before, self.after], queue=False, **PRIVATE)
         self.page.on_models(self.model, _draws)
         light: dict[str, Any] = {"notice": self.notice}
         connect(self.page.tab.select, self.opened, [self.shown], whole, **light)
@@ -177,7 +178,10 @@ class MapTab:
             changes[part] = changes.get(part, {}) | gr.update(value=getattr(form, name))
         yield changes
         if shown is not None and form.link() == shown.form.link():
-            shown = Shown(shown.map, form, shown.result.colour)
+            shown = Shown(shown.map, shown.form, shown.result.colour)
+        elif not form.linked:
+            lost = "a table" if form.source == "table" else "sentences that were too long for a link"
+            raise DataError(f"This link showed {lost}, which it does not hold. Give them again, then press Draw map.")
         elif self.stored is not None and form.link() == first_form.link():
             shown = Shown(ref(self.stored), form, self.stored.colour)
         else:
@@ -185,6 +189,8 @@ class MapTab:
                 shown = step.get(self.shown, shown)
                 step.pop(self.head, None)  # the link says more: its headline comes below
                 yield step
+        if first(values, "by") == "cluster":
+            shown = yield from self._measured(shown, self.notice, self.stop)
         step = self._show(_picked(shown, values), asked=named != "")
         if named and named != known:
             step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which is not here.")
@@ -269,19 +275,7 @@ class MapTab:
         """Measure impurity, isotropy and W_c, and show them."""
         from condviz.plots.maps import plot_conditions, plot_spectra
 
-        shown = _needed(shown)
-        if shown.result.after.measures is None:
-            work = self.pool.run(
-                build_map, shown.form.model, shown.result.points, rows=len(shown.result.points.texts), method="pca"
-            )
-            for done, total in work.steps():
-                yield {
-                    self.impurity_notice: busy("Measuring.", done, total),
-                    self.impurity_stop: gr.update(visible=True),
-                }
-            result = shown.result.with_measures(work.result())
-            shown = replace(shown, map=ref(result))
-            MAPS.keep(result)
+        shown = yield from self._measured(_needed(shown), self.impurity_notice, self.impurity_stop)
         matrices = shown.result.matrices
         step = {
             self.measures: view.measures(shown.result),
@@ -296,6 +290,18 @@ class MapTab:
             step[self.places] = panel_update(figure=None if few else plot_conditions(matrices), message=few)
         yield step
 
+    def _measured(self, shown: Shown, notice: gr.HTML, stop: gr.Button) -> Generator[dict, None, Shown]:
+        if shown.result.after.measures is not None:
+            return shown
+        points = shown.result.points
+        work = self.pool.run(build_map, shown.form.model, points, rows=len(points.texts), method="pca")
+        for done, total in work.steps():
+            yield {notice: busy("Measuring.", done, total), stop: gr.update(visible=True)}
+        result = shown.result.with_measures(work.result())
+        MAPS.keep(result)
+        yield {stop: gr.update(visible=False)}
+        return replace(shown, map=ref(result))
+
     def show_points(self, shown: Shown | None) -> dict:
         """List the chosen points, or all."""
         frame = _needed(shown).result.to_frame()
@@ -306,7 +312,7 @@ class MapTab:
         """Offer the map as link, JSON, CSV and Python."""
         result, link = _needed(shown).result, shown.link()
         offered = export.offer(result, link=link, python=view.python(result), file="map.csv")
-        return {self.hand_out: render("map/export.html", offered=offered, linked=shown.form.link() is not None)}
+        return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
     def api_embedding_map(
@@ -385,7 +391,7 @@ class MapTab:
         return {
             **self._picks(shown),
             **self._figures(shown),
-            self.head: view.head(shown.result, shown.link(), asked=asked),
+            self.head: view.head(shown, asked=asked),
             **{part: gr.Accordion(open=False) for part in (self.impurity, self.all_points, self.exports)},
         }
 
@@ -408,7 +414,7 @@ class MapTab:
         return {
             **{getattr(self, side): panel_update(**_on(shown)) for side in SIDES},
             self.shown: shown,
-            self.head: view.head(shown.result, shown.link(), picked=True, typing=bool(shown.search)),
+            self.head: view.head(shown, picked=True),
             self.legend: view.legend(colouring(shown.result, shown.colour), shown.value),
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
             self.search: shown.search,
@@ -455,6 +461,8 @@ def _picked(shown: Shown, values: Values) -> Shown:
         shown = shown.with_value(value)
     if search := first(values, "q"):
         shown = shown.with_search(search)
+    if rows := read_rows(first(values, "i"), len(shown.result.points.texts)):
+        shown = shown.choose(rows)
     marked = view.positions(values.get("p", []), len(shown.result.points.texts))
     return replace(shown, marked=marked[0]) if marked else shown
 

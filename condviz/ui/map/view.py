@@ -10,6 +10,7 @@ import numpy as np
 
 from condviz.analysis.maps import EmbeddingMap, Side
 from condviz.ui.export import python_call
+from condviz.ui.map.form import Shown
 from condviz.ui.markup import render
 
 if TYPE_CHECKING:
@@ -19,20 +20,18 @@ MAX_LISTED = 200
 NEIGHBORS_SHOWN = 7
 
 
-def head(result: EmbeddingMap, link: str, *, picked: bool = False, typing: bool = False, asked: bool = False) -> str:
-    """Render the headline and how the map was made.
+def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
+    """Render the headline and how the map was made, with the link that the page puts into its address.
 
     Args:
-        result: The map.
-        link: Link of the tab, which the page puts into its address.
+        shown: The map, and what is picked on it. A link to words that are typed replaces the one before.
         picked: The map is the same, so open sections stay in the address.
-        typing: The link holds what is being typed: it replaces the one before instead of following it.
         asked: A link asked for this, so that it is not the tab's own example.
     """
     from condviz.plots.maps import headline
 
-    flags = {"picked": picked, "typing": typing, "asked": asked}
-    return render("map/head.html", headline=headline(result), result=result, link=link, **flags)
+    result, flags = shown.result, {"picked": picked, "typing": picked and bool(shown.search), "asked": asked}
+    return render("map/head.html", headline=headline(result), result=result, shown=shown, **flags)
 
 
 def colours(result: EmbeddingMap) -> list[tuple[str, str]]:

@@ -13,9 +13,10 @@ from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CondvizError, DataError
 from condviz.models import registry
 from condviz.ui.events import connect
-from condviz.ui.markup import busy, html, notice, render
+from condviz.ui.markup import busy, html, noted, notice, render
 from condviz.ui.page import Page
 from condviz.ui.pool import Work
+from condviz.ui.state import Values, first
 
 ENCODERS = (
     "intfloat/e5-small-v2",
@@ -40,7 +41,7 @@ class EncoderForm:
     def __init__(self, page: Page) -> None:
         """Lay out and connect; call inside the section."""
         self.page, self.pool = page, page.pool
-        local = not any(os.environ.get(name) for name in SHARED)
+        self.local = local = not any(os.environ.get(name) for name in SHARED)
         html(render("models/encoder_help.html", local=local), elem_id="cv-models-encoder-help")
         with gr.Row(elem_classes="cv-actions"):
             self.encoder = gr.Dropdown(
@@ -80,12 +81,19 @@ class EncoderForm:
             self.pool.remove(name)
             raise
         title = self.pool.info(name).title
+        told = notice("", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info")
         yield {
-            self.notice: notice(
-                "", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info"
-            ),
+            self.notice: noted(told, enc=encoder, method=method),
             self.stop: gr.update(visible=False),
             self.page.models_changed: time.time(),
+        }
+
+    def restore(self, values: Values) -> dict:
+        """Return updates of the fields that a link names; what is loaded stays the visitor's decision."""
+        encoder, method = first(values, "enc"), first(values, "method")
+        return {
+            self.encoder: encoder if encoder in ENCODERS or (encoder and self.local) else gr.skip(),
+            self.method: method if method in METHODS else gr.skip(),
         }
 
     def _wait(self, work: Work, message: str) -> Iterator[dict]:

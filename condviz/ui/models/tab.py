@@ -95,7 +95,7 @@ class ModelsTab:
         with section("Untrained models, to compare with", elem_id="cv-models-untrained") as self.untrained:
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
         with section("Try another encoder", elem_id="cv-models-encoder"):
-            EncoderForm(self.page)
+            self.encoders = EncoderForm(self.page)
         with section("What the papers say, and what we see", elem_id="cv-models-papers") as self.papers:
             self.claims = html("", elem_id="cv-models-claims")
         with section("Models of knowledge graphs", elem_id="cv-models-links") as self.graphs:
@@ -111,7 +111,8 @@ class ModelsTab:
         for component in (self.table, self.twins, self.links):
             connect(component.card, self.show_card, [self.view], shown, **light)
             connect(component.sort, self.sort, [self.view], shown, **light)
-        self.page.on_link("models", self.open_link, [], shown, notice=self.notice, heavy=False)
+        linked = [*shown, self.encoders.encoder, self.encoders.method]
+        self.page.on_link("models", self.open_link, [], linked, notice=self.notice, heavy=False)
         changed = [self.page.tab.select, self.page.models_changed.change]
         connect(changed, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
@@ -133,11 +134,11 @@ class ModelsTab:
 
     def open_link(self, values: Values) -> dict:
         """Restore a link."""
-        if not any(key in values for key in ("m", "metric", "by")):
+        if not any(key in values for key in ("m", "metric", "by", "enc")):
             return {self.notice: gr.skip()}
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
-        return self._show(View(first(values, "m", self.pool.default), metric, by))
+        return self._show(View(first(values, "m", self.pool.default), metric, by)) | self.encoders.restore(values)
 
     def refresh(self, view: View) -> dict:
         """Show the table again: a model may have been trained or deleted."""

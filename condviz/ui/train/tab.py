@@ -220,10 +220,11 @@ class TrainTab:
                 self.columns_box: gr.update(visible=False),
                 self.help: render("train/upload_help.html"),
             }
-        from condviz.training.tables import guess_columns, open_table
+        from condviz.data.columns import guess_pair_columns
+        from condviz.training.tables import open_table
 
         table = open_table(file)
-        columns, guess = table.columns, guess_columns(table)
+        columns, guess = table.columns, guess_pair_columns(table)
         pickers = {self.columns[key]: gr.update(choices=list(columns), value=guess[key]) for key in COLUMNS}
         shown = {self.columns_box: gr.update(visible=True), self.help: "", **pickers}
         try:
