@@ -21,7 +21,6 @@ from condviz.analysis.words import check_texts
 from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.tokens import Encoded
-from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
 
 if TYPE_CHECKING:  # importing it takes seconds
@@ -42,17 +41,17 @@ def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[
         ConfigError: If the model has no router.
         DataError: If a text cannot be used.
     """
-    routed = _with_router(model)
+    model.check_able("has_router")
     (sentence,), conditions = check_texts([sentence], conditions)
-    trace = _Trace(routed, sentence, conditions)
-    without, with_ = (trace.first_token(view) for view in (_watch(routed, num_routed_layers=0), _watch(routed)))
+    trace = _Trace(model, sentence, conditions)
+    without, with_ = (trace.first_token(view) for view in (_watch(model, num_routed_layers=0), _watch(model)))
     router: tuple[AttentionRow, ...] = ()
-    if routed.meets != "prefix":
-        weights = routed.token_weights(sentence, conditions).weights[-1]
+    if model.meets != "prefix":
+        weights = model.token_weights(sentence, conditions).weights[-1]
         router = tuple(trace.row(i, row, None) for i, row in enumerate(weights))
     # Attention of the first routed layer comes before the router: only what later layers see depends on the condition.
-    varies = routed.meets != "router" or routed.method_config.num_routed_layers > 1
-    return RouterPictures(routed.info.name, without, router, with_, varies)
+    varies = model.meets != "router" or model.method_config.num_routed_layers > 1
+    return RouterPictures(model.info.name, without, router, with_, varies)
 
 
 @torch.no_grad()
@@ -66,19 +65,19 @@ def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadM
         ConfigError: If the model has no router.
         DataError: If a text cannot be used.
     """
-    routed = _with_router(model)
+    model.check_able("has_router")
     (sentence,), (condition,) = check_texts([sentence], [condition])
-    trace = _Trace(routed, sentence, [condition])
-    view, watched = _watch(routed, num_routed_layers=0)
+    trace = _Trace(model, sentence, [condition])
+    view, watched = _watch(model, num_routed_layers=0)
     view.embed(trace.sentence, trace.condition)
     calls = watched.calls[-watched.num_layers :]
     first = torch.stack([call.row(watched, 0)[0] for call in calls])  # (T, heads, keys)
     return HeadMap(
-        model=routed.info.name,
+        model=model.info.name,
         condition=condition,
         words=trace.words,
         sentence=trace.on_words(_array(first[..., calls[0].offset :])),
-        from_condition=_condition_heads(routed, trace, calls, watched),
+        from_condition=_condition_heads(model, trace, calls, watched),
     )
 
 
@@ -97,12 +96,6 @@ def _condition_heads(
         for call, state in zip(calls, states[:-1], strict=True)
     ]
     return trace.on_words(_array(torch.stack(rows)))
-
-
-def _with_router(model: ConditionalScorer) -> RoutedEncoder:
-    if not model.has_router:
-        raise ConfigError(f"{model.info.name} has no router, so it has no such picture. Choose a CSR model.")
-    return model
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def compare(
     given = [models] if isinstance(models, str | ConditionalScorer) else list(models)
     if not given:
         raise DataError("No model is chosen. Choose at least one.")
-    loaded = [load(model) if isinstance(model, str) else model for model in given]
+    loaded = [load(model) for model in given]
     scores, unconditional, percentiles, plain = [], [], [], []
     for done, model in enumerate(loaded, start=1):
         reference = reference_scores(model)

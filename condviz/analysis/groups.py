@@ -260,13 +260,10 @@ def open_with_model(
         DataError: If it has fewer texts than `fewest`, or is `bounded` and has too many.
         ConfigError: If the model has no vectors under a condition.
     """
-    loaded = load(model) if isinstance(model, str) else model
+    loaded = None if model is None else load(model)
     corpus = open_corpus(store, loaded)
     loaded = loaded or corpus.model
-    if not loaded.conditional or not loaded.encodes:
-        raise ConfigError(
-            f"{loaded.info.name} has no vectors under a condition. Choose another, for instance hyper-cl."
-        )
+    loaded.check_able("encodes", "conditional")
     if loaded.separable:
         corpus.identity.check(loaded)
     most = MOST_TEXTS if loaded.separable else MOST_READ

@@ -26,7 +26,7 @@ from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc import check_encoder, entity_texts, entity_vectors, neighbourhoods
+from condviz.evaluation.kgc import entity_texts, entity_vectors, neighbourhoods
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -92,7 +92,7 @@ def get_predictor(
 ) -> LinkPredictor:
     """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
     found = graph if isinstance(graph, Graph) else load_graph(graph or EVERYDAY)
-    encoder = load(model) if isinstance(model, str) else model
+    encoder = load(model)
     key = (encoder.fingerprint, id(found))
     with _lock:
         if key not in _predictors:
@@ -158,7 +158,8 @@ class LinkPredictor:
     """
 
     def __init__(self, graph: Graph, model: ConditionalScorer, *, folder: Path | None = None) -> None:
-        self.graph, self.model, self.folder = graph, check_encoder(model), folder
+        model.check_able("encodes")
+        self.graph, self.model, self.folder = graph, model, folder
         self._lock = RLock()
         self._texts: list[str] = []
         self._unit: Tensor | None = None

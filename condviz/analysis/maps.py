@@ -14,6 +14,7 @@ from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, 
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.models.registry import load
 from condviz.types import Progress, Record, Result, table
 
 if TYPE_CHECKING:
@@ -212,7 +213,8 @@ def build_map(
     shown = colour or points.value or "condition"
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
-    encoder = check_encoder(model)
+    encoder = load(model)
+    encoder.check_able("encodes", "conditional")
     before, after = _embed(encoder, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
     sides = []
@@ -240,28 +242,6 @@ def build_map(
         random_matrices=_random_matrices(before, points, clusters, part(rest, 0.5, 1)) if measures else None,
         notes=(*points.notes, *notes),
     )
-
-
-def check_encoder(model: ConditionalScorer | str) -> ConditionalEncoder:
-    """Return a model, loaded if it is a name, with which a map can be made.
-
-    Raises:
-        ConfigError: If it gives no vectors, or none that depend on the condition.
-    """
-    if isinstance(model, str):
-        from condviz.models.registry import load
-
-        model = load(model)
-    if not model.encodes:
-        raise ConfigError(
-            f"{model.info.name} gives a score for three texts and no vector for a sentence, so it has no map. "
-            "Choose a bi- or tri-encoder, CSR, Hyper-CL or CASE."
-        )
-    if not model.conditional:
-        raise ConfigError(
-            f"{model.info.name} does not read the condition: before and after are the same. Choose another."
-        )
-    return model
 
 
 def measure_space(

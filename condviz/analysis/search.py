@@ -84,13 +84,13 @@ def search(
     condition = check_condition(condition, "the condition") if condition and condition.strip() else None
     if not isinstance(k, int) or not 1 <= k <= MAX_HITS:
         raise ConfigError(f"k must be a whole number from 1 to {MAX_HITS:,}, got {k!r}.")
-    given = load(model) if isinstance(model, str) else model
+    given = None if model is None else load(model)
     corpus = open_corpus(store, given, progress=progress)
     allowed = filter_rows(corpus, where, contains)
     given = given or corpus.model
     plain_model = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
-    if condition is not None and not given.conditional:
-        raise ConfigError(f"{given.info.name} takes no condition. Leave it out, or choose a model that does.")
+    if condition is not None:
+        given.check_able("conditional")
 
     searched = int(allowed.sum())
     if condition is None or not given.separable:

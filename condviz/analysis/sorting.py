@@ -13,7 +13,7 @@ from condviz.analysis.compare import library
 from condviz.analysis.groups import MOST_GROUPS, check_count, cluster, open_with_model, silhouette, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
-from condviz.errors import ConfigError, require
+from condviz.errors import require
 from condviz.methods import ConditionalScorer
 from condviz.store.corpus import Corpus
 from condviz.types import TOLD, ModelInfo, Progress, Result, table
@@ -94,10 +94,7 @@ def rank_sorting_conditions(
     """
     check_count("groups", groups, 2, MOST_GROUPS)
     corpus, loaded = open_with_model(store, model, fewest=2 * groups, bounded=False)
-    if not loaded.separable:
-        raise ConfigError(
-            f"{loaded.info.name} reads every text again under each condition. Choose hyper-cl or a tri-encoder."
-        )
+    loaded.check_able("separable")
     places = np.sort(np.random.default_rng(0).permutation(len(corpus))[:SAMPLE])
     vectors, norms = corpus.vectors(places)
     part = Corpus([""] * len(places), vectors, norms, corpus.identity)

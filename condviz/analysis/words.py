@@ -139,7 +139,7 @@ def read_words(
         >>> condviz.read_words("csr-bi", "A man surfs.", ["the sport", "the mood"]).to_frame()
     """
     texts, conditions = check_texts(sentences, conditions)
-    model = load(model) if isinstance(model, str) else model
+    model = load(model)
     scores = unconditional = None
     if len(texts) == 2:
         count = len(conditions)

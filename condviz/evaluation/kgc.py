@@ -66,10 +66,10 @@ def evaluate_links(
         ConfigError: If the model gives no vectors, or there is no such split.
         DataError: If the split is empty.
     """
-    encoder, queries = check_encoder(model), split_queries(graph, split, limit=limit)
-    texts = entity_texts(graph, encoder)
-    entities = entity_vectors(encoder, texts, folder=folder, progress=progress)
-    vectors = encode_queries(encoder, graph, entities=entities, texts=texts, queries=queries, progress=progress)
+    model.check_able("encodes")
+    queries, texts = split_queries(graph, split, limit=limit), entity_texts(graph, model)
+    entities = entity_vectors(model, texts, folder=folder, progress=progress)
+    vectors = encode_queries(model, graph, entities=entities, texts=texts, queries=queries, progress=progress)
     ranks = rank_queries(graph, vectors, entities, queries)
     bonus = _report(rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph)))
     relations = queries[:, 1] % graph.num_relations
@@ -189,20 +189,6 @@ def entity_texts(graph: Graph, model: ConditionalScorer, *, neighbours: bool | N
     """Return the text of each entity as a model reads it; `neighbours` None asks the model's recipe."""
     chosen = reads_neighbours(model) if neighbours is None else neighbours
     return shorten(model.backbone, graph.texts(neighbours=chosen))
-
-
-def check_encoder(model: ConditionalScorer) -> ConditionalEncoder:
-    """Return the model if it can predict links.
-
-    Raises:
-        ConfigError: If it gives scores only: then every one of the entities would need a pass for every query.
-    """
-    if not model.encodes:
-        raise ConfigError(
-            f"{model.info.name} gives scores of pairs only, and no vectors to search links with. Take a model of kind "
-            "bi or tri."
-        )
-    return model
 
 
 def entity_vectors(

@@ -64,6 +64,16 @@ class Passes(Protocol):
         """Group rows of similar length: positions in `rows`, each exactly once."""
 
 
+LACKS = {
+    "encodes": "reads both sentences at once and has no vectors: no map, search or links. Choose another model, for "
+    "instance hyper-cl.",
+    "conditional": "does not read the condition, so nothing changes with it. Choose another model.",
+    "separable": "reads every text again under each condition. Choose hyper-cl or a tri-encoder.",
+    "has_router": "has no router. Choose a CSR model.",
+}
+"""What a model without an ability is told."""
+
+
 class ConditionalScorer(nn.Module, ABC):
     """Scores how similar two sentences are under a condition. A cross-encoder can do no more than this.
 
@@ -126,6 +136,12 @@ class ConditionalScorer(nn.Module, ABC):
     @info.setter
     def info(self, info: ModelInfo) -> None:
         self._info = info
+
+    def check_able(self, *abilities: str) -> None:
+        """Raise ConfigError unless this model has all abilities that something needs, by their names in `LACKS`."""
+        for ability in abilities:
+            if not getattr(self, ability):
+                raise ConfigError(f"{self.info.name} {LACKS[ability]}")
 
     # Texts to scores
 

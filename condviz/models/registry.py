@@ -103,7 +103,7 @@ def describe(name: str) -> ModelInfo:
 
 
 def load(
-    name: str,
+    name: str | ConditionalScorer,
     *,
     backbone: str = "",
     device: str = "auto",
@@ -115,7 +115,8 @@ def load(
     Args:
         name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
             of a CSR model also a variant such as "csr@hidden", see `condviz.methods.catalog`. With `backbone`: a
-            method, or a key of `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one.
+            method, or a key of `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one. A loaded model is
+            returned as it is.
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         device: "auto", "cpu", "cuda" or "mps".
@@ -132,6 +133,8 @@ def load(
         >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"]).shape
         (1,)
     """
+    if not isinstance(name, str | Path):
+        return name
     if not backbone and (built := _split_built(name)) is not None:
         name, backbone = built
     if backbone:

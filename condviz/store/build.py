@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from condviz.data.files import open_path, write_text
 from condviz.errors import DataError, require
 from condviz.models.registry import load
-from condviz.store.corpus import Identity, check_encodes, to_stored
+from condviz.store.corpus import Identity, to_stored
 from condviz.store.disk import (
     META,
     ROWS,
@@ -102,7 +102,7 @@ def build_store(
             raise DataError(f"{folder} exists and is no store. Choose another folder with --out.")
         if isinstance(model, str):
             model = load(model, precision=begun.identity.precision if begun else "auto")
-        check_encodes(model)
+        model.check_able("encodes")
         meta = begun or Meta(VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
         _check_model(folder, meta.identity, Identity.of(model))
         if meta.parts[0].digest != read.digest:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.data.texts import check_sentence
-from condviz.errors import ConfigError, DataError
+from condviz.errors import DataError
 from condviz.models.registry import load
 from condviz.store.sources import Cell, Kind, check_columns
 from condviz.types import Progress
@@ -68,15 +68,6 @@ class Identity:
                 f"{model.info.name} ({model.weights_hash[:12]}). Build a store with that model, or search with "
                 f"{self.model}."
             )
-
-
-def check_encodes(model: ConditionalScorer) -> None:
-    """Raise ConfigError if a model has no vectors."""
-    if not model.encodes:
-        raise ConfigError(
-            f"{model.info.name} reads both sentences at once and has no vectors. Choose a model with vectors, for "
-            "instance hyper-cl."
-        )
 
 
 class Corpus:
@@ -204,7 +195,7 @@ def encode_corpus(
         ConfigError: If the model has no vectors.
         DataError: If a text cannot be used, or columns differ in length.
     """
-    check_encodes(model)
+    model.check_able("encodes")
     checked = [check_sentence(text, f"text {number}") for number, text in enumerate(texts, start=1)]
     if not checked:
         raise DataError("There is no text. Pass at least one.")

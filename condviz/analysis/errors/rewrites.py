@@ -221,10 +221,7 @@ def nearest_rows(model: ConditionalScorer, pair: Pair, training: TrainingRows, *
     Raises:
         ConfigError: If the model has no vectors, as a cross-encoder.
     """
-    if not model.encodes:
-        raise ConfigError(
-            f"{model.info.title} reads all texts at once and has no vectors to compare. Choose one marked bi or tri."
-        )
+    model.check_able("encodes")
     rows = [pair, *training.candidates(pair, CANDIDATES)]
     sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
     conditions = [row.condition for row in rows for _ in range(2)]
