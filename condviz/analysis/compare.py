@@ -14,6 +14,7 @@ from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.encoder.applies import applies
 from condviz.errors import DataError
+from condviz.evaluation.csts import listed
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.paths import ASSETS
@@ -52,10 +53,9 @@ def compare(
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     conditions = check_conditions([conditions] if isinstance(conditions, str) else conditions)
-    given = [models] if isinstance(models, str | ConditionalScorer) else list(models)
-    if not given:
+    loaded = [load(model) for model in listed(models)]
+    if not loaded:
         raise DataError("No model is chosen. Choose at least one.")
-    loaded = [load(model) for model in given]
     scores, unconditional, percentiles, plain = [], [], [], []
     for done, model in enumerate(loaded, start=1):
         reference = reference_scores(model)

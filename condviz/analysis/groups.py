@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from condviz.analysis.layout import distinctive_words
-from condviz.analysis.search import embed_rows
+from condviz.analysis.search import check_count, embed_rows
 from condviz.data.texts import check_condition, check_conditions
 from condviz.errors import ConfigError, DataError, require
 from condviz.methods import ConditionalScorer
@@ -243,12 +243,6 @@ MOST_TEXTS = 20_000
 MOST_READ = 5_000
 """The same for a model that reads every text again."""
 MOST_GROUPS = 50
-
-
-def check_count(name: str, value: int, low: int, high: int) -> None:
-    """Raise ConfigError unless a number of things is allowed."""
-    if not isinstance(value, int) or not low <= value <= high:
-        raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
 
 
 def open_with_model(

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
+from condviz.analysis.search import check_count
 from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
@@ -184,8 +185,7 @@ class LinkPredictor:
         self, head: str, relation: int | str, *, direction: Direction = "tail", k: int = 10, reranked: bool = False
     ) -> LinkAnswers:
         """Rank all entities as answers; arguments as in `predict_links`, `relation` also as a number in [0, 2N)."""
-        if not 1 <= k <= MAX_ANSWERS:
-            raise ConfigError(f"k is {k}, allowed is 1 to {MAX_ANSWERS:,}.")
+        check_count("k", k, 1, MAX_ANSWERS)
         number = self.find_relation(relation, direction)
         asked = self._find(head)
         scores = self._scores(asked, number, reranked)

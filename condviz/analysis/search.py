@@ -82,34 +82,28 @@ def search(
     """
     query = check_sentence(query, "the query")
     condition = check_condition(condition, "the condition") if condition and condition.strip() else None
-    if not isinstance(k, int) or not 1 <= k <= MAX_HITS:
-        raise ConfigError(f"k must be a whole number from 1 to {MAX_HITS:,}, got {k!r}.")
+    check_count("k", k, 1, MAX_HITS)
     given = None if model is None else load(model)
     corpus = open_corpus(store, given, progress=progress)
     allowed = filter_rows(corpus, where, contains)
     given = given or corpus.model
-    plain_model = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
+    owner = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
     if condition is not None:
         given.check_able("conditional")
 
-    searched = int(allowed.sum())
-    if condition is None or not given.separable:
-        (plain,) = score_rows(plain_model, corpus, query)
-        scores = plain
-    else:
-        plain, scores = score_rows(given, corpus, query, None, condition, progress=progress)
-    plain[~allowed], scores[~allowed] = -np.inf, -np.inf
-    read = searched
-    if condition is not None and not given.separable:
-        scores, read = _rerank(given, corpus, query, condition, plain, min(searched, max(RERANKED, k)), progress)
+    searched = read = int(allowed.sum())
+    under = [condition] if condition is not None and given.separable else []
+    plain, *found = score_rows(owner, corpus, query, None, *under, progress=progress if under else None)
+    plain[~allowed] = -np.inf
+    scores = np.where(allowed, found[0], -np.inf) if under else plain
+    if condition is not None and not under:
+        read = min(searched, max(RERANKED, k))
+        scores = _rerank(given, corpus, query, condition, _top(plain, read), progress)
     best = _top(scores, min(k, read))
     places = percentile(scores[best], reference_scores(given))
     good = scores[best] > _background(corpus) if condition is None else places >= GOOD_PERCENTILE
     rows = corpus.rows(best.tolist())
-    applies = [None] * len(rows)
-    if condition is not None:
-        told = given.applies([query, *(row["text"] for row in rows[:READ_FOR_TELLING])], condition)[:, 0].tolist()
-        applies = told[1:] + applies[len(told) - 1 :]
+    query_applies, *applies = _told(given, [query, *(row["text"] for row in rows)], condition)
     plain_ranks = 1 + len(plain) - np.searchsorted(np.sort(plain), plain[best], side="right")
     hits = [
         Hit(
@@ -121,9 +115,9 @@ def search(
     found = Hits(
         query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
-        applies=told[0] if condition is not None else None, notes=_notes(corpus, searched, read),
+        applies=query_applies, notes=_notes(corpus, searched, read),
     )  # fmt: skip
-    return add_words(given if condition is not None else plain_model, found) if words else found
+    return add_words(owner if condition is None else given, found) if words else found
 
 
 def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None = None) -> Hits:
@@ -249,25 +243,30 @@ def _reads_vectors(corpus: Corpus, model: ConditionalScorer) -> ConditionalScore
 
 
 def _rerank(
-    model: ConditionalScorer,
-    corpus: Corpus,
-    query: str,
-    condition: str,
-    plain: np.ndarray,
-    count: int,
-    progress: Progress | None,
-) -> tuple[np.ndarray, int]:
-    """Score the texts nearest without the condition; all others get -inf."""
-    nearest = _top(plain, count)
+    model: ConditionalScorer, corpus: Corpus, query: str, condition: str, nearest: np.ndarray, progress: Progress | None
+) -> np.ndarray:
+    """Score the texts nearest without the condition, by their places; all others get -inf."""
     texts = [row["text"] for row in corpus.rows(nearest.tolist())]
     scores = np.full(len(corpus), -np.inf, dtype=np.float32)
-    for start in range(0, count, CHUNK):
+    for start in range(0, len(texts), CHUNK):
         part = texts[start : start + CHUNK]
-        found = model.score([query] * len(part), part, [condition] * len(part))
-        scores[nearest[start : start + CHUNK]] = found
+        scores[nearest[start : start + CHUNK]] = model.score([query] * len(part), part, [condition] * len(part))
         if progress:
-            progress(min(start + CHUNK, count), count)
-    return scores, count
+            progress(start + len(part), len(texts))
+    return scores
+
+
+def _told(model: ConditionalScorer, texts: list[str], condition: str | None) -> list[float | None]:
+    """Return whether each text tells what the condition asks for; None without one, and far down a long list."""
+    read = [] if condition is None else texts[: 1 + READ_FOR_TELLING]
+    found = model.applies(read, condition)[:, 0].tolist() if read else []
+    return found + [None] * (len(texts) - len(found))
+
+
+def check_count(name: str, value: int, low: int, high: int) -> None:
+    """Raise ConfigError unless a number of things is allowed."""
+    if not isinstance(value, int) or not low <= value <= high:
+        raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
 
 
 def _top(scores: np.ndarray, count: int) -> np.ndarray:

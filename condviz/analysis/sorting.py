@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condviz.analysis.compare import library
-from condviz.analysis.groups import MOST_GROUPS, check_count, cluster, open_with_model, silhouette, spread
-from condviz.analysis.search import MAX_HITS, embed_rows
+from condviz.analysis.groups import MOST_GROUPS, cluster, open_with_model, silhouette, spread
+from condviz.analysis.search import MAX_HITS, check_count, embed_rows
 from condviz.data.texts import check_conditions
 from condviz.errors import require
 from condviz.methods import ConditionalScorer

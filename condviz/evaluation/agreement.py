@@ -241,8 +241,7 @@ def measure(
     Raises:
         ConfigError: If `resamples` is negative.
     """
-    if resamples < 0:
-        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. {RESAMPLES:,} is usual.")
+    check_resamples(resamples)
     chosen = np.arange(len(rows.gold)) if chosen is None else chosen
     if items is None:
         items = rows.items[np.isin(rows.items, chosen).all(axis=1)]
@@ -255,6 +254,12 @@ def measure(
         for index, one in enumerate(scores)
     ]
     return found, drawn
+
+
+def check_resamples(resamples: int) -> None:
+    """Raise ConfigError unless a number of resamples is allowed; also before the scoring, which takes long."""
+    if resamples < 0:
+        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. {RESAMPLES:,} is usual.")
 
 
 def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.ndarray:

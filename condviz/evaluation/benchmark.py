@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import permutations
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -23,7 +22,7 @@ from condviz.data import corpora
 from condviz.data.corpus import RatedPair, keep_pairs
 from condviz.data.examples import Example, Level
 from condviz.errors import ConfigError
-from condviz.evaluation.agreement import Agreement, Rows
+from condviz.evaluation.agreement import Agreement, Rows, check_resamples
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
@@ -47,14 +46,13 @@ class Chosen:
     sample: Sample
 
 
-def choose(name: str, *, pairs: int = PAIRS, seed: int = 0, folder: Path | None = None) -> Chosen:
+def choose(name: str, *, pairs: int = PAIRS, seed: int = 0) -> Chosen:
     """Build a part and choose its rows.
 
     Args:
         name: Key of `PARTS`.
         pairs: Sentence pairs at most.
         seed: Decides the pairs that are built, and which of them are chosen.
-        folder: Folder of the corpora that are not part of this project; None takes that of `corpora`.
 
     Raises:
         ConfigError: If there is no such part, or `pairs` is too small to be resampled.
@@ -65,7 +63,7 @@ def choose(name: str, *, pairs: int = PAIRS, seed: int = 0, folder: Path | None 
     if pairs < MIN_ROWS:
         raise ConfigError(f"A part needs at least {MIN_ROWS} sentence pairs, got {pairs}. {PAIRS} is usual.")
     part = PARTS[name]
-    rows = corpora.build(part.corpus, part.split, seed=seed, folder=folder)
+    rows = corpora.build(part.corpus, part.split, seed=seed)
     kept = keep_pairs(rows, pairs, seed=seed)
     sample = Sample(digest(kept), rows=len(kept), pairs=len(kept) // 2, available=len(rows) // 2, seed=seed)
     return Chosen(part, tuple(kept), sample)
@@ -97,8 +95,7 @@ def measure(
     Raises:
         ConfigError: If `resamples` is negative.
     """
-    if resamples < 0:
-        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. 1000 is usual.")
+    check_resamples(resamples)
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
     found = _agree(chosen.rows, scores, resamples=resamples, seed=chosen.sample.seed)

@@ -15,9 +15,10 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.errors import ConfigError
-from condviz.evaluation.agreement import RESAMPLES, Agreement, measure
+from condviz.evaluation.agreement import RESAMPLES, Agreement, check_resamples, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
+from condviz.models.registry import load
 from condviz.types import ModelInfo, Progress, Result, table
 
 if TYPE_CHECKING:
@@ -164,8 +165,7 @@ def evaluate(
         >>> condviz.evaluate(["minilm", "csr"], "scenes:test", resamples=0).to_frame()
     """
     dataset = open_data(data, training_conditions=training_conditions, max_rows=None)
-    if resamples < 0:
-        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. {RESAMPLES:,} is usual.")
+    check_resamples(resamples)
     rated = np.flatnonzero(np.isfinite(dataset.gold))
     reports = []
     for scores in score_all(models, dataset, progress=progress):
@@ -200,6 +200,11 @@ def evaluate(
     )
 
 
+def listed(models: str | ConditionalScorer | Sequence[str | ConditionalScorer]) -> list[str | ConditionalScorer]:
+    """Return one model, or several, as a list."""
+    return [models] if isinstance(models, str) or not isinstance(models, Sequence) else list(models)
+
+
 def score_all(
     models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
     dataset: Dataset,
@@ -218,7 +223,7 @@ def score_all(
     Yields:
         The scores of one model.
     """
-    asked = [models] if isinstance(models, str) or not isinstance(models, Sequence) else list(models)
+    asked = listed(models)
     if not asked:
         raise ConfigError("No model is given. Name one or more; condviz.list_models() lists them.")
     total, texts = len(asked) * len(dataset.pairs), dataset.texts()
@@ -227,10 +232,7 @@ def score_all(
         if stored and isinstance(model, str) and model in dataset.stored:
             yield Scores(None, model, dataset.stored[model])
             continue
-        if isinstance(model, str):
-            from condviz.models.registry import load
-
-            model = load(model)
+        model = load(model)
         told = None if progress is None else lambda done, _, before=before: progress(before + done, total)
         started = time.perf_counter()
         values = np.asarray(model.score(*texts, progress=told))

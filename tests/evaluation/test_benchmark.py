@@ -81,10 +81,11 @@ def test_unseen_wordings_are_asked_of_the_same_pairs() -> None:
     ],
 )
 def test_what_cannot_be_chosen_is_refused(
-    part: str, options: dict, error: type[Exception], message: str, tmp_path: Path
+    part: str, options: dict, error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CONDVIZ_DATA", str(tmp_path))
     with pytest.raises(error, match=message):
-        choose(part, folder=tmp_path, **options)
+        choose(part, **options)
 
 
 def test_a_model_that_gives_the_ratings_is_right_everywhere() -> None:

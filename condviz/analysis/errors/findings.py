@@ -16,7 +16,7 @@ from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, 
 from condviz.data.tables import to_csv
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
-from condviz.evaluation.csts import score_all
+from condviz.evaluation.csts import listed, score_all
 from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
 from condviz.types import Progress, Result, plain
 
@@ -159,7 +159,7 @@ def find_errors(
     Example:
         >>> condviz.find_errors("csr", "scenes:test", filter="gold >= 4").worst
     """
-    asked = [models] if isinstance(models, str) or not isinstance(models, Sequence) else list(models)
+    asked = listed(models)
     if not 1 <= len(asked) <= 2:
         raise ConfigError(f"One model or two can be analysed, got {len(asked)}.")
     dataset = open_data(data, training_conditions=training_conditions)
