@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from condviz.methods import ConditionalScorer
 from condviz.types import ModelInfo
 
 
@@ -13,6 +14,7 @@ class LengthModel:
     """Scores by the length of the condition, a tenth per letter; enough to follow figures by hand."""
 
     encodes = False
+    check_able = ConditionalScorer.check_able
 
     def __init__(self, name: str = "length", *, trained: bool = False) -> None:
         ends = (-np.inf, np.inf)

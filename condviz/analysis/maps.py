@@ -14,7 +14,6 @@ from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, 
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError
-from condviz.models.registry import load
 from condviz.types import Progress, Record, Result, table
 
 if TYPE_CHECKING:
@@ -213,9 +212,12 @@ def build_map(
     shown = colour or points.value or "condition"
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
-    encoder = load(model)
-    encoder.check_able("encodes", "conditional")
-    before, after = _embed(encoder, points, part(progress, 0, 0.6))
+    if isinstance(model, str):
+        from condviz.models.registry import load
+
+        model = load(model)
+    model.check_able("encodes", "conditional")
+    before, after = _embed(model, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
     sides = []
     for turn, (vectors, layout) in enumerate(zip((before, after), layouts, strict=True)):
@@ -226,7 +228,7 @@ def build_map(
         topics = name_clusters(layout, points.texts)
         found = measure_space(vectors, points, clusters=clusters, progress=part(step, 0.2, 1)) if measures else None
         sides.append(Side(layout, near, values, topics, found))
-    info = encoder.info
+    info = model.info
     rest = part(progress, 0.96, 1)
     if measures and len(points.texts) > MANY:
         notes = (*notes, f"Above {MANY:,} points, K-means runs with 3 seeds instead of 10.")
@@ -238,7 +240,7 @@ def build_map(
         after=sides[1],
         change=knn_change(sides[0].neighbors, sides[1].neighbors),
         colour=shown,
-        matrices=describe_matrices(encoder, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
+        matrices=describe_matrices(model, points.groups, progress=part(rest, 0, 0.5)) if measures else None,
         random_matrices=_random_matrices(before, points, clusters, part(rest, 0.5, 1)) if measures else None,
         notes=(*points.notes, *notes),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from condviz.analysis.geometry import check_vectors, unit_rows
-from condviz.errors import ConfigError, DataError
+from condviz.analysis.geometry import unit_rows
+from condviz.errors import ConfigError
 from condviz.types import Progress
 
 CHUNK_CELLS = 2**23
@@ -63,7 +63,7 @@ def nearest(
         groups: Group of each row; others are then looked for in its group only.
         progress: Told the rows done, several times a second.
     """
-    unit = unit_rows(check_vectors(vectors)).astype(np.float32)
+    unit = unit_rows(vectors).astype(np.float32)
     if k < 1:
         raise ConfigError(f"The number of neighbours must be at least 1, got {k}.")
     indices = np.full((len(unit), k), -1, dtype=np.int32)
@@ -101,8 +101,6 @@ def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:
     "" stands for an unknown label: such points do not count, nor do they as neighbours.
     """
     names = np.asarray(labels, dtype=object)
-    if len(names) != len(neighbors.indices):
-        raise DataError(f"Every point needs one label; got {len(neighbors.indices)} points and {len(names)} labels.")
     known = names != ""
     usable = (neighbors.indices >= 0) & known[:, None] & known[neighbors.indices]
     same = names[neighbors.indices] == names[:, None]
@@ -142,9 +140,6 @@ def by_condition(
     embeddings: np.ndarray, conditions: Sequence[str], values: Sequence[str]
 ) -> list[tuple[str, np.ndarray, list[str]]]:
     """Return (condition, vectors, values) of the points with a known value, of conditions with two values or more."""
-    if not len(embeddings) == len(conditions) == len(values):
-        found = f"{len(embeddings)} vectors, {len(conditions)} conditions and {len(values)} values"
-        raise DataError(f"Every vector needs one condition and one value; got {found}.")
     parts = []
     for condition in dict.fromkeys(conditions):
         chosen = [i for i, name in enumerate(conditions) if name == condition and values[i]]
@@ -162,8 +157,6 @@ def _chance(labels: Sequence[str]) -> float:
 def _members(groups: Sequence[str | int] | None, number: int) -> list[np.ndarray]:
     if groups is None:
         return [np.arange(number)]
-    if len(groups) != number:
-        raise DataError(f"Every vector needs a group; got {number} vectors and {len(groups)} groups.")
     _, codes = np.unique(np.asarray(groups), return_inverse=True)
     order = np.argsort(codes, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)

@@ -18,7 +18,6 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import RESAMPLES, Agreement, check_resamples, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
-from condviz.models.registry import load
 from condviz.types import ModelInfo, Progress, Result, table
 
 if TYPE_CHECKING:
@@ -232,7 +231,10 @@ def score_all(
         if stored and isinstance(model, str) and model in dataset.stored:
             yield Scores(None, model, dataset.stored[model])
             continue
-        model = load(model)
+        if isinstance(model, str):
+            from condviz.models.registry import load
+
+            model = load(model)
         told = None if progress is None else lambda done, _, before=before: progress(before + done, total)
         started = time.perf_counter()
         values = np.asarray(model.score(*texts, progress=told))

@@ -133,7 +133,7 @@ def load(
         >>> model.score(["A man surfs."], ["A woman skis."], ["the sport"]).shape
         (1,)
     """
-    if not isinstance(name, str | Path):
+    if hasattr(name, "score"):
         return name
     if not backbone and (built := _split_built(name)) is not None:
         name, backbone = built

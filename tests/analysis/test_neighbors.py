@@ -47,8 +47,6 @@ def test_what_cannot_be_used_is_refused() -> None:
         nearest(POINTS, 0)
     with pytest.raises(DataError, match="NaN"):
         nearest(np.full((3, 2), np.nan), 1)
-    with pytest.raises(DataError, match="a group"):
-        nearest(POINTS, 1, groups=["a"])
 
 
 def test_change_by_hand() -> None:
@@ -62,5 +60,3 @@ def test_agreement_by_hand() -> None:
     # Points 0 and 1 agree with each other only; point 2 with nobody; point 3 is unknown and does not count.
     assert label_agreement(near, ["x", "x", "y", ""]) == pytest.approx(2 / 6)
     assert np.isnan(label_agreement(near, ["", "", "", ""]))
-    with pytest.raises(DataError, match="one label"):
-        label_agreement(near, ["x"])

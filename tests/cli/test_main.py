@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import condviz
+from condviz.analysis import links, sorting  # noqa: F401 (before the registry is replaced: they take its `load`)
 from condviz.cli import main as cli
 from condviz.data import corpora
 from condviz.errors import CheckpointError, TruncationWarning, UnknownModelError

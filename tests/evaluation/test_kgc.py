@@ -79,7 +79,7 @@ def test_long_texts_are_cut_at_a_token() -> None:
 
 
 def test_what_cannot_be_evaluated(graph: Graph, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="gives scores of pairs only"):
+    with pytest.raises(ConfigError, match="has no vectors"):
         evaluate_links(make("cross-encoder"), graph, folder=tmp_path)
     with pytest.raises(ConfigError, match="no split 'dev'"):
         split_queries(graph, "dev")
