@@ -31,10 +31,7 @@ within would you your yours
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English function words; numerals and negations are not among them."""
-FEWEST_WORDS, FEWEST_FUNCTION_WORDS = 4, 0.15
-"""A text of so many words of which a smaller share are function words is hardly English."""
 
-_LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -126,23 +123,6 @@ def _check(text: str, field: str, *, max_characters: int, example: str) -> str:
 
 def _excerpt(text: str) -> str:
     return f'"{text}"' if len(text) <= _EXCERPT else f'"{text[:_EXCERPT]}…"'
-
-
-def not_english(*sentences: str) -> str:
-    """Return which of one or two sentences may not be English: "The sentence", "Sentence 2", "The sentences", or ""."""
-    odd = [number for number, text in enumerate(sentences, start=1) if not _looks_english(text)]
-    if len(odd) == 2:
-        return "The sentences"
-    return "" if not odd else "The sentence" if len(sentences) == 1 else f"Sentence {odd[0]}"
-
-
-def _looks_english(text: str) -> bool:
-    letters = [character for character in text if character.isalpha()]
-    if sum(map(str.isascii, letters)) < len(letters) / 2:
-        return False
-    words = [word.casefold() for word in _LETTERS.findall(text)]
-    known = sum(word in FUNCTION_WORDS for word in words)
-    return len(words) < FEWEST_WORDS or known >= FEWEST_FUNCTION_WORDS * len(words)
 
 
 # ---- words as readers see them, and values of sub-tokens summed over them --------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from condviz.data.texts import not_english
+from condviz.data.language import not_english
 from condviz.plots.html import render
 from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Attribution, Comparison
@@ -119,7 +119,8 @@ def matrix(comparison: Comparison) -> Markup:
             )
         ]
         rows.append({"info": info, "base": base, "cells": cells})
-    return render("similarity/matrix.html", comparison=comparison, rows=rows, limits=CHANGE_LIMIT)
+    silence = [silent(comparison, column) for column in range(len(comparison.conditions))]
+    return render("similarity/matrix.html", comparison=comparison, rows=rows, limits=CHANGE_LIMIT, silence=silence)
 
 
 def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:

@@ -11,7 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from condviz.analysis.readings import WordReading
-from condviz.data.texts import FUNCTION_WORDS, not_english
+from condviz.data.language import not_english
+from condviz.data.texts import FUNCTION_WORDS
 from condviz.plots.html import plain, render, with_styles
 from condviz.plots.html import signed as with_sign
 from condviz.types import TokenWeights, Word
@@ -177,12 +178,13 @@ def _printed(value: float, scale: Scale) -> str:
 def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Callable[[int], str]:
     text = reading.texts[place]
     ranks, shares = text.ranks[layer], text.shares[layer]
+    whole = "the words’ weight" if reading.source == "router" else "all effects"
 
     def said(word: int) -> str:
         lines = [reading.model.title]
         for row, condition in enumerate(text.conditions):
             value = scale.show(float(text.weights[layer, row, word]))
-            share = f"{100 * shares[row, word]:.0f} % of all words"
+            share = f"{100 * shares[row, word]:.0f} % of {whole}"
             lines.append(f"{condition}: {value}, rank {ranks[row, word]} of {len(text.words)}, {share}")
         return "\n".join(lines)
 

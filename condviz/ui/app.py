@@ -124,7 +124,7 @@ def _preload(page: Page) -> None:
     page.warm_up.clear()
 
 
-def _later(thread: threading.Thread, work: Sequence[Callable[[], None]]) -> None:
+def _later(thread: threading.Thread, work: Sequence[Callable[[], object]]) -> None:
     def run() -> None:
         thread.join()
         for step in work:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import numpy as np
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.data.examples import Example, load_examples
+from condviz.data.language import vocabulary
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
@@ -54,17 +56,18 @@ class CompareTab:
         self.shown = gr.State(stored)
         self._sections()
         self._connect()
+        page.warm_up.append(vocabulary)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Comparison | Example | None) -> None:
         for number in (1, 2):
             box = gr.Textbox(
-                getattr(start, f"sentence{number}", ""), label=f"Sentence {number}", lines=2, max_lines=6,
+                getattr(start, f"sentence{number}", ""), label=f"Sentence {number}", lines=2, max_lines=4,
                 elem_id=f"cv-sentence{number}", elem_classes="cv-sentence-box", html_attributes=_PLAIN,
             )  # fmt: skip
             setattr(self, f"sentence{number}", box)
         self.conditions = gr.Textbox(
-            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=20,
+            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=8,
             elem_id="cv-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
         with gr.Row(elem_classes="cv-actions"):
@@ -432,12 +435,13 @@ def _before(comparison: Comparison, shown: Comparison | None) -> dict[str, float
 
 
 def _agreement(table: Comparison) -> str:
-    """Return how many trained models agree with the first on which condition is higher."""
+    """Return how many trained models agree with the first on which condition is higher, of those that are told."""
     trained = [row for row, info in enumerate(table.models) if info.trained]
-    if len(table.conditions) < 2 or len(trained) < 2:
+    told = np.flatnonzero(~table.untold)
+    if len(told) < 2 or len(trained) < 2:
         return ""
-    places = table.percentiles[0]
-    high, low = int(places.argmax()), int(places.argmin())
+    places = table.percentiles[0, told]
+    high, low = told[places.argmax()], told[places.argmin()]
     agree = sum(table.percentiles[row, high] > table.percentiles[row, low] for row in trained)
     return (
         f"{agree} of {len(trained)} trained models find the two more alike under “{table.conditions[high]}” than under "

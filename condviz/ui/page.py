@@ -79,7 +79,7 @@ class Page:
     models_changed: gr.State
     tab: gr.Tab | None = None
     built: dict[str, Any] = field(default_factory=dict)
-    warm_up: list[Callable[[], None]] = field(default_factory=list)
+    warm_up: list[Callable[[], object]] = field(default_factory=list)
 
     def on_link(
         self,

@@ -12,6 +12,7 @@ from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.readings import WordReading
 from condviz.data.examples import Example, load_examples
+from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
@@ -66,11 +67,11 @@ class WordsTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Example | None) -> None:
         self.sentence = gr.Textbox(
-            start.sentence1 if start else "", label="Sentence", lines=3, max_lines=8, elem_id="cv-words-sentence",
+            start.sentence1 if start else "", label="Sentence", lines=3, max_lines=5, elem_id="cv-words-sentence",
             elem_classes="cv-sentence-box", html_attributes=_PLAIN,
         )  # fmt: skip
         self.conditions = gr.Textbox(
-            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=12,
+            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=8,
             elem_id="cv-words-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
         with gr.Row(elem_classes="cv-actions"):
@@ -445,7 +446,10 @@ class WordsTab:
     def _start_reading(self, sentence: str, sentence2: str, conditions: str, model: str) -> Work:
         from condviz.analysis.words import check_texts, read_words
 
-        texts, under = check_texts(_sentences(sentence, sentence2), lines(conditions))
+        # Named as the fields are; `check_texts` would count the sentences.
+        names = ("the sentence", "the second sentence")
+        texts = [check_sentence(text, name) for text, name in zip(_sentences(sentence, sentence2), names, strict=False)]
+        texts, under = check_texts(texts, lines(conditions))
         return self._run(model, read_words, texts, under)
 
     def _wait(self, name: str, work: Work, message: str) -> Iterator[dict]:

@@ -12,7 +12,6 @@ from condviz.data.texts import (
     MAX_SENTENCE_CHARACTERS,
     check_conditions,
     check_sentence,
-    not_english,
 )
 from condviz.errors import DataError
 
@@ -94,17 +93,3 @@ def test_any_text_is_cleaned_once_or_refused(text: str) -> None:
         return
     assert check_sentence(cleaned, "sentence 1") == cleaned
     cleaned.encode("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("sentences", "said"),
-    [
-        (("A man surfs.", "A woman skis in the morning."), ""),
-        (("Ein Mann surft im Morgengrauen auf einer Welle.",), "The sentence"),
-        (("A man surfs at dawn.", "Una mujer esquía por la noche."), "Sentence 2"),
-        (("Un homme fait du surf sur une vague.", "男の人が波に乗る。"), "The sentences"),
-        (("Surfing!", ""), ""),  # too few words to tell
-    ],
-)
-def test_other_languages_are_recognised(sentences: tuple[str, ...], said: str) -> None:
-    assert not_english(*sentences) == said
