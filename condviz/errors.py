@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from types import ModuleType
 
@@ -57,6 +59,8 @@ def explain(error: Exception, *, skip: int = 0) -> str:
     name, value, limits = ".".join(map(str, found["loc"][skip:])), found["input"], found.get("ctx", {})
     if found["type"] == "missing":
         return f"Key {name} is missing."
+    if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return f"Unknown key {name}."
     if "expected" in limits:
         return f"{name} is {value!r}, allowed is one of {limits['expected'].replace(chr(39), '')}."
     words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
@@ -68,6 +72,17 @@ def explain(error: Exception, *, skip: int = 0) -> str:
         return f"{name}: {text.removeprefix('Value error, ')}, got {str(value)[:60]!r}."
     expected = text.removeprefix("Input should be ").removeprefix("a valid ")
     return f"{name or 'The input'} is {repr(value)[:60]}, expected {expected}."
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean NAME?" with the known name that a wrong one is most like; "" if it is like none."""
+    found = get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {found[0]}?" if found else ""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says went wrong, cut to fit into a message of ours; or its type."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def require(module: str, extra: str) -> ModuleType:

@@ -73,12 +73,9 @@ def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
         DataError: If the file is missing, has other columns, or a label has another value; names the row.
     """
     groups: dict[str, list[Mapping[str, str]]] = defaultdict(list)
-    taken: set[str] = set()
-    elsewhere: set[str] = set()
     rows = _rows(folder / FILE)
-    for row in rows:
-        if row["split"] != split:
-            elsewhere.add(_text(row))
+    taken: set[str] = set()
+    elsewhere = {_text(row) for row in rows if row["split"] != split}
     for row in rows:
         text = _text(row)
         if row["split"] == split and text and text not in taken and (split != "train" or text not in elsewhere):

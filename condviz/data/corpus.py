@@ -99,19 +99,14 @@ def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
 
 
 def _overlap_accuracy(rows: Sequence[RatedPair]) -> float:
-    shared = sorted((word_overlap(row.sentence1, row.sentence2), row.label > 3) for row in rows if row.label != 3)
-    high = sum(is_high for _, is_high in shared)
-    low = len(shared) - high
-    if not high or not low:
-        return 0.5
-    best, highs_below, lows_below = 0.5, 0, 0
-    for index, (value, is_high) in enumerate(shared):
-        highs_below += is_high
-        lows_below += not is_high
-        if index + 1 == len(shared) or shared[index + 1][0] != value:
-            accuracy = (lows_below / low + 1 - highs_below / high) / 2
-            best = max(best, accuracy, 1 - accuracy)
-    return best
+    from scipy.stats import ks_2samp
+
+    high, low = (
+        [word_overlap(row.sentence1, row.sentence2) for row in rows if row.label in labels]
+        for labels in ((4, 5), (1, 2))
+    )
+    # The best threshold is where the two distributions are furthest apart: the statistic of Kolmogorov and Smirnov.
+    return (1 + float(ks_2samp(high, low, method="asymp").statistic)) / 2 if high and low else 0.5
 
 
 def word_overlap(sentence1: str, sentence2: str) -> float:

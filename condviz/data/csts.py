@@ -62,8 +62,6 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
         DataError: If files are missing or damaged, the password is wrong, or a label is no number; says which.
         MissingExtraError: If the archive is needed and `cryptography` is not installed.
     """
-    if part not in PARTS:
-        raise DataError(f"There is no part {part!r} of C-STS. There are: {', '.join(PARTS)}.")
     folder = Path(folder)
     if part == "reannotated":
         path = next((folder / name for name in REANNOTATED if (folder / name).is_file()), None)

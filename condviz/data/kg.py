@@ -17,7 +17,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from condviz.errors import DataError
+from condviz.errors import DataError, suggest
 from condviz.paths import ASSETS
 
 SPLITS = ("train", "valid", "test")
@@ -196,10 +196,11 @@ class Graph:
             if wanted in (_plain(relation.id), _plain(relation.text), _plain(relation.id).strip("_")):
                 return number + (self.num_relations if inverse else 0)
         known = [relation.text for relation in self.relations]
-        near = get_close_matches(wanted, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(known[:30]) + (" ..." if len(known) > 30 else "")
-        raise DataError(f'There is no relation {text[:80]!r}.{hint} Relations, each also with "inverse ": {listed}.')
+        raise DataError(
+            f"There is no relation {text[:80]!r}.{suggest(wanted, known)} Relations, each also with "
+            f'"inverse ": {listed}.'
+        )
 
     @cached_property
     def _names(self) -> list[str]:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, combinations, pairwise
+from typing import TypeVar
 
 from condviz.data.corpus import Material, RatedPair
 from condviz.data.families import Aspect, Family, Scene, rate
@@ -32,6 +33,7 @@ CONTRASTS = 3
 MOST_SURPLUS = 40
 """How far an aspect of the blocks may be the higher one more often than another, before they are no longer compared."""
 Place = tuple[Family, Scene]
+T = TypeVar("T", bound=Hashable)
 
 
 def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, cross: int = 1) -> Material:
@@ -55,8 +57,8 @@ def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, 
 class _Edge:
     """A sentence pair with the aspect that is rated lower and the one that is rated higher."""
 
-    first: tuple[Family, Scene]
-    second: tuple[Family, Scene]
+    first: Place
+    second: Place
     low: str
     high: str
     labels: tuple[int, int]
@@ -88,22 +90,9 @@ def build_pairs(
     for number, edge in enumerate(edges):
         sides = [edge.first, edge.second]
         rng.shuffle(sides)
-        (family1, scene1), (family2, scene2) = sides
-        order = [0, 1]
-        rng.shuffle(order)
-        rows += [
-            RatedPair(
-                pair=number,
-                sentence1=scene1.text,
-                sentence2=scene2.text,
-                condition=wordings[number][index],
-                label=edge.labels[index],
-                aspect=(edge.low, edge.high)[index],
-                family1=family1.id,
-                family2=family2.id,
-            )
-            for index in order
-        ]
+        both = list(zip(wordings[number], (edge.low, edge.high), edge.labels, strict=True))
+        rng.shuffle(both)
+        rows += [_row(number, sides, *one) for one in both]
     return rows
 
 
@@ -144,25 +133,30 @@ def _across(
                     yield (family, scene), partner
 
 
+class Surplus(Counter[Hashable]):
+    """How much more often each aspect was the higher one of a contrast than the lower one."""
+
+    def choose(self, contrasts: Iterable[tuple[T, T]], rng: random.Random) -> tuple[T, T] | None:
+        """Choose (low, high) so that what was mostly low becomes high and the other way round; None of none."""
+        options = [(self[high] - self[low], rng.random(), low, high) for low, high in contrasts]
+        if not options:
+            return None
+        _, _, low, high = min(options, key=lambda option: option[:2])
+        self[high] += 1
+        self[low] -= 1
+        return low, high
+
+
 def _choose(
     candidates: Sequence[tuple[Place, Place]], aspects: Mapping[str, Aspect], rng: random.Random
 ) -> list[_Edge]:
-    """Choose two aspects for each pair, so that those that were mostly low become high and the other way round."""
-    surplus: Counter[str] = Counter()
-    edges = []
+    """Choose two aspects for each pair that has two to compare."""
+    surplus, edges = Surplus(), []
     for first, second in candidates:
-        ratings = rate(first, second, aspects)
-        options = [
-            (surplus[high] - surplus[low], rng.random(), low, high, (low_label, high_label))
-            for low, low_label in ratings
-            for high, high_label in ratings
-            if high_label - low_label >= GAP
-        ]
-        if options:
-            _, _, low, high, labels = min(options)
-            surplus[high] += 1
-            surplus[low] -= 1
-            edges.append(_Edge(first, second, low, high, labels))
+        ratings = dict(rate(first, second, aspects))
+        wide = [(low, high) for low in ratings for high in ratings if ratings[high] - ratings[low] >= GAP]
+        if chosen := surplus.choose(wide, rng):
+            edges.append(_Edge(first, second, *chosen, tuple(ratings[name] for name in chosen)))
     return edges
 
 
@@ -248,7 +242,7 @@ def build_blocks(
         higher as the lower one. Blocks without a contrast are left out.
     """
     rng = random.Random(seed)
-    surplus: Counter[str] = Counter()
+    surplus = Surplus()
     blocks, number = [], 0
     for block in _divide(families, rng, sentences):
         wordings = _BlockWordings(aspects, rng)
@@ -256,7 +250,9 @@ def build_blocks(
         for first, second in _block_pairs(block, rng):
             for low, high in _contrasts(first, second, aspects, surplus, rng):
                 places = (first, second) if rng.random() < 0.5 else (second, first)
-                rows += [_row(number, places, wordings, *item) for item in (high, low)]
+                rows += [
+                    _row(number, places, wordings.ask(node, places[0][0]), node, label) for node, label in (high, low)
+                ]
                 number += 1
         if rows:
             blocks.append(rows)
@@ -311,36 +307,26 @@ def _block_pairs(block: Sequence[Family], rng: random.Random) -> Iterator[tuple[
 
 
 def _contrasts(
-    first: Place, second: Place, aspects: Mapping[str, Aspect], surplus: Counter[str], rng: random.Random
+    first: Place, second: Place, aspects: Mapping[str, Aspect], surplus: Surplus, rng: random.Random
 ) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Choose (low, high) aspects with their ratings; those that were mostly low become high and the other way round."""
+    """Choose (low, high) aspects with their ratings."""
     left = dict(rate(first, second, aspects))
     if not left or max(left.values()) - min(left.values()) < GAP:  # most pairs
         return
     for _ in range(CONTRASTS if first[0].id == second[0].id else 1):
-        options = [
-            (surplus[high] - surplus[low], rng.random(), low, high)
+        wide = [
+            (low, high)
             for low in left
             for high in left
             if left[high] - left[low] >= GAP and surplus[high] - surplus[low] <= MOST_SURPLUS
         ]
-        if not options:
+        chosen = surplus.choose(wide, rng)
+        if chosen is None:
             return
-        _, _, low, high = min(options)
-        surplus[high] += 1
-        surplus[low] -= 1
+        low, high = chosen
         yield (low, left.pop(low)), (high, left.pop(high))
 
 
-def _row(number: int, places: tuple[Place, Place], wordings: _BlockWordings, node: str, label: int) -> RatedPair:
+def _row(number: int, places: Sequence[Place], condition: str, node: str, label: int) -> RatedPair:
     (family1, scene1), (family2, scene2) = places
-    return RatedPair(
-        pair=number,
-        sentence1=scene1.text,
-        sentence2=scene2.text,
-        condition=wordings.ask(node, family1),
-        label=label,
-        aspect=node,
-        family1=family1.id,
-        family2=family2.id,
-    )
+    return RatedPair(number, scene1.text, scene2.text, condition, label, node, family1.id, family2.id)

@@ -32,6 +32,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from condviz.data.corpus import WORD, Corpus, Material, RatedPair, Shortcuts, fraction, read_jsonl, word_overlap
+from condviz.data.pairs import Surplus
 from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
@@ -151,7 +152,7 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         fixed = {aspect: rng.choice(aspect.wordings) for aspect in table.aspects}
         pairs = list(combinations(range(SENTENCES), 2))
         rng.shuffle(pairs)
-        surplus: Counter[Question] = Counter()
+        surplus = Surplus()
         for pair in pairs:
             places = pair if rng.random() < 0.5 else pair[::-1]
             for high, low in _contrasts(_ratings(table, *pair), surplus, rng):
@@ -250,14 +251,14 @@ def _guesses(rows: Sequence[RatedPair]) -> list[float]:
 
 def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
     """Return the probability that a high row scores above a low one; ties count half (area under the ROC curve)."""
-    from scipy.stats import rankdata
+    from scipy.stats import mannwhitneyu
 
-    positives = sum(high)
-    negatives = len(high) - positives
-    if not positives or not negatives:
+    above, below = (
+        [score for score, is_high in zip(scores, high, strict=True) if is_high == side] for side in (True, False)
+    )
+    if not above or not below:
         return 0.5
-    ranks = sum(rank for rank, is_high in zip(rankdata(scores), high, strict=True) if is_high)
-    return float((ranks - positives * (positives + 1) / 2) / (positives * negatives))
+    return float(mannwhitneyu(above, below, method="asymptotic").statistic) / (len(above) * len(below))
 
 
 def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]]:
@@ -269,22 +270,12 @@ def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]
 
 
 def _contrasts(
-    ratings: Sequence[tuple[Question, int]], surplus: Counter[Question], rng: random.Random
+    ratings: Sequence[tuple[Question, int]], surplus: Surplus, rng: random.Random
 ) -> Iterator[tuple[Question, Question]]:
-    """Choose (high, low) aspects; those that were mostly low become high and the other way round."""
+    """Choose (high, low) aspects, as many as there are without asking an aspect twice."""
     left = dict(ratings)
-    while True:
-        options = [
-            (surplus[high] - surplus[low], rng.random(), high, low)
-            for high, label in left.items()
-            for low, other in left.items()
-            if label > other
-        ]
-        if not options:
-            return
-        _, _, high, low = min(options, key=lambda option: option[:2])
-        surplus[high] += 1
-        surplus[low] -= 1
+    while chosen := surplus.choose([(low, high) for high in left for low in left if left[high] > left[low]], rng):
+        low, high = chosen
         del left[high], left[low]
         yield high, low
 

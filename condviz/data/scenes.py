@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from condviz.data import splits
 from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, parse_json, read_jsonl, read_text
 from condviz.data.families import Aspect, Family
-from condviz.data.pairs import without_repeats
+from condviz.data.pairs import build_blocks, without_repeats
 from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
@@ -78,7 +78,7 @@ def _load(folder: Path, part: str, _: Password) -> Material:
     families, aspects = load_families(folder), load_aspects(folder)
     return Material(
         rows=lambda seed: without_repeats(splits.build_part(families, aspects, part, seed=seed)),
-        blocks=partial(splits.build_training_blocks, families, aspects) if part == "train" else None,
+        blocks=partial(build_blocks, *splits.select(families, aspects, part)) if part == "train" else None,
         conditions=splits.training_conditions(families, aspects) if part == "train" else None,
     )
 

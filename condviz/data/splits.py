@@ -27,8 +27,7 @@ from dataclasses import replace
 
 from condviz.data.corpus import RatedPair, fraction
 from condviz.data.families import LOCAL, Aspect, Family
-from condviz.data.pairs import build_blocks, build_pairs
-from condviz.errors import DataError
+from condviz.data.pairs import build_pairs
 
 PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
 DEV_SHARE, TEST_SHARE = 0.08, 0.17
@@ -65,27 +64,9 @@ def build_part(
         aspects: All shared aspects.
         part: One of `PARTS`.
         seed: Decides the pairs; the division itself never changes.
-
-    Raises:
-        DataError: If there is no such part, or it has no pairs.
     """
-    chosen, asked = _select(families, aspects, part)
     # Few sentences tell two held-out aspects, so more partners are tried for them.
-    rows = build_pairs(chosen, asked, seed=seed, cross=8 if part == "unseen_aspects" else 1)
-    if not rows:
-        raise DataError(
-            f"The part {part} of the scenes is empty: {len(chosen):,} of {len(families):,} families are in it, and no "
-            "two of their sentences differ under one aspect and agree under another. Add families."
-        )
-    return rows
-
-
-def build_training_blocks(
-    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int = 0, sentences: int
-) -> list[list[RatedPair]]:
-    """Build blocks of rated rows (see `condviz.data.pairs`) of what training may use; arguments as there."""
-    chosen, asked = _select(families, aspects, "train")
-    return build_blocks(chosen, asked, seed=seed, sentences=sentences)
+    return build_pairs(*select(families, aspects, part), seed=seed, cross=8 if part == "unseen_aspects" else 1)
 
 
 def group_of(family: Family) -> str:
@@ -114,12 +95,10 @@ def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect
     return frozenset(wording for wordings in (*shared, *own) for wording in wordings)
 
 
-def _select(
+def select(
     families: Sequence[Family], aspects: Mapping[str, Aspect], part: str
 ) -> tuple[list[Family], dict[str, Aspect]]:
     """Return the families of a part, with the local aspects that are asked in it, and its shared aspects."""
-    if part not in PARTS:
-        raise DataError(f"There is no part {part!r} of the scenes. There are: {', '.join(PARTS)}.")
     chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
     used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
     if part in {"train", "dev", "own_aspects"}:

@@ -248,5 +248,4 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 def both_ways(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a mask (b, 1, L, L) that takes the place of a decoder's causal one in the library: 0, -inf at padding."""
-    visible = mask[:, None, None].expand(-1, 1, mask.shape[1], -1)
-    return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))
+    return additive(mask[:, None].expand(-1, mask.shape[1], -1), dtype)

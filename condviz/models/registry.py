@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.errors import CheckpointError, ConfigError, UnknownModelError
+from condviz.errors import CheckpointError, ConfigError, UnknownModelError, first_line, suggest
 from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
 from condviz.models import manifest
 from condviz.paths import CHECKPOINTS, is_folder
@@ -261,24 +260,20 @@ def _download(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(manifest.FILES)))
     except Exception as error:  # the hub client raises errors of several libraries
-        reason = (str(error).splitlines() or [""])[0][:200]
+        here = ", ".join([*list_models(), *link_models()])
         raise CheckpointError(
             f"{name} is no model or folder on this machine, and could not be fetched from the hub "
-            f"({error.__class__.__name__}: {reason}). Models here: {', '.join([*list_models(), *link_models()])}."
+            f"({type(error).__name__}: {first_line(error)}). Models here: {here}."
         ) from error
 
 
 def _no_method(name: str) -> UnknownModelError:
     names = list(dict.fromkeys([*UNTRAINED, *CATALOG]))
-    near = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return UnknownModelError(f"No method {str(name)[:80]!r} to build.{hint} Methods: {', '.join(names)}.")
+    return UnknownModelError(f"No method {name[:80]!r} to build.{suggest(name, names)} Methods: {', '.join(names)}.")
 
 
 def _unknown(name: object) -> UnknownModelError:
     if ON in str(name):
         return _no_method(str(name).partition(ON)[0])
     names = [*list_models(), *link_models()]
-    near = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return UnknownModelError(f"There is no model {str(name)[:80]!r}.{hint} Models: {', '.join(names)}.")
+    return UnknownModelError(f"There is no model {str(name)[:80]!r}.{suggest(name, names)} Models: {', '.join(names)}.")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from condviz.data.files import open_path
-from condviz.errors import DataError, require
+from condviz.errors import DataError, first_line, require
 from condviz.store.corpus import BLOCK_ROWS, Block, Corpus, Identity, as_column
 from condviz.store.sources import Kind, Row
 
@@ -269,8 +269,7 @@ def open_rows(folder: Path) -> Any | None:  # noqa: ANN401 (a LanceDataset)
 
 def reason_of(error: Exception) -> str:
     """Return what an error of the system or of Lance says, without the line of Lance's own source where it arose."""
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return said.splitlines()[0].split(", /")[0][:160]
+    return (getattr(error, "strerror", None) or first_line(error)).split(", /")[0]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from condviz.errors import CondvizError, ConfigError, require
+from condviz.errors import CondvizError, ConfigError, first_line, require
 from condviz.store.corpus import Identity
 from condviz.types import Progress
 
@@ -155,7 +155,7 @@ def _cluster(address: str) -> Iterator[dict[str, float]]:
             )  # fmt: skip
         except (ConnectionError, ValueError) as error:
             raise ConfigError(
-                f"There is no Ray cluster at {address!r} ({str(error).splitlines()[0][:120]}). Start one with "
+                f"There is no Ray cluster at {address!r} ({first_line(error)}). Start one with "
                 f"ray start --head, or use {LOCAL!r} for this machine."
             ) from error
     try:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from condviz.data.files import open_path
 from condviz.data.texts import check_sentence
-from condviz.errors import DataError, require
+from condviz.errors import DataError, first_line, require
 
 Cell = str | float | None
 Kind = Literal["number", "text"]
@@ -179,10 +179,9 @@ def _fetch(name: str) -> list[Path]:
     except HFValidationError as error:
         raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
     except (HfHubHTTPError, OSError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:160]
         raise DataError(
-            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({reason}). Check the "
-            "name and the network, or download its files and pass their folder."
+            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({first_line(error)}). "
+            "Check the name and the network, or download its files and pass their folder."
         ) from error
     files = [
         file

@@ -28,7 +28,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from condviz.data.files import write_text
-from condviz.errors import CondvizError, DataError
+from condviz.errors import CondvizError, DataError, first_line
 
 State = Literal["queued", "running", "stopping", "stopped", "failed", "done", "dead"]
 UNFINISHED = ("queued", "running", "stopping")
@@ -348,8 +348,7 @@ def explain(error: BaseException) -> str:
         return DISK
     if isinstance(error, CondvizError):
         return str(error)
-    first = (str(error).strip().splitlines() or [""])[0][:300]
-    return f"Unexpected {type(error).__name__}: {first or 'no message'}. The end of the log tells where."
+    return f"Unexpected {type(error).__name__}: {first_line(error)}. The end of the log tells where."
 
 
 def explain_exit(code: int, log: str) -> str:

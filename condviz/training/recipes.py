@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
@@ -16,7 +15,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, 
 from pydantic.dataclasses import dataclass
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.errors import ConfigError, explain
+from condviz.errors import ConfigError, explain, suggest
 from condviz.methods.catalog import CATALOG
 
 NONE = "none"
@@ -156,7 +155,7 @@ class Recipe:
         if not self.name or self.name.startswith(".") or set(self.name) & set("/\\\0"):
             raise ConfigError(f"name is {self.name!r}; it names a folder. Use letters, digits and hyphens.")
         if self.method not in CATALOG:
-            raise ConfigError(f"method is {self.method!r}{_near(self.method, CATALOG)}. Known: {', '.join(CATALOG)}.")
+            raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")
         self.method_config()
 
     def method_config(self) -> Any:  # noqa: ANN401 (one config class per method)
@@ -393,7 +392,7 @@ def _build_config(cls: type[T], table: Mapping[str, Any]) -> T:
     hints = get_type_hints(cls)
     for key in table:
         if key not in hints:
-            raise ConfigError(f"Unknown key config.{key}{_near(key, hints)}. Known: {', '.join(hints)}.")
+            raise ConfigError(f"Unknown key config.{key}.{suggest(key, hints)} Known: {', '.join(hints)}.")
     optional = {name for name, hint in hints.items() if type(None) in get_args(hint)}
     return cls(**{key: None if value == NONE and key in optional else value for key, value in table.items()})
 
@@ -405,7 +404,7 @@ def _explain(error: ValidationError, cls: type) -> str:
     name = ".".join(path)
     if found["type"] == "unexpected_keyword_argument":
         known = _known_keys(cls, path[:-1])
-        return f"Unknown key {name}{_near(path[-1], known)}. Known: {', '.join(known)}."
+        return f"Unknown key {name}.{suggest(path[-1], known)} Known: {', '.join(known)}."
     if found["type"] == "missing":
         return f"Key {name} is missing. The recipes in assets/recipes show how it is written."
     return explain(error, skip=1)
@@ -449,8 +448,3 @@ def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON)
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return NONE if value is None else value
-
-
-def _near(key: str, known: Iterable[str]) -> str:
-    found = get_close_matches(str(key), list(known), n=1)
-    return f" (did you mean {found[0]}?)" if found else ""

@@ -157,5 +157,5 @@ def test_bad_recipes_get_a_message_and_nothing_is_lost(open_page: Callable[..., 
     area.fill('name = "mine"\nmethodd = "hyper-cl"\n')
     area.blur()
     page.locator("#cv-train-check").click()
-    expect(page.locator("#cv-train-notice")).to_contain_text("did you mean method", timeout=SECONDS)
+    expect(page.locator("#cv-train-notice")).to_contain_text("Did you mean method", timeout=SECONDS)
     expect(area).to_have_value('name = "mine"\nmethodd = "hyper-cl"\n')

@@ -160,20 +160,20 @@ def test_damaged_tensors_are_named(saved: Path, damage: str) -> None:
     ("changes", "message"),
     [
         ({"format": 2}, "format is 2, made by version .*reads format 1. Install"),
-        ({"format": None}, "key 'format' is missing"),
-        ({"extra": 1}, "unknown key 'extra'"),
-        ({"metrics": None}, "key 'metrics' is missing"),
+        ({"format": None}, "Key format is missing"),
+        ({"extra": 1}, "Unknown key extra"),
+        ({"metrics": None}, "Key metrics is missing"),
         ({"metrics": [1]}, "metrics is"),
         ({"adapter_scale": "2"}, "adapter_scale is '2'"),
         ({"method": "magic"}, "method is 'magic'; known are unconditional"),
         ({"method": ["csr"]}, "method is"),
         ({"config": {"rank": 2, "colour": 1}}, "unknown keys .'colour'."),
-        ({"config": [1]}, r"config is \[1\], expected an object"),
+        ({"config": [1]}, r"config is \[1\], expected"),
         ({"config": {"rank": -2}}, "config: rank is -2, allowed is 1 or more"),
         ({"config": {"rank": 1000}}, "config: rank must be at most"),
         ({"config": {"pooling": "max"}}, "config: pooling is .max., allowed is one of"),
-        ({"backbone": {"name": "x"}}, "backbone must have exactly"),
-        ({"backbone": {"name": 1, "revision": "", "digest": ""}}, "backbone must have exactly"),
+        ({"backbone": {"name": "x"}}, r"Key backbone\.revision is missing"),
+        ({"backbone": {"name": 1, "revision": "", "digest": ""}}, r"backbone\.name is 1"),
     ],
 )
 def test_damaged_manifests_are_named(saved: Path, changes: dict, message: str) -> None:
@@ -324,5 +324,5 @@ def test_a_checkpoint_without_a_hash_loads_unless_it_is_empty(saved: Path) -> No
 @pytest.mark.parametrize("scale", [float("nan"), float("inf"), "2", [2]])
 def test_the_scale_of_adapters_is_a_finite_number(saved: Path, scale: object) -> None:
     edit_json(saved / MANIFEST, adapter_scale=scale)
-    with pytest.raises(CheckpointError, match="expected a finite number or null"):
+    with pytest.raises(CheckpointError, match="adapter_scale is"):
         load(saved)

@@ -55,11 +55,11 @@ def test_defaults_and_types() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epoch": 3}, r"Unknown key epoch \(did you mean epochs\?\)"),
-        ({"loss": {"tempreature": 1}}, r"Unknown key loss.tempreature \(did you mean temperature\?\)"),
-        ({"train": [{"name": "scenes", "slit": "x"}]}, r"Unknown key train.0.slit \(did you mean split\?\)"),
-        ({"config": {"rnak": 3}}, r"Unknown key config.rnak \(did you mean rank\?\)"),
-        ({"method": "hyperCL"}, r"method is 'hyperCL' \(did you mean hyper-cl\?\)"),
+        ({"epoch": 3}, r"Unknown key epoch. Did you mean epochs"),
+        ({"loss": {"tempreature": 1}}, r"Unknown key loss.tempreature. Did you mean temperature"),
+        ({"train": [{"name": "scenes", "slit": "x"}]}, r"Unknown key train.0.slit. Did you mean split"),
+        ({"config": {"rnak": 3}}, r"Unknown key config.rnak. Did you mean rank"),
+        ({"method": "hyperCL"}, r"method is 'hyperCL'. Did you mean hyper-cl"),
         ({"config": {"rank": -1}}, "rank is -1, allowed is 1 or more"),
         ({"config": {"rank": "many"}}, "rank is .many., expected integer"),
         ({"config": {"pooling": "max"}}, "pooling"),

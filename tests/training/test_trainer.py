@@ -437,7 +437,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out.strip() == str(tmp_path / "toy")
     assert "step 1 of 1: spearman" in captured.err
     assert cli.main([*command, "--set", "epoch=1"]) == 2
-    assert "Unknown key epoch (did you mean epochs?)" in capsys.readouterr().err
+    assert "Unknown key epoch. Did you mean epochs?" in capsys.readouterr().err
     (tmp_path / "encoder").rename(tmp_path / "other")
     assert cli.main([*command, "--set", "epochs=1", "--backbone", str(tmp_path / "other")]) == 0
     capsys.readouterr()

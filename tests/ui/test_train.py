@@ -207,7 +207,7 @@ def test_endpoints_return_plain_json(tab: train.TrainTab, tmp_path: Path) -> Non
     assert [entry["loss"] for entry in told["losses"]] == [0.5]
     assert "path" not in json.dumps(told)
     assert [one["id"] for one in tab.api_status()["jobs"]] == [job.id]
-    with pytest.raises(ConfigError, match="did you mean method"):
+    with pytest.raises(ConfigError, match="Did you mean method"):
         tab.api_train('name = "x"\nmethodd = "csr"\n')
 
 
