@@ -177,7 +177,7 @@ def _print(found: list[Job], options: argparse.Namespace) -> None:
 
 
 def _line(job: Job) -> str:
-    steps = f"{job.step} of {job.steps}" if job.steps else ""
+    steps = f"{job.heartbeat.step} of {job.heartbeat.steps}" if job.heartbeat.steps else ""
     left = "" if job.seconds_left is None else f"{job.seconds_left / 60:.0f} min left"
     return f"{job.id}  {job.name:24} {job.state:8} {steps:14} {left or job.reason}"
 

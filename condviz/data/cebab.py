@@ -158,13 +158,9 @@ def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Famil
     return Family(f"cebab-{name}", "restaurant reviews", tuple(scenes))
 
 
-def _only_people(folder: Path, part: str, _: Password) -> Material:
-    # Reviews rarely share two aspects, so many partners are tried.
-    return from_families(load(folder, part, copies=False), aspects(), cross=12)
-
-
-def _with_copies(folder: Path, part: str, _: Password) -> Material:
-    return from_families(load(folder, part, copies=True), aspects(), cross=0)
+def _load(folder: Path, part: str, _: Password, *, copies: bool) -> Material:
+    # Reviews rarely share two aspects, so many partners are tried; a review and its edits are enough by themselves.
+    return from_families(load(folder, part, copies=copies), aspects(), cross=0 if copies else 12)
 
 
 _cebab = partial(
@@ -176,7 +172,11 @@ _cebab = partial(
     folder="cebab",
     files=(FILE,),
 )
-CORPUS = _cebab(name="cebab", title="CEBaB: restaurant reviews, labels of people only", load=_only_people)
+CORPUS = _cebab(
+    name="cebab", title="CEBaB: restaurant reviews, labels of people only", load=partial(_load, copies=False)
+)
 EDITS_CORPUS = _cebab(
-    name="cebab-edits", title="CEBaB: a review and its edits, with checked copies of labels (weak)", load=_with_copies
+    name="cebab-edits",
+    title="CEBaB: a review and its edits, with checked copies of labels (weak)",
+    load=partial(_load, copies=True),
 )

@@ -106,9 +106,7 @@ def build(
     return rows
 
 
-def build_blocks(
-    name: str, part: str, *, sentences: int, seed: int = 0, folder: Path | None = None
-) -> list[list[RatedPair]]:
+def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list[list[RatedPair]]:
     """Build blocks of rated rows that share sentences and wordings, for training.
 
     Args:
@@ -116,12 +114,11 @@ def build_blocks(
         part: One of its parts; of the scenes only "train".
         sentences: Minimum number of sentences in a block.
         seed: Decides blocks and wordings.
-        folder: In place of `data_folder()`.
 
     Raises:
         DataError: As `build`, or if the corpus or part has no blocks.
     """
-    material = _corpus(name).read(part, csts.environment_password, folder)
+    material = _corpus(name).read(part, csts.environment_password)
     if material.blocks is None:
         raise DataError(
             f'{name} {part} has no blocks: only single pairs. Set batching = "pairs", or take another part.'

@@ -31,7 +31,17 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from condviz.data.corpus import WORD, Corpus, Material, RatedPair, Shortcuts, fraction, read_jsonl, word_overlap
+from condviz.data.corpus import (
+    WORD,
+    Corpus,
+    Material,
+    Password,
+    RatedPair,
+    Shortcuts,
+    fraction,
+    read_jsonl,
+    word_overlap,
+)
 from condviz.data.pairs import Surplus
 from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
@@ -317,7 +327,7 @@ def _repeated(values: Iterator[str]) -> list[str]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def _load(folder: Path, part: str, kind: str) -> Material:
+def _load(folder: Path, part: str, _: Password, *, kind: str) -> Material:
     tables = [table for table in load_tables(folder) if table.kind == kind and group_of(table) == part]
     return Material(
         rows=partial(contrast_rows, tables),
@@ -336,7 +346,7 @@ CORPUS = Corpus(
     source="assets/tables, written for this project by a language model; ratings by rule from stated values",
     attribution="CondViz scene tables, CC BY 4.0",
     files=("natural-*.jsonl",),
-    load=lambda folder, part, _: _load(folder, part, "natural"),
+    load=partial(_load, kind="natural"),
     parts=PARTS,
     home=TABLES,
     shortcuts=_shortcuts,
@@ -346,7 +356,7 @@ HARD_CORPUS = replace(
     name="tables-hard",
     title="tables of scenes that tell the same value by other words",
     files=("hard-*.jsonl",),
-    load=lambda folder, part, _: _load(folder, part, "hard"),
+    load=partial(_load, kind="hard"),
     parts=PARTS[:3],
 )
 WEAK_CORPUS = replace(
@@ -354,5 +364,5 @@ WEAK_CORPUS = replace(
     name="tables-weak",
     title="tables about what models are weak at: roles, time, amounts, negation, questions, lay wordings",
     files=("weak-*.jsonl",),
-    load=lambda folder, part, _: _load(folder, part, "weak"),
+    load=partial(_load, kind="weak"),
 )

@@ -248,8 +248,7 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:
-            while block := stream.read(2**20):
-                digest.update(block)
+            hashlib.file_digest(stream, lambda: digest)
     if name == DEFAULT_BACKBONE and revision == DEFAULT_REVISION and digest.hexdigest() != DEFAULT_DIGEST:
         raise CheckpointError(
             f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {DEFAULT_DIGEST}. The file is damaged or is "

@@ -40,7 +40,7 @@ class CrossEncoder(ConditionalScorer):
 
     def __init__(self, backbone: Backbone, method_config: CrossEncoderConfig) -> None:
         super().__init__(backbone, method_config)
-        self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
+        self.transform = SentenceTransform(backbone, method_config)
         self.dropout = nn.Dropout(dropout_rate(backbone))
         self.classifier = nn.Linear(backbone.hidden_size, 1)
 
@@ -96,7 +96,7 @@ class BiEncoder(ConditionalEncoder):
 
     def __init__(self, backbone: Backbone, method_config: BiEncoderConfig) -> None:
         super().__init__(backbone, method_config)
-        self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
+        self.transform = SentenceTransform(backbone, method_config)
 
     def embed(self, pair: Tokens) -> Tensor:
         """Encode joint sequences: (b, d)."""
@@ -132,7 +132,7 @@ class TriEncoder(SeparableEncoder):
     def __init__(self, backbone: Backbone, method_config: TriEncoderConfig) -> None:
         super().__init__(backbone, method_config)
         size = backbone.hidden_size
-        self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
+        self.transform = SentenceTransform(backbone, method_config)
         self.condition: nn.Sequential = ConditionLayer(backbone)
         if method_config.composition == "hadamard-wide":
             wide, rate = size * max(1, size // WIDTH_DIVISOR), dropout_rate(backbone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from condviz.encoder.backbone import Backbone
+from condviz.methods.configs import BiEncoderConfig
 
 
 def dropout_rate(backbone: Backbone) -> float:
@@ -31,12 +32,16 @@ def shrink(*layers: nn.Linear) -> None:
 class SentenceTransform(nn.Sequential):
     """Dropout, linear layer and activation on sentence vectors, never on conditions: (b, d) -> (b, d).
 
+    Does nothing unless the settings ask for it.
+
     Source: princeton-nlp/c-sts, option `transform`.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
-        size = backbone.hidden_size
-        super().__init__(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone))
+    def __init__(self, backbone: Backbone, method_config: BiEncoderConfig) -> None:
+        super().__init__()
+        if method_config.transform:
+            size = backbone.hidden_size
+            self.extend([nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone)])
 
 
 class ConditionLayer(nn.Sequential):

@@ -38,7 +38,7 @@ class HyperCL(SeparableEncoder):
             raise ConfigError(
                 f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix."
             )
-        self.transform = SentenceTransform(backbone) if method_config.transform else nn.Identity()
+        self.transform = SentenceTransform(backbone, method_config)
         self.condition = ConditionLayer(backbone) if method_config.condition_transform else nn.Identity()
         self.dropout = nn.Dropout(HYPER_DROPOUT)
         if rank is None:

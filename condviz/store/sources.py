@@ -94,9 +94,7 @@ class Source:
         }
 
 
-def read_source(
-    path: str | Path, column: str = "", *, skip_bad: bool = False, progress: Callable[[int], None] | None = None
-) -> Source:
+def read_source(path: str | Path, column: str = "", *, skip_bad: bool = False) -> Source:
     """Check every row of a file, or of all files of a folder.
 
     Args:
@@ -106,14 +104,14 @@ def read_source(
             "/data/train*".
         column: Column of the texts; "" where there is only one column, or one is called text or sentence.
         skip_bad: Leave out rows whose text cannot be used, as it leaves out those without any text.
-        progress: Told how many rows have been read; may raise to stop.
 
     Raises:
         DataError: If a file cannot be read, a column is missing, a text cannot be used, or there is none.
     """
     files = _find_files(path)
     chosen, kinds, total, number, file = "", {}, 0, 0, ""
-    for number, (place, record) in enumerate(_records(files), start=1):
+    for place, record in _records(files):
+        number += 1
         chosen = chosen or _choose_column(column, record, place)
         if file != (file := place.split(",")[0]) and chosen not in record:
             raise DataError(f"{file} has no column {chosen!r}. Columns: {', '.join(record) or 'none'}.")
@@ -121,8 +119,6 @@ def read_source(
         for name, value in record.items():
             if name != chosen:
                 kinds[name] = _kind(value, kinds.get(name), f"{place}, column {name}")
-        if progress and number % 10_000 == 0:
-            progress(number)
     if not total:
         what = f"its column {chosen} holds no text" if number else "it has no rows"
         name = str(path).rstrip("/").rpartition("/")[2]

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import Sampler
 
 from condviz.data import corpora
+from condviz.data.corpus import RatedPair
 from condviz.data.tables import read_pairs
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.recipes import Batching, SentenceRecipe, Source
@@ -89,11 +90,8 @@ def load_source(source: Source) -> list[Example]:
         if not rows:
             raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
         return rows[: source.rows or None]
-    place = f"{source.name} {source.split} {source.seed}"
-    return [
-        Example(row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}")
-        for row in corpora.build(source.name, source.split, seed=source.seed)[: source.rows or None]
-    ]
+    rows = corpora.build(source.name, source.split, seed=source.seed)[: source.rows or None]
+    return _examples(rows, f"{source.name} {source.split} {source.seed}")
 
 
 def load_blocks(source: Source, sentences: int) -> list[Example]:
@@ -109,14 +107,15 @@ def load_blocks(source: Source, sentences: int) -> list[Example]:
     for seed in range(source.seed, source.seed + source.draws):
         place = f"{source.name} {source.split} {seed}"
         for number, block in enumerate(corpora.build_blocks(source.name, source.split, sentences=sentences, seed=seed)):
-            rows += [
-                Example(
-                    row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}",
-                    block=f"{place} block {number}",
-                )
-                for row in block
-            ]  # fmt: skip
+            rows += _examples(block, place, f"{place} block {number}")
     return rows[: source.rows or None]
+
+
+def _examples(rows: Sequence[RatedPair], place: str, block: str = "") -> list[Example]:
+    return [
+        Example(row.sentence1, row.sentence2, row.condition, row.label, f"{place} {row.pair}", block=block)
+        for row in rows
+    ]
 
 
 def find_table(path: str) -> Path:

@@ -99,14 +99,14 @@ class Heartbeat:
 
     Attributes:
         time: When.
-        phase: "preparing", "training" or "finishing".
-        step, steps: Steps of the optimizer, done and in all.
+        phase: "preparing" (packages, data, encoder), "training" or "finishing".
+        step, steps: Steps of the optimizer, done and in all; 0 while not known.
         seconds_left: Of the training, evaluations included; None while not known.
-        tokens_per_second: Of the last steps that were logged.
+        tokens_per_second: Of the last steps that were logged; None before.
         worker: The process.
     """
 
-    time: float
+    time: float = 0.0
     phase: str = "preparing"
     step: int = 0
     steps: int = 0
@@ -128,7 +128,7 @@ class Job:
         folder: The folder.
         recipe: `Recipe.to_dict()`.
         status: What is settled.
-        heartbeat: The last sign of life, or None before the first.
+        heartbeat: The last sign of life; a blank one before the first.
         state: "queued", "running", "stopping", "stopped", "failed", "done", or "dead": the processes are gone without
             a word.
     """
@@ -137,7 +137,7 @@ class Job:
     folder: Path
     recipe: Mapping[str, Any]
     status: Status
-    heartbeat: Heartbeat | None
+    heartbeat: Heartbeat
     state: State
 
     @property
@@ -164,29 +164,9 @@ class Job:
         return self.status.spent + end - self.status.started
 
     @property
-    def phase(self) -> str:
-        """What a running job does: "preparing" (packages, data, encoder), "training" or "finishing"."""
-        return self.heartbeat.phase if self.heartbeat else "preparing"
-
-    @property
-    def step(self) -> int:
-        """Steps done."""
-        return self.heartbeat.step if self.heartbeat else 0
-
-    @property
-    def steps(self) -> int:
-        """Steps in all; 0 while not known."""
-        return self.heartbeat.steps if self.heartbeat else 0
-
-    @property
     def seconds_left(self) -> float | None:
         """Seconds until the training ends; None while not known, or if it does not run."""
-        return self.heartbeat.seconds_left if self.heartbeat and self.state == "running" else None
-
-    @property
-    def tokens_per_second(self) -> float | None:
-        """Speed of the last steps that were logged; None before."""
-        return self.heartbeat.tokens_per_second if self.heartbeat else None
+        return self.heartbeat.seconds_left if self.state == "running" else None
 
     @property
     def saved_step(self) -> int | None:
@@ -264,12 +244,18 @@ def write_status(folder: Path, status: Status) -> None:
     write_text(folder / "status.json", _STATUS.dump_json(status, indent=2).decode() + "\n")
 
 
-def read_heartbeat(folder: Path) -> Heartbeat | None:
-    """Read the last heartbeat, if there is one."""
+def read_heartbeat(folder: Path) -> Heartbeat:
+    """Read the last heartbeat; a blank one where there is none."""
     try:
         return _HEARTBEAT.validate_json((folder / "heartbeat.json").read_bytes())
     except (OSError, ValueError):
-        return None
+        return Heartbeat()
+
+
+def paths_of(recipe: Mapping[str, Any]) -> list[str]:
+    """List what a stored recipe reads by name or path: tables, graph, models, but for the encoder."""
+    tables = [source["path"] for part in ("train", "validation") for source in recipe.get(part, ())]
+    return [path for path in (*tables, recipe.get("graph"), recipe.get("init"), *recipe.get("teacher", ())) if path]
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

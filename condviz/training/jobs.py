@@ -39,6 +39,7 @@ from condviz.training.job import (
     hash_token,
     is_alive,
     kill,
+    paths_of,
     read_job,
     read_json,
     write_status,
@@ -190,7 +191,7 @@ class Jobs:
             if job.state == "queued":
                 self._end(job, "stopped", "Stopped before it began.")
             elif force:
-                for process in (job.status.supervisor, job.heartbeat and job.heartbeat.worker):
+                for process in (job.status.supervisor, job.heartbeat.worker):
                     kill(process)
                 self.settle(id, forced=True)
             else:
@@ -233,9 +234,7 @@ class Jobs:
 
         job = self._find(id, token)
         name = self.free_name(job.name)
-        paths = [source["path"] for part in ("train", "validation") for source in job.recipe.get(part, ())]
-        places = [*paths, job.recipe.get("graph"), job.recipe.get("init"), *job.recipe.get("teacher", ())]
-        whole = [Path(place) for place in (*places, job.recipe["backbone"]) if place and Path(place).is_absolute()]
+        whole = [Path(path) for path in (*paths_of(job.recipe), job.recipe["backbone"]) if Path(path).is_absolute()]
         same = Jobs(self.folder, checkpoints=self.checkpoints, roots=(*self.roots, *whole))  # admitted once
         recipe = from_dict({**job.recipe, "name": name})
         return same.submit(recipe, device=job.status.device, probes=job.status.probes, owner=token or "")
@@ -282,7 +281,7 @@ class Jobs:
             if word is not None:
                 self._end(job, word["state"], word["reason"])
             elif forced:
-                how = "Stopped before its first step" if job.phase == "preparing" else "Ended by force"
+                how = "Stopped before its first step" if job.heartbeat.phase == "preparing" else "Ended by force"
                 self._end(job, "stopped", f"{how}. {_kept(job)}")
             elif code is None:
                 self._end(job, "dead", f"{GONE} {_kept(job)}")
@@ -338,7 +337,7 @@ class Jobs:
         """Whether a job counts as running and no process of it is left."""
         if job.status.state != "running":
             return False
-        return not is_alive(job.status.supervisor) and not is_alive(job.heartbeat.worker if job.heartbeat else None)
+        return not is_alive(job.status.supervisor) and not is_alive(job.heartbeat.worker)
 
     def _next(self, found: Sequence[Job]) -> list[Job]:
         """Return the jobs that can start: of each free device, the one that waits longest."""
@@ -399,8 +398,7 @@ class Jobs:
 
 def _uploads(job: Job, folder: Path) -> set[Path]:
     """Return the files and folders directly in the folder of uploads that a job trains on."""
-    paths = [source.get("path") for part in ("train", "validation") for source in job.recipe.get(part, ())]
-    found = [Path(path) for path in (*paths, job.recipe.get("graph")) if path]
+    found = map(Path, paths_of(job.recipe))
     return {folder / path.relative_to(folder).parts[0] for path in found if folder in path.parents}
 
 

@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from condviz.analysis.attention import read_pictures
 from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
+from condviz.analysis.maps import build_map
+from condviz.analysis.points import held_out_triples, scene_points
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
+from condviz.data.kg_formats import load_graph
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError
+from condviz.evaluation import benchmark
+from condviz.evaluation.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs, time_csr
+from condviz.evaluation.csts import evaluate
+from condviz.evaluation.kgc import evaluate_links
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
 from condviz.evaluation.papers import Figures, Run, Table, add_result, read_results
 from condviz.evaluation.scoreboard import FIGURES, PARTS
@@ -93,10 +101,7 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
     if name in MEASURES:
         return MEASURES[name](model)
     if name in PARTS:
-        from condviz.evaluation.benchmark import choose
-        from condviz.evaluation.benchmark import measure as score
-
-        found = score(model, choose(name), resamples=0)
+        found = benchmark.measure(model, benchmark.choose(name), resamples=0)
         return {key: getattr(found, key).value for key in FIGURES}
     if ":" in name:
         return _agreement(model, name)
@@ -111,8 +116,6 @@ def _vectors(_backbone: str) -> EmbeddingCache:
 
 def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
     """Measure part of a corpus, and its seen and unseen conditions apart; seen are those of the rows trained on."""
-    from condviz.evaluation.csts import evaluate
-
     corpus = data.partition(":")[0]
     seen = {row.condition for row in corpora.build(corpus, "train")}
     report = evaluate(model, data, training_conditions=seen, resamples=0).reports[0]
@@ -123,18 +126,12 @@ def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
 
 def _links(model: ConditionalScorer, name: str) -> dict[str, float | None]:
     """Rank the test part of a graph with SimKGC's bonus, as the papers' scripts do: MRR and hits in %."""
-    from condviz.data.kg_formats import load_graph
-    from condviz.evaluation.kgc import evaluate_links
-
     mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
     return {key: 100 * mean[key] for key in LINK_FIGURES}
 
 
 def _count(run: Run) -> dict[str, float | None]:
     """Count requests, hits and memory of an architecture on a graph, or on all parts of a corpus or table."""
-    from condviz.data.kg_formats import load_graph
-    from condviz.evaluation.costs import Demand, count_costs, graph_demand, row_demand
-
     if run.unique:
         rows, joint, texts, conditions = run.unique
         demand = Demand(rows, 2 * rows, joint, 0, texts, conditions)
@@ -148,9 +145,6 @@ def _count(run: Run) -> dict[str, float | None]:
 
 def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure the impurity of three conditions with 20 sentences each, before and after; mean of some draws."""
-    from condviz.analysis.maps import build_map
-    from condviz.analysis.points import held_out_triples, scene_points
-
     draws = enumerate(held_out_triples(DRAWS))
     maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in draws]
     return {
@@ -201,8 +195,6 @@ def _norms(model: ConditionalScorer) -> dict[str, float | None]:
 
 def _cost(model: ConditionalScorer) -> dict[str, float | None]:
     """Count the cache of CSR, a bi- or a tri-encoder on rated scenes, and estimate processor seconds."""
-    from condviz.evaluation.costs import count_costs, count_csr, row_demand, time_costs, time_csr
-
     demand, backbone = row_demand(corpora.build("scenes", "test")), model.backbone
     if model.about.meets == "router":
         routed = model.method_config.num_routed_layers
@@ -215,8 +207,6 @@ def _cost(model: ConditionalScorer) -> dict[str, float | None]:
 
 def _looks(model: ConditionalScorer) -> dict[str, float | None]:
     """Read the rows of CSR's Figures 5 to 7: the share in % that lies on the verb of a sentence."""
-    from condviz.analysis.attention import read_pictures
-
     sentence, word, conditions = LOOKS
     found = read_pictures(model, sentence, conditions)
     rows = {"Figure 5": found.without_router[0]}

@@ -57,7 +57,7 @@ def _is_overdue(folder: Path) -> bool:
         asked = (folder / "stop").stat().st_mtime
     except OSError:
         return False
-    return time.time() - asked > GRACE_S or read_job(folder).phase == "preparing"
+    return time.time() - asked > GRACE_S or read_job(folder).heartbeat.phase == "preparing"
 
 
 if __name__ == "__main__":

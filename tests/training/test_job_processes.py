@@ -150,7 +150,7 @@ def test_the_worker_leaves_a_model_and_a_last_word(job: Job) -> None:
     told = read_manifest(job.out)["training"]["recipe"]
     assert {**told, "train": job.recipe["train"], "validation": job.recipe["validation"]} == job.recipe
     seen = read_job(job.folder)
-    assert (seen.step, seen.steps, seen.phase) == (6, 6, "finishing")
+    assert (seen.heartbeat.step, seen.heartbeat.steps, seen.heartbeat.phase) == (6, 6, "finishing")
     assert seen.tokens_per_second > 0
     records = seen.records()
     assert [record["event"] for record in records] == ["start", "step", "evaluation", "end"]
@@ -277,7 +277,7 @@ def test_the_life_of_two_jobs(jobs: Jobs, tmp_path: Path) -> None:
     first = jobs.submit(recipe(tmp_path, name="first", epochs=500), device="cpu")
     second = jobs.submit(recipe(tmp_path, name="second", epochs=1), device="cpu")
     assert (first.state, second.state) == ("running", "queued")
-    first = wait_for(jobs, first, lambda job: job.heartbeat is not None)
+    first = wait_for(jobs, first, lambda job: job.heartbeat.worker is not None)
     psutil.Process(first.heartbeat.worker.pid).kill()
     second = wait_for(jobs, second, lambda job: job.state == "running")
     assert jobs.get(first.id).state == "failed"
