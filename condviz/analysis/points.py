@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,7 @@ from condviz.data.scenes import Family, load_aspects, load_families
 from condviz.data.splits import UNSEEN_ASPECTS, group_of
 from condviz.data.tables import TextTable
 from condviz.data.texts import check_condition, check_conditions, check_sentence
-from condviz.errors import DataError
+from condviz.errors import DataError, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -246,9 +245,7 @@ def _check_column(frame: pd.DataFrame, name: str) -> None:
     if name in frame.columns:
         return
     names = [str(column) for column in frame.columns]
-    near = get_close_matches(name, names, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise DataError(f"There is no column {name!r}.{hint} Columns: {', '.join(names[:20])}.")
+    raise DataError(f"There is no column {name!r}.{suggest(name, names)} Columns: {', '.join(names[:20])}.")
 
 
 def _refuse_numbers(cells: pd.DataFrame, name: str) -> None:

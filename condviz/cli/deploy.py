@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from condviz import paths
 from condviz.cli.options import format_table
-from condviz.errors import ConfigError
+from condviz.errors import ConfigError, first_line
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -106,8 +106,9 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
         if hub.get_space_runtime(repository).requested_hardware != hardware:  # it was there, on another one
             hub.request_space_hardware(repository, hardware)
     except Exception as error:  # the client raises errors of several libraries
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise ConfigError(f"The hub did not take {repository}: {said} Is the token allowed to write there?") from error
+        raise ConfigError(
+            f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
+        ) from error
     return str(address)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoConfig, PreTrainedConfig
 
-from condviz.errors import CheckpointError
+from condviz.errors import CheckpointError, first_line
 
 MODEL_TYPE = "nvembed"
 ENCODER, LATENT = "embedding_model.", "latent_attention_model."
@@ -104,6 +104,5 @@ def read_latents(folder: Path, heads: int) -> LatentAttention:
         made = LatentAttention(size, number, heads, len(tensors["query.weight"]) // heads, inner)
         made.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise CheckpointError(f"{folder} lacks part of the latent attention of NV-Embed: {reason}") from error
+        raise CheckpointError(f"{folder} lacks part of NV-Embed's latent attention: {first_line(error)}") from error
     return made.requires_grad_(False).eval()

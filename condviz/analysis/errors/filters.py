@@ -13,13 +13,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.errors import DataError
+from condviz.errors import DataError, suggest
 
 if TYPE_CHECKING:
     from condviz.evaluation.dataset import Dataset
@@ -291,10 +290,8 @@ class _Reader:
 
     def _column(self, node: ast.Name) -> np.ndarray:
         if node.id not in self.columns:
-            near = get_close_matches(node.id, self.columns, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            quoted = " Texts stand in double quotes." if not near else ""
-            raise DataError(f"There is no column {node.id!r}.{hint}{quoted} Columns: {', '.join(self.columns)}.")
+            hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
+            raise DataError(f"There is no column {node.id!r}.{hint} Columns: {', '.join(self.columns)}.")
         return self.columns[node.id]
 
     def _known(self, result: np.ndarray, *operands: Any) -> np.ndarray:  # noqa: ANN401
