@@ -104,5 +104,7 @@ def read_latents(folder: Path, heads: int) -> LatentAttention:
         made = LatentAttention(size, number, heads, len(tensors["query.weight"]) // heads, inner)
         made.load_state_dict(tensors)
     except (KeyError, RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{folder} lacks part of NV-Embed's latent attention: {first_line(error)}") from error
+        raise CheckpointError(
+            f"{folder} lacks part of the latent attention of NV-Embed: {first_line(error)}"
+        ) from error
     return made.requires_grad_(False).eval()
