@@ -123,10 +123,8 @@ class CompareTab:
         form = [self.sentence1, self.sentence2, self.conditions, self.model]
         done = [self.result, self.shown, self.stop, self.words, self.models, self.finder, self.exports]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        # A press of the button while the words of the pair before are looked for must not be lost.
         connect(
             [self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **main,
-            trigger_mode="always_last",
         )  # fmt: skip
         for component in (self.tries, self.cards):
             connect(component.example, self.example, [self.model], [*form, *done], **main)

@@ -65,7 +65,8 @@ def connect(
     guarded = _guard(handler, failed, notice)
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
-    chosen = {**PRIVATE, **(HEAVY if heavy else {}), **options}
+    # What is pressed or chosen while the answer before is on its way must not be lost.
+    chosen = {**PRIVATE, **({**HEAVY, "trigger_mode": "always_last"} if heavy else {}), **options}
     if isinstance(triggers, list | tuple):
         run = gr.on(list(triggers), guarded, inputs, outputs, **chosen)
     else:

@@ -128,7 +128,7 @@ class LinksTab:
         folded = [self.questions, self.change, self.quality, self.exports]
         done = [self.result, self.shown, self.asked, *folded]
         form = [self.entity, self.model, self.graph]
-        main = {"notice": self.notice, "stop": self.stop, "heavy": True, "trigger_mode": "always_last"}
+        main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         filled = [*form, self.tries, *done]
         connect([self.run.click, self.entity.input, self.model.input], self.ask, [*form, self.shown], done, **main)
         connect(self.graph.input, self.change_graph, [self.graph, self.shown], filled, **main)

@@ -176,7 +176,6 @@ class WordsTab:
             [*outputs, *controls],
             notice=self.notices[name],
             heavy=True,
-            trigger_mode="always_last",
         )
 
     def start(self, request: gr.Request, *form: Any) -> Iterator[dict]:  # noqa: ANN401 - the inputs of `read`

@@ -114,13 +114,12 @@ class ErrorsTab:
             *self.sections.folded,
         ]  # fmt: skip
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        latest = {"trigger_mode": "always_last"}
         chosen = [*form, self.uploaded, self.choice]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
         picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data]
         linked = {"notice": self.notice, "stop": self.stop}
         runs = [
-            connect(triggers, self.find, chosen, [*form, *shown], **main, **latest),
+            connect(triggers, self.find, chosen, [*form, *shown], **main),
             connect(self.page.tab.select, self.start, chosen, [*form, *shown], **main),
             *self.page.on_link(
                 "errors", self.open_link, [self.choice], [*form, *shown, *self.sections.linked], **linked
@@ -139,8 +138,8 @@ class ErrorsTab:
             run.failure(lambda: panel_update(message=""), None, self.plot, queue=False, **PRIVATE)
         connect(self.clear.click, self.all_rows, [self.choice], [self.filter, *shown], **main)
         for component in (self.slices, self.sections.worst, self.views):
-            connect(component.press, self.press, [self.choice], [self.filter, *shown], **main, **latest)
-        connect(self.plot.select, self.brush, [self.choice], shown, **main, **latest)
+            connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
+        connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
         connect(self.plot.click, self.point, [self.choice], [self.row, self.choice, self.result], notice=self.notice)
         connect(

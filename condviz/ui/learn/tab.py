@@ -55,9 +55,7 @@ class LearnTab:
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
         parts = [self.top, self.picture, self.foot]
-        asked = connect(
-            self.top.ask, self.change, None, [self.picture], notice=self.notice, heavy=True, trigger_mode="always_last"
-        )
+        asked = connect(self.top.ask, self.change, None, [self.picture], notice=self.notice, heavy=True)
         # Who goes on does not wait for the step before, whose figure would come over the new one.
         connect(self.top.go, self.go, None, parts, notice=self.notice, queue=False, cancels=[asked])
         page.on_link("learn", self.show, (), parts, notice=self.notice, heavy=False)

@@ -137,14 +137,13 @@ class MapTab:
         for run in runs:
             run.failure(lambda: [panel_update(message="")] * 2, None, [self.before, self.after], queue=False, **PRIVATE)
         self.page.on_models(self.model, _draws)
-        light: dict[str, Any] = {"notice": self.notice}
+        light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
         connect(self.page.tab.select, self.opened, [self.shown], whole, **light)
         connect([self.source.input, self.condition_column.input], self.boxes, form, boxes, **light)
         columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
         connect(self.table.change, self.upload, [self.table], columns, **light)
         connect(self.all_points.expand, self.show_points, [self.shown], [self.points], **light)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], **light)
-        light["trigger_mode"] = "always_last"
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in (self.before, self.after):

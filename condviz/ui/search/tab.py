@@ -151,7 +151,7 @@ class SearchTab:
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect(
             [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit],
-            self.search, [*form, self.shown], done, trigger_mode="always_last", **main,
+            self.search, [*form, self.shown], done, **main,
         )  # fmt: skip
         connect(self.tries.example, self.example, [*form[2:], self.shown], [*form, *done], **main)
         connect(self.page.tab.select, self.opened, [*form, self.shown], done, **main)
