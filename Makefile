@@ -13,10 +13,10 @@ run: $(STAMPS)/app
 	$(BIN)/python app.py
 
 test: $(STAMPS)/dev $(STAMPS)/browser
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 test-fast: $(STAMPS)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \
 		-m "not browser and not training and not slow"
 
 lint: $(STAMPS)/dev

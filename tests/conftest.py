@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
+# Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
+# much as one. Set before anything imports torch.
+os.environ["OMP_NUM_THREADS"] = "1"
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("condviz", derandomize=True, deadline=None)
 settings.register_profile("fast", settings.get_profile("condviz"), max_examples=20)

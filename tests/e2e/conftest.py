@@ -1,4 +1,4 @@
-"""A running page and a browser, once per session."""
+"""Running pages and a browser, once per session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,16 +25,18 @@ PATIENCE_MS = 60_000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count: int = 1) -> list[int]:
+    """Return ports that nobody listens on."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def serve(command: list[str], port: int, log: Path) -> Iterator[str]:
     environment = {**os.environ, "GRADIO_SERVER_PORT": str(port), "GRADIO_SERVER_NAME": "127.0.0.1"}
-    environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    environment |= {"GRADIO_ANALYTICS_ENABLED": "False", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
     serving = threading.Event()
@@ -64,11 +66,28 @@ def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event)
     serving.set()
 
 
+def tabs_of(item: pytest.Item) -> str:
+    """Return the tabs that a test asks for with the mark `tabs`; "" are all."""
+    mark = item.get_closest_marker("tabs")
+    return "+".join(mark.args) if mark else ""
+
+
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the page over some of the shipped models."""
-    port, folder = free_port(), tmp_path_factory.mktemp("serve")
-    yield from serve([sys.executable, "-m", "tests.e2e.serve", str(port), str(folder)], port, folder / "log.txt")
+def addresses(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses of pages over some of the shipped models, by their tabs, for all tests that are run."""
+    folder = tmp_path_factory.mktemp("serve")
+    pages = {"", *map(tabs_of, request.session.items)}
+    ports = dict(zip(sorted(pages), free_ports(len(pages)), strict=True))
+    places = [f"{port}={tabs}" for tabs, port in ports.items()]
+    command = [sys.executable, "-m", "tests.e2e.serve", str(folder), *places]
+    for _ in serve(command, ports[""], folder / "log.txt"):
+        yield {tabs: f"http://127.0.0.1:{port}/" for tabs, port in ports.items()}
+
+
+@pytest.fixture
+def address(addresses: dict[str, str], request: pytest.FixtureRequest) -> str:
+    """Address of the page with the tabs that the test asks for."""
+    return addresses[tabs_of(request.node)]
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Serve the page with every handler made to fail: python -m tests.e2e.serve_failing PORT FOLDER."""
+"""Serve the page with every handler made to fail: python -m tests.e2e.serve_failing FOLDER PORT."""
 
 from __future__ import annotations
 

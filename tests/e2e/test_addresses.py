@@ -14,19 +14,23 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 COMPARE = "?t=compare&s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
 WORDS = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
 
 
+@pytest.fixture(scope="module")
+def another(browser: Browser) -> BrowserContext:
+    """The profile of another visitor."""
+    return browser.new_context()
+
+
 @contextmanager
-def newcomer(browser: Browser, link: str) -> Iterator[Page]:
-    """Open a link in a browser that has never seen the page."""
-    context = browser.new_context()
-    with visiting(context) as open_:
+def newcomer(another: BrowserContext, link: str) -> Iterator[Page]:
+    """Open a link in a profile in which nothing is kept, as nothing stays there of the visit before."""
+    with visiting(another) as open_:
         yield wait_for_tabs(open_(link))
-    context.close()
 
 
 def copied(page: Page) -> str:
@@ -47,13 +51,14 @@ def pick(page: Page, label: str, choice: str) -> None:
     page.get_by_role("option", name=choice, exact=True).click()
 
 
-def test_compare(open_page: Callable[..., Page], browser: Browser) -> None:
+@pytest.mark.tabs("compare")
+def test_compare(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page = open_page(COMPARE + "&open=models.export")
     expect(page.locator("#cv-matrix table")).to_be_visible()
     page.get_by_label("most alike first").check()
     page.get_by_label("Show untrained models, too").check()
     expect(page).to_have_url(re.compile("untrained=1"))
-    with newcomer(browser, copied(page)) as other:
+    with newcomer(another, copied(page)) as other:
         expect(other.locator("#cv-matrix table")).to_be_visible()
         expect(other.get_by_label("Show untrained models, too")).to_be_checked()
         expect(other.get_by_label("most alike first")).to_be_checked()
@@ -61,7 +66,8 @@ def test_compare(open_page: Callable[..., Page], browser: Browser) -> None:
         assert values(other.url) == values(page.url)
 
 
-def test_words(open_page: Callable[..., Page], browser: Browser) -> None:
+@pytest.mark.tabs("router")
+def test_words(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page = open_page(WORDS + "&open=strips.difference.heads.deletion.export")
     expect(page.get_by_test_id("deletion")).to_be_visible()
     page.get_by_role("radio", name="the mood").first.check(force=True)
@@ -76,7 +82,7 @@ def test_words(open_page: Callable[..., Page], browser: Browser) -> None:
     link = copied(page)
     page.locator("#cv-words-result .cv-token", has_text="wave").click()
     expect(page).to_have_url(re.compile("word=6"))
-    with newcomer(browser, link + "&word=6") as other:
+    with newcomer(another, link + "&word=6") as other:
         expect(other.locator(".cv-word-tip b")).to_have_text("wave")
         expect(other.get_by_role("radio", name="the mood").first).to_be_checked()
         expect(other.get_by_label("Show the model’s sub-tokens")).to_be_checked()
@@ -90,6 +96,7 @@ def test_words(open_page: Callable[..., Page], browser: Browser) -> None:
         assert values(other.url) == values(page.url)
 
 
+@pytest.mark.tabs("links", "models")
 @pytest.mark.parametrize(
     ("link", "title", "part", "shown"),
     [
@@ -99,7 +106,7 @@ def test_words(open_page: Callable[..., Page], browser: Browser) -> None:
     ids=["links", "models"],
 )
 def test_sections(
-    open_page: Callable[..., Page], browser: Browser, link: str, title: str, part: str, shown: str
+    open_page: Callable[..., Page], another: BrowserContext, link: str, title: str, part: str, shown: str
 ) -> None:
     page = open_page(link)
     expect(page.locator(":is(#cv-links-result .cv-headline, #cv-models-head h2):visible")).to_contain_text(title)
@@ -107,7 +114,7 @@ def test_sections(
     page.locator(f"#cv-{tab}-{part} > button").click()
     expect(page.locator(shown)).to_be_visible()
     expect(page).to_have_url(re.compile(f"open={part}"))
-    with newcomer(browser, page.url) as other:
+    with newcomer(another, page.url) as other:
         expect(other.locator(shown)).to_be_visible()
         assert values(other.url) == values(page.url)
 
@@ -127,6 +134,7 @@ def test_a_tab_that_is_left_keeps_its_address(open_page: Callable[..., Page]) ->
     assert values(page.url) == before
 
 
+@pytest.mark.tabs("compare")
 def test_back_opens_the_sections_of_its_address(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPARE + "&open=models")
     expect(page.locator("#cv-matrix table")).to_be_visible()
@@ -145,6 +153,7 @@ def test_the_menu_of_tabs_on_a_phone_changes_the_address(open_page: Callable[...
     expect(page.get_by_role("tab", name="Compare")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.tabs("compare")
 def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.locator("#cv-compare-models > button").click()
@@ -153,7 +162,8 @@ def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page
     expect(page.locator("#cv-matrix table")).to_be_visible()
 
 
-def test_errors(open_page: Callable[..., Page], browser: Browser) -> None:
+@pytest.mark.tabs("errors")
+def test_errors(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page = open_page("?t=errors")
     expect(page.get_by_test_id("errors")).to_be_visible()
     page.get_by_label("Next row").click()
@@ -163,14 +173,15 @@ def test_errors(open_page: Callable[..., Page], browser: Browser) -> None:
     expect(page.locator("#cv-err-worst table")).to_be_visible()
     expect(page).to_have_url(re.compile("open=worst.export"))
     number = page.locator("#cv-err-row [data-number]").get_attribute("data-number")
-    with newcomer(browser, copied(page)) as other:
+    with newcomer(another, copied(page)) as other:
         expect(other.locator("#cv-err-worst table")).to_be_visible()
         expect(other.locator("#cv-err-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-err-row [data-number]")).to_have_attribute("data-number", number)
         assert values(other.url) == values(page.url)
 
 
-def test_map(open_page: Callable[..., Page], browser: Browser) -> None:
+@pytest.mark.tabs("map")
+def test_map(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page = open_page("?t=map")
     page.locator("#cv-map-legend [data-act=value]").nth(1).click()
     page.locator("#cv-map-reading [data-act=open]").first.click()
@@ -178,7 +189,7 @@ def test_map(open_page: Callable[..., Page], browser: Browser) -> None:
     for part in ("table", "export"):
         page.locator(f"#cv-map-{part} > button").click()
     expect(page).to_have_url(re.compile("open=table.export"))
-    with newcomer(browser, copied(page)) as other:
+    with newcomer(another, copied(page)) as other:
         expect(other.locator("#cv-map-points")).to_be_visible()
         expect(other.locator("#cv-map-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-map-legend [data-act=value]").nth(1)).to_have_attribute("aria-pressed", "true")
@@ -186,13 +197,14 @@ def test_map(open_page: Callable[..., Page], browser: Browser) -> None:
         assert values(other.url) == values(page.url)
 
 
-def test_train(open_page: Callable[..., Page], browser: Browser) -> None:
+@pytest.mark.tabs("train")
+def test_train(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page = open_page("?t=train")
     page.locator("#cv-train-log > button").click()
     page.get_by_label("Example", exact=True).check()
     expect(page).to_have_url(re.compile("open=log&data=example"))
     expect(page.locator("#cv-train-upload")).to_be_hidden()
-    with newcomer(browser, page.url) as other:
+    with newcomer(another, page.url) as other:
         expect(other.get_by_label("Example", exact=True)).to_be_checked()
         expect(other.locator("#cv-train-upload")).to_be_hidden()
         expect(other.locator("#cv-train-log-text")).to_be_visible()

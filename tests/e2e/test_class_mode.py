@@ -12,7 +12,7 @@ from tests.e2e.conftest import visiting, wait_for_tabs
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = pytest.mark.tabs("learn")
 STEP = "?t=learn&lesson=respect&step=1"
 
 

@@ -6,10 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+pytestmark = pytest.mark.tabs("compare", "models")
 
 LINK = "?t=compare&s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+time+of+day"
 READY = "#cv-result :not(.cv-dimmed) > [data-ready=true]"

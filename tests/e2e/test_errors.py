@@ -14,6 +14,8 @@ from gradio_client import Client  # noqa: E402
 from gradio_client.exceptions import AppError  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 
+pytestmark = pytest.mark.tabs("errors", "compare")
+
 SECONDS = 90_000
 
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from tests.e2e.conftest import free_port, serve, visiting, wait_for_tabs
+from tests.e2e.conftest import free_ports, serve, visiting, wait_for_tabs
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a page in which nothing works."""
-    port, folder = free_port(), tmp_path_factory.mktemp("failing")
-    command = [sys.executable, "-m", "tests.e2e.serve_failing", str(port), str(folder)]
+    (port,), folder = free_ports(), tmp_path_factory.mktemp("failing")
+    command = [sys.executable, "-m", "tests.e2e.serve_failing", str(folder), str(port)]
     yield from serve(command, port, folder / "log.txt")
 
 

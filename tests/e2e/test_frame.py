@@ -48,14 +48,14 @@ def only(tabs: Collection[str], screens: Collection[str] = SCREENS) -> pytest.Ma
 
 
 @pytest.fixture(scope="module")
-def pages(context: BrowserContext, address: str) -> Iterator[Callable[[str], Page]]:
+def pages(context: BrowserContext, addresses: dict[str, str]) -> Iterator[Callable[[str], Page]]:
     """One page for each kind of screen, on which the tabs are opened one after the other."""
     with visiting(context) as open_:
 
         @cache
         def page(screen: str) -> Page:
             width, height, theme = SCREENS[screen]
-            return wait_for_tabs(open_(f"{address}?__theme={theme}", width=width, height=height))
+            return wait_for_tabs(open_(f"{addresses['']}?__theme={theme}", width=width, height=height))
 
         yield page
 
@@ -131,6 +131,7 @@ def test_the_keyboard_alone_reaches_the_main_button(visit: Page, panel: Locator)
     assert button.evaluate("element => getComputedStyle(element).outlineStyle") != "none"
 
 
+@pytest.mark.tabs("compare")
 def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("button", name=re.compile("30-second tour")).click()
@@ -146,6 +147,7 @@ def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
     expect(page.locator("#cv-sentence1")).to_be_visible()
 
 
+@pytest.mark.tabs("map")
 def test_figures_are_presented_in_larger_type(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=map")
     label = page.locator("#cv-map-after .annotation-text").first
@@ -157,6 +159,7 @@ def test_figures_are_presented_in_larger_type(open_page: Callable[..., Page]) ->
     expect(label).to_have_css("font-size", "13px")
 
 
+@pytest.mark.tabs("models")
 def test_the_theme_is_kept(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_test_id("theme-toggle").click()

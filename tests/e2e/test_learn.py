@@ -14,6 +14,8 @@ from condviz.data.lessons import Lesson, load_lessons
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+pytestmark = pytest.mark.tabs("learn", "compare")
+
 TALLEST = {380: 2000, 1024: 2000, 1440: 2000}
 """Height of a step by width."""
 READY = "#cv-learn-picture [data-ready=true]"

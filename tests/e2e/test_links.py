@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.tabs("links")
 HEADLINE = "#cv-links-result .cv-headline"
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.tabs("map")
 
 
 def open_map(open_page: Callable[..., Page], query: str = "?t=map", **options: object) -> Page:

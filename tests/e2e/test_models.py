@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.tabs("models", "compare")
 
 
 def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import free_port, serve, visiting
+from tests.e2e.conftest import free_ports, serve, visiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ NO_WEBGL = """
 @pytest.fixture(scope="module")
 def panels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the page with nothing but figures."""
-    port = free_port()
+    (port,) = free_ports()
     log = tmp_path_factory.mktemp("panels") / "log.txt"
     yield from serve([sys.executable, "-m", "tests.e2e.serve_panels", str(port)], port, log)
 

@@ -6,8 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+pytestmark = pytest.mark.tabs("search")
 
 RESULT = "[data-testid=search][data-ready=true]"
 START = "?t=search&q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
-from tests.e2e.conftest import free_port, open_tab, serve
+from tests.e2e.conftest import free_ports, open_tab, serve
 from tests.tiny import CONDITIONS, WORDS
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """Address of a page over one tiny real model that can train."""
-    port = free_port()
+    (port,) = free_ports()
     places = [f"CONDVIZ_CHECKPOINTS={folder / 'checkpoints'}", f"CONDVIZ_JOBS={folder / 'jobs'}"]
     command = ["env", "-u", "SPACE_ID", *places, sys.executable, "-m", "tests.e2e.serve_train", str(folder), str(port)]
     yield from serve(command, port, folder / "log.txt")

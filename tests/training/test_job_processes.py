@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -28,25 +27,13 @@ from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs
 from condviz.training.recipes import SentenceRecipe
 from condviz.training.trainer import carry_out
+from tests.children import in_child
 from tests.training.toy import toy_recipe
 from tests.training.toy_jobs import pretend_jobs
 
 KILLS = int(os.environ.get("CONDVIZ_KILLS", "3"))
 """How many trainings are killed; set it to 20 to be surer."""
 STEPS = 18
-
-
-CHILDREN = multiprocessing.get_context("forkserver")
-"""Children of a process that has imported torch and never computed: a fork of one that has may crash in its threads."""
-CHILDREN.set_forkserver_preload(["condviz.training.trainer", "tests.training.toy"])
-
-
-def in_child(function: Callable[..., Any], *args: object) -> int:
-    """Run a function of this module in a process of its own; gives its exit code."""
-    child = CHILDREN.Process(target=function, args=args)
-    child.start()
-    child.join()
-    return child.exitcode
 
 
 def recipe(folder: Path, **changes: Any) -> SentenceRecipe:
