@@ -29,6 +29,8 @@ INVERSE = "inverse "
 FOLDER = ASSETS / "graph"
 SINGULAR_IN_S = ("ss", "us", "lens", "gas")
 """Ends of names in -s that are no plural: compass, octopus, lens."""
+DETERMINERS = ("the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some", "no")
+"""First words after which there is no article."""
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
 
@@ -319,9 +321,10 @@ def _with_the(name: str) -> str:
 
 def with_article(name: str) -> str:
     """Return a name with "a" or "an" where it takes one."""
-    last = name.split()[-1] if name.strip() else ""
+    words = name.split() or [""]
+    last = words[-1]
     plural = last.endswith("s") and not last.endswith(SINGULAR_IN_S)
-    if name[:1].isupper() or plural or name in _without_article():
+    if name[:1].isupper() or plural or words[0].lower() in DETERMINERS or name in _without_article():
         return name
     vowel = name[:1].lower() in "aeiou" and not name.lower().startswith(SOUNDS_LIKE_Y)
     return f"{'an' if vowel else 'a'} {name}"

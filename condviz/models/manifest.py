@@ -67,7 +67,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             raise CheckpointError(f"{folder} has no {MANIFEST}: it is not a checkpoint of this program.")
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {str(error)[:200]}") from error
+        raise CheckpointError(f"{path} is not valid JSON ({str(error)[:200]}). Copy it again.") from error
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
     if isinstance(manifest, dict) and manifest.get("format", FORMAT) != FORMAT:

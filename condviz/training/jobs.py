@@ -298,7 +298,8 @@ class Jobs:
         except Timeout as error:
             raise TrainingError(f"The jobs in {self.folder} are busy. Try again in a moment.") from error
         except OSError as error:
-            raise DataError(f"{self.folder} cannot be written to: {error.strerror}. Set CONDVIZ_JOBS.") from error
+            advice = "Set CONDVIZ_JOBS to another folder."
+            raise DataError(f"{self.folder} cannot be written to: {error.strerror}. {advice}") from error
 
     def _read(self) -> list[Job]:
         found = []

@@ -70,7 +70,9 @@ class LinksTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 clicked = "condviz.links(element, (data) => trigger('ask', data));"
                 self.result = html(
-                    self._picture(stored, EVERYDAY) if stored else "", elem_id="cv-links-result", script=clicked
+                    self._picture(stored, EVERYDAY) if stored else render("links/empty.html"),
+                    elem_id="cv-links-result",
+                    script=clicked,
                 )
                 self.tries = html(self._tries(EVERYDAY), elem_id="cv-links-tries", script=clicked)
                 html(render("links/why.html"), elem_id="cv-links-why")
@@ -159,8 +161,7 @@ class LinksTab:
         """Answer the questions that fit an entity."""
         from condviz.analysis.links import describe_entity, plain_name
 
-        dimmed = render("links/busy.html", picture=self._picture(shown, graph) if shown else "")
-        yield {self.result: dimmed}
+        yield {self.result: self._dimmed(shown, graph)}
         plain_name(entity or "")  # a blank field is told before anything loads
         found = self._graph(graph)
         folder = None if graph in TITLES else NOWHERE
@@ -191,6 +192,7 @@ class LinksTab:
 
     def change_graph(self, graph: str, shown: LinkProfile | None) -> Iterator[dict]:
         """Offer the entities, models and examples of another graph, and ask about its first example."""
+        yield {self.result: self._dimmed(shown, graph), self.notice: busy("Reading the graph.")}
         found = self._graph(graph)
         models = self._choices(found.name)
         tries = TRIES.get(graph) or self._first_entities(found)
@@ -332,7 +334,7 @@ class LinksTab:
 
     @staticmethod
     def _names(graph: Graph) -> list[str]:
-        # Enter takes the first name that contains what was typed: the owl has to stand before the bowl.
+        # The menu lists the names that contain what was typed: the owl has to stand before the bowl.
         names = sorted((item.label for item in graph.entities), key=lambda name: (len(name), name))
         return names if graph.num_entities <= ALL_LISTED else []
 
@@ -358,6 +360,9 @@ class LinksTab:
             cards=picture.cards(profile.answers, active=True),
             link=_link(profile, graph, asked),
         )
+
+    def _dimmed(self, shown: LinkProfile | None, graph: str) -> str:
+        return render("links/busy.html", picture=self._picture(shown, graph) if shown else "")
 
     def _tries(self, graph: str, names: tuple[str, ...] = ()) -> str:
         return render("links/tries.html", names=names or TRIES.get(graph, ()))

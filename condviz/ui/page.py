@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from inspect import isgeneratorfunction
@@ -12,6 +11,7 @@ import gradio as gr
 from gradio.events import Dependency
 
 import condviz
+from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect
 from condviz.ui.glossary import TERMS
 from condviz.ui.markup import html, notice, render
@@ -175,9 +175,10 @@ def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page
     html(render("footer.html", terms=TERMS, version=condviz.__version__, storage=storage()), elem_id="cv-footer")
     _open_tab(page, [tab.id for tab in tabs], wrong)
     timer = gr.Timer(0.7)
-    timer.tick(
-        lambda: (_status(pool), gr.Timer(active=not pool.settled)), None, [status, timer], queue=False, **PRIVATE
-    )
+    gr.on(
+        [timer.tick, page.models_changed.change], lambda: (_status(pool), gr.Timer(active=not pool.settled)),
+        None, [status, timer], queue=False, **PRIVATE,
+    )  # fmt: skip
     return page
 
 
@@ -187,9 +188,10 @@ def storage() -> str:
         "Sentences and conditions are scored on the machine that runs this page; they are kept in memory while they "
     )
     texts += "are in use and written nowhere. They are part of the page’s address, so whoever gets the link sees them. "
-    uploads = "Uploaded files are deleted with the visit, at the latest after an hour. "
+    uploads = "Uploaded files are deleted with the visit, at the latest after an hour; a graph or a list of texts "
+    uploads += "stays in memory until newer ones take its place. "
     kept = "A table for training is kept for a day; a training keeps its tables and its model until it is deleted."
-    return texts + uploads + ("" if os.environ.get("SPACE_ID") else kept)
+    return texts + uploads + (kept if is_enabled() else "")
 
 
 def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:

@@ -27,6 +27,7 @@ from typing import Any, Generic, Literal, TypeVar
 from condviz.encoder.gather import VISITOR, Visitor, step_back
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
+from condviz.paths import CHECKPOINTS
 from condviz.types import ModelInfo
 from condviz.ui import limits
 
@@ -213,7 +214,7 @@ class ModelPool:
             try:
                 found.append(self.info(name))
             except CondvizError as error:
-                self._states[name] = LoadState("failed", reason=str(error))
+                self._states[name] = LoadState("failed", reason=_without_folder(error))
         return found
 
     @cached_property
@@ -320,8 +321,9 @@ class ModelPool:
         try:
             model = self._load(name)
         except CondvizError as error:
-            self._states[name] = LoadState("failed", reason=str(error), seconds=time.perf_counter() - start)
-            raise
+            reason = _without_folder(error)
+            self._states[name] = LoadState("failed", reason=reason, seconds=time.perf_counter() - start)
+            raise type(error)(reason) from error
         except Exception as error:
             logger.exception("Loading %s failed", name)
             self._states[name] = LoadState("failed", reason=f"{type(error).__name__}, see the log of the server")
@@ -395,6 +397,11 @@ def on_gpu(function: Callable) -> Callable:
 
         return spaces.GPU(function)
     return function
+
+
+def _without_folder(error: CondvizError) -> str:
+    """Return the message of an error; visitors need not know where on the server the models lie."""
+    return str(error).replace(f"{CHECKPOINTS}{os.sep}", "")
 
 
 def resident_bytes() -> int:

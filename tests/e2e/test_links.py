@@ -45,6 +45,27 @@ def test_anything_can_be_typed_and_has_a_link(links: Callable[..., Page]) -> Non
     expect(page.locator(HEADLINE)).to_contain_text("brown bear cub")
 
 
+def test_enter_asks_what_was_typed_not_the_first_name_that_contains_it(links: Callable[..., Page]) -> None:
+    page = links()
+    field = page.locator("#cv-links-entity input")
+    shown = page.get_by_role("option").first
+    field.clear()
+    field.press_sequentially("ear")
+    expect(shown).to_contain_text("bear")
+    field.press("Enter")
+    expect(page).to_have_url(re.compile("le=ear$"))
+    expect(field).to_have_value("ear")
+    field.clear()
+    field.press_sequentially("bea")
+    expect(shown).to_contain_text("bea")
+    field.press("ArrowDown")
+    field.press("Enter")
+    expect(page).to_have_url(re.compile("le=(?!bea$)[a-z+]*bea"))
+    field.clear()
+    field.press("Enter")
+    expect(page.get_by_test_id("notice-error").first).to_contain_text("No entity is given")
+
+
 def test_a_link_of_the_first_edition_asks_its_question(links: Callable[..., Page]) -> None:
     page = links("&lg=everyday&lm=everyday-concat&le=forest&lr=lives_in&li=1&lk=25")
     expect(page.locator("#cv-links-result h3").first).to_have_text("What lives in the forest?")

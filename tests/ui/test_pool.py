@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
+from condviz.paths import CHECKPOINTS
 from condviz.ui.pool import LARGE_ROWS, ModelPool, Stopped, Work, places_before
 
 
@@ -49,13 +50,13 @@ def test_a_failing_model_leaves_the_others_alive_and_is_tried_again() -> None:
 
     def load(name: str) -> str:
         if name in broken:
-            raise CheckpointError("model.safetensors is truncated.")
+            raise CheckpointError(f"{CHECKPOINTS}/broken/model.safetensors is truncated.")
         return name.upper()
 
     pool = ModelPool(["a", "b", "c"], load)
     pool.preload(["c"]).join(10)
     assert [state.phase for state in pool.states().values()] == ["ready", "failed", "ready"]
-    assert pool.state("b").reason == "model.safetensors is truncated."
+    assert pool.state("b").reason == "broken/model.safetensors is truncated."
     with pytest.raises(CheckpointError, match="truncated"):
         pool.get("b")
     broken.clear()

@@ -150,6 +150,16 @@ def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Pat
     assert view.render_learned(replace(run, records=()), {}) == ""
 
 
+def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped(tab: train.TrainTab) -> None:
+    def headline(spearman: float) -> str:
+        start = {"event": "start", "step": 0, "spearman": 36.0, "pair_accuracy": 100.0}
+        end = {"event": "evaluation", "step": 4, "spearman": spearman, "pair_accuracy": 100.0}
+        return view.headline(view.RunView("1", "mine", "hyper-cl", "done", records=(start, end)))
+
+    assert "not helped" not in headline(43.0)
+    assert "not helped" in headline(30.0)
+
+
 def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
     assert 'data-act="stop"' in tab.refresh(NOTHING, "")[tab.run]

@@ -37,9 +37,9 @@ ACTIONS = {
 }
 TITLES = {"stop": "Stop", "resume": "Resume", "rerun": "Run again", "delete": "Delete", "replay": "Replay"}
 FIGURES = {
-    "pair_accuracy": ("correctly orders {} % of the pairs held back", "Held-back pairs ordered right, %", 1),
-    "spearman": ("agrees with the ratings held back to {} of 100 (Spearman)", "Spearman × 100", 1),
-    "hits@1": ("ranks the right entity first for {} % of the triples held back", "Hits@1, %", 100),
+    "pair_accuracy": ("puts {} % of the held-back pairs in the right order", "Held-back pairs ordered right, %", 1),
+    "spearman": ("agrees with the held-back ratings to {} of 100 (Spearman)", "Spearman × 100", 1),
+    "hits@1": ("ranks the right entity first for {} % of the held-back triples", "Hits@1, %", 100),
     "MRR": ("", "", 100),
 }
 """Figure -> how it is said, its title, and what it is multiplied by; the first that was measured is shown."""
@@ -211,8 +211,10 @@ def headline(run: RunView) -> str:
     if not kept:
         return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
     now = said.format(f"{scale * kept[run.figure]:.0f}")
-    before = f"; before training it was {scale * start[run.figure]:.0f}" if start else ""
-    worse = bool(start) and kept[run.figure] <= start[run.figure]
+    unit = " %" if "%" in said else ""
+    before = f"; before training it was {scale * start[run.figure]:.0f}{unit}" if start else ""
+    both = [key for key in FIGURES if start and None not in (start.get(key), kept.get(key))]
+    worse = both and all(kept[key] <= start[key] for key in both)
     advice = " Training has not helped: try more rows, or a lower learning rate." if run.ended and worse else ""
     return f"“{run.name}” {'' if run.ended else 'so far '}{now}{before}.{advice}"
 
