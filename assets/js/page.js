@@ -58,7 +58,7 @@
   const readNote = (element) => {
     const chosen = {};
     for (const [key, value] of new URLSearchParams(element.dataset.noted)) (chosen[key] ||= []).push(value);
-    note(tabOf(element.closest(".cv-section")), chosen);
+    note(element.dataset.tab || tabOf(element.closest(".cv-section")), chosen);
   };
 
   // The first result after a link, or after Back, is that of the address: it keeps what the address says about it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import time
@@ -20,6 +21,7 @@ from condviz.training.recipes import LinkRecipe, from_dict
 from condviz.ui.app import Settings, build_app
 from condviz.ui.page import Tab
 from condviz.ui.pool import ModelPool
+from condviz.ui.state import read_link
 from condviz.ui.train import recipe as recipe_text
 from condviz.ui.train import tab as train
 from condviz.ui.train import view
@@ -72,7 +74,10 @@ def records(job: Any) -> None:
 
 
 def test_the_choice_of_thoroughness_promises_no_time() -> None:
-    assert not any(re.search(r"\d|minute|hour", label) for label in recipe_text.QUALITIES.values())
+    assert not any(re.search(r"\d|minute|hour", label) for label, _ in view.label_qualities({}))
+    (quick, _), (better, _) = view.label_qualities({"better": 2.5})
+    assert "min" not in quick
+    assert "2 min 30 s" in better
 
 
 @pytest.mark.parametrize("preset", recipe_text.QUALITIES)
@@ -239,6 +244,35 @@ def test_a_link_fills_in_data_and_thoroughness(tab: train.TrainTab) -> None:
     odd = tab.open_link({"data": ["moon"], "quality": ["<b>"]}, NOTHING, "", "mine", None)
     assert (odd[tab.source], odd[tab.quality]) == ("table", "quick")
     assert tab.recipe not in tab.open_link({}, NOTHING, "", "mine", None)
+
+
+@pytest.mark.parametrize("table", [None, {"table": ["/up/a.csv", "/up/b.csv"], "batching": "rows", "rows": 40}])
+def test_a_link_holds_what_was_changed_in_the_form(tab: train.TrainTab, table: dict | None) -> None:
+    tab.enabled = False
+    base = recipe_text.compose("better", recipe_text.NAME, table)
+
+    def link(text: str) -> dict[str, list[str]]:
+        shown = str(tab.note("table", "better", "better", table, text)[tab.noted])
+        query = html.unescape(re.search('data-noted="(.*?)"', shown)[1])
+        assert "up%2Fa.csv" not in query  # nobody learns where an upload lies
+        return {key: found for key, found in read_link(f"?t=train&{query}")[1].items() if found != [""]}
+
+    def opened(values: dict[str, list[str]]) -> dict[str, Any]:
+        return recipe_text.parse(tab.open_link(values, NOTHING, "", recipe_text.NAME, table)[tab.recipe])
+
+    assert link(base) == {"quality": ["better"]}
+    fields = recipe_text.write_field(recipe_text.write_field(base, ("epochs",), 7.0), ("name",), "mine")
+    assert link(fields) == {"quality": ["better"], "epochs": ["7"], "name": ["mine"]}
+    assert opened(link(fields)) == recipe_text.parse(fields)
+    other = recipe_text.write_field(fields, ("warmup",), 0.3)
+    assert opened(link(other)) == recipe_text.parse(other)
+    emptied = recipe_text.write_field(base, ("init",), "")
+    assert opened(link(emptied)) == recipe_text.parse(emptied)
+    long = other + f"# {'long ' * 2000}"
+    assert opened(link(long)) == recipe_text.parse(other)  # a remark is no difference
+    assert "recipe" not in link(long.replace("# ", "note = '") + "'")
+    with pytest.raises(ConfigError, match="Epochs is 'many'"):
+        opened({"epochs": ["many"]})
 
 
 def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:

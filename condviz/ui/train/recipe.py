@@ -14,7 +14,8 @@ from condviz.methods.catalog import CATALOG
 from condviz.paths import ASSETS
 
 RECIPES = ASSETS / "recipes"
-QUALITIES = {"quick": "Quick: takes less time", "better": "Better: takes longer"}
+QUALITIES = {"quick": "Quick: adapts the last step", "better": "Better: adapts the whole model"}
+NAME = "my-model"
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
 EXAMPLE_SETTINGS = {
     "start": "identity",
@@ -39,6 +40,8 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "seed": (("seed",), "Seed", 42),
 }
 """Name -> place in the recipe, label, and choices of a menu, or what is meant where the recipe does not say."""
+LINK_KEYS = ("data", "quality", "preset", "name", "recipe", *FIELDS)
+"""What a link keeps of the form."""
 
 
 def parse(text: object) -> dict[str, Any]:
@@ -122,6 +125,56 @@ def write_field(text: str, path: tuple[str, ...], value: object) -> str:
         whole = isinstance(value, float) and value.is_integer() and path[-1] not in ("lr", "temperature")
         place[last] = int(value) if whole else value
     return tomlkit.dumps(document)
+
+
+def read_changes(text: str, base: str) -> dict[str, str]:
+    """Return what a link needs to make `text` of `base`: the fields that differ, or "recipe" where these do not do."""
+    try:
+        wanted, given = parse(text), parse(base)
+    except ConfigError:
+        return {"recipe": text}
+    old, new = {"name": given.get("name"), **read_fields(base)}, {"name": wanted.get("name"), **read_fields(text)}
+    changed = {key: value for key, value in new.items() if value != old[key]}
+    changes = {key: str(value) for key, value in changed.items()}
+    emptied = any(value in ("", None) for value in changed.values())  # a link has no empty values
+    if not emptied and parse(apply_changes(base, changes)) == wanted:
+        return changes
+    document = tomlkit.parse(text)
+    for part in EXAMPLE:  # a link must not tell where an upload lies
+        if wanted.get(part) == given.get(part):
+            document.pop(part, None)
+    return {"recipe": tomlkit.dumps(document)}
+
+
+def apply_changes(base: str, changes: Mapping[str, str]) -> str:
+    """Return a recipe with what a link changes, see `read_changes`; other keys are left out.
+
+    Raises:
+        ConfigError: If a number is none.
+    """
+    if changes.get("recipe"):
+        try:
+            document, given = tomlkit.parse(changes["recipe"]), tomlkit.parse(base)
+        except TOMLKitError:  # shown as it is, with a message
+            return changes["recipe"]
+        for part in EXAMPLE if "graph" not in document else ():
+            if part not in document and part in given:
+                document[part] = given[part]
+        return tomlkit.dumps(document)
+    for key, text in changes.items():
+        if key == "name":
+            base = write_field(base, ("name",), text)
+        elif key in FIELDS:
+            path, label, kind = FIELDS[key]
+            base = write_field(base, path, text if isinstance(kind, list | str) else _number(label, text))
+    return base
+
+
+def _number(label: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(f"{label} is {text[:40]!r} in this link, expected a number. Correct the link.") from None
 
 
 def read_preset(name: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import gradio as gr
 
@@ -19,14 +20,18 @@ from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Work
-from condviz.ui.state import Values, first
+from condviz.ui.state import MAX_TEXT, Values, first
 from condviz.ui.train.recipe import (
     EXAMPLE,
     FIELDS,
+    LINK_KEYS,
+    NAME,
     QUALITIES,
     RECIPES,
+    apply_changes,
     compose,
     parse,
+    read_changes,
     read_fields,
     read_preset,
     write_field,
@@ -35,6 +40,7 @@ from condviz.ui.train.share import Share, zip_of
 from condviz.ui.train.view import (
     RunView,
     find_ratings,
+    label_qualities,
     render_check,
     render_learned,
     render_run,
@@ -46,10 +52,6 @@ from condviz.ui.train.view import (
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
-_NOTE = """(data, quality) => {
-    condviz.note("train", { data: data === "example" ? data : "", quality: quality === "better" ? quality : "" });
-}"""
-"""Keeps in the address what differs from the form as it opens."""
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form", "trigger_mode": "always_last"}
 
 
@@ -75,6 +77,7 @@ class TrainTab:
                 self.learned = html("", elem_id="cv-train-learned")
         self._sections(script)
         self.owner = gr.BrowserState("", storage_key="condviz-trainings", secret="condviz")
+        self.takes = gr.State({})
         self.table, self.shown = gr.State(None), gr.State({"run": None, "replay": None, "drawn": None})
         self.timer = gr.Timer(TICK_SECONDS, active=False)
         self._connect()
@@ -95,12 +98,11 @@ class TrainTab:
                     for name, label in COLUMNS.items()
                 }
         html(render("train/step.html", number=2, title="How thorough?"), elem_id="cv-train-step2")
-        choices = [(label, name) for name, label in QUALITIES.items()]
         self.quality = gr.Radio(
-            choices, value="quick", show_label=False, label="Thoroughness", elem_id="cv-train-quality"
+            label_qualities({}), value="quick", show_label=False, label="Thoroughness", elem_id="cv-train-quality"
         )
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
-        self.name = gr.Textbox("my-model", label="Name of the model", max_lines=1, elem_id="cv-train-name")
+        self.name = gr.Textbox(NAME, label="Name of the model", max_lines=1, elem_id="cv-train-name")
         with gr.Row(elem_classes="cv-actions"):
             self.start = gr.Button(
                 "Start training", variant="primary", elem_id="cv-train-start", interactive=self.enabled, min_width=120
@@ -109,13 +111,14 @@ class TrainTab:
             self.stop = gr.Button("Stop", visible=False, elem_id="cv-train-stop", min_width=60)
         self.notice = html("", elem_id="cv-train-notice")
         self.found = html("", elem_id="cv-train-check-result")
+        self.noted = html("", elem_id="cv-train-noted")
 
     def _advanced(self) -> None:
         presets = [("Quick", "quick"), ("Better", "better")]
         presets += [(path.stem, path.stem) for path in sorted(RECIPES.glob("*.toml")) if path.stem not in QUALITIES]
         self.preset = gr.Dropdown(presets, value="quick", label="Recipe", elem_id="cv-train-preset")
         self.share = gr.Number(20, label="Validation share, %", minimum=5, maximum=50, precision=0)
-        text = compose("quick", "my-model", None)
+        text = compose("quick", NAME, None)
         values = read_fields(text)
         self.fields: dict[str, Any] = {}
         with gr.Row(elem_classes="cv-train-columns"):
@@ -174,16 +177,21 @@ class TrainTab:
 
             connect(events, set_field, [self.written, field], [*texts, self.found], **form)
         asked = [self.source, self.table, self.written]
+        checked = [*asked, self.quality, self.preset, self.takes]
         main = {"notice": self.notice, "stop": self.stop}
-        tried = [self.found, self.curve]
+        tried = [self.found, self.curve, self.quality, self.takes]
         # The last field may still be on its way when a button is pressed: its turn comes first.
         check, start = (button.click(lambda: None, **PRIVATE, **_IN_TURN) for button in (self.check, self.start))
         runs = [
-            connect(check.then, self.look, asked, tried, **main, concurrency_limit=1),
-            connect(chosen.then, self.estimate, [self.quality, *asked], tried, **main, concurrency_limit=1),
+            connect(check.then, self.look, checked, tried, **main, concurrency_limit=1),
+            connect(chosen.then, self.estimate, checked, tried, **main, concurrency_limit=1),
         ]
         for run in runs:  # a stopped check must not leave its progress on the picture
             run.failure(lambda: panel_update(message=""), None, self.curve, queue=False, **PRIVATE)
+        connect(
+            [self.source.input, self.table.change], self.forget_times, None, [self.quality, self.takes],
+            notice=self.share_model.notice, queue=False,
+        )  # fmt: skip
         painted = [
             self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
             self.page.models_changed,
@@ -201,8 +209,8 @@ class TrainTab:
         self.page.on_link(
             "train", self.open_link, [*seen, self.name, self.table], linked, notice=self.notice, heavy=False
         )
-        for choice in (self.source, self.quality):
-            choice.input(None, [self.source, self.quality], None, js=_NOTE, **PRIVATE)
+        form = [self.source, self.quality, self.preset, self.table, self.written]
+        connect(self.written.change, self.note, form, [self.noted], notice=self.share_model.notice, queue=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
         self.share_model.connect(self.shown, self.owner)
@@ -279,7 +287,9 @@ class TrainTab:
         return {self.recipe: text, self.written: text, self.found: "", **values, **chosen}
 
     # ---- check and start ---------------------------------------------------------------------------------------------
-    def look(self, source: str, table: dict | None, text: str) -> Iterator[dict]:
+    def look(
+        self, source: str, table: dict | None, text: str, quality: str, preset: str, takes: Mapping[str, float]
+    ) -> Iterator[dict]:
         """Read the data and try a few steps: what the training takes, and what stands in its way."""
         _need_table(source, table, text)
         work = Work(lambda progress: self.jobs.check(self._read(text), progress=progress))
@@ -295,16 +305,26 @@ class TrainTab:
             raise
         finally:
             self._prepare()  # whoever has checked will change something and check again
+        if found.minutes is not None and preset == quality:
+            takes = {**takes, quality: found.minutes}
         yield {
             self.found: render_check(found),
             self.curve: panel_update(message=""),
             self.stop: gr.update(visible=False),
+            self.quality: gr.update(choices=label_qualities(takes)),
+            self.takes: takes,
         }
 
-    def estimate(self, quality: str, source: str, table: dict | None, text: str) -> Iterator[dict]:
+    def forget_times(self) -> dict:
+        """Take the times out of the labels: they were measured on other data."""
+        return {self.quality: gr.update(choices=label_qualities({})), self.takes: {}}
+
+    def estimate(
+        self, source: str, table: dict | None, text: str, quality: str, preset: str, takes: Mapping[str, float]
+    ) -> Iterator[dict]:
         """Measure how long the longer training takes, as soon as it is chosen."""
         if quality == "better" and self.enabled and (source == "example" or table):
-            yield from self.look(source, table, text)
+            yield from self.look(source, table, text, quality, preset, takes)
 
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
         """Queue the training, and show it."""
@@ -394,16 +414,42 @@ class TrainTab:
 
     def open_link(self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None) -> dict:
         """Show the training that a link names, and the form with the data and thoroughness that it names."""
-        run, data, quality = (first(values, key) for key in ("run", "data", "quality"))
+        run, data, quality, preset = (first(values, key) for key in ("run", "data", "quality", "preset"))
+        changes = {key: first(values, key) for key in ("name", "recipe", *FIELDS) if key in values}
         if run:
             self.jobs.get(run)  # says that it may have been deleted
-        asked = bool(run or data or quality)
-        found = self.refresh({**shown, "run": run or shown["run"]}, owner, asked=asked)
-        if not (data or quality):
+        filled = bool(data or quality or preset or changes)
+        found = self.refresh({**shown, "run": run or shown["run"]}, owner, asked=bool(run) or filled)
+        if not filled:
             return found
         data = "example" if data == "example" else "table"
         quality = quality if quality in QUALITIES else "quick"
-        return found | self.choose(data, quality, name, table) | {self.source: data, self.quality: quality}
+        found |= self.choose(data, quality, NAME if changes else name, table)
+        found |= {self.source: data, self.quality: quality}
+        if not (preset or changes):
+            return found
+        preset = preset or quality
+        text = apply_changes(self._base(data, preset, table), changes)
+        return found | self._fill(text, preset)
+
+    def note(self, source: str, quality: str, preset: str, table: dict | None, text: str) -> dict:
+        """Keep in the address of the page what differs from the form as it opens."""
+        changes = read_changes(text, self._base(source, preset, table))
+        recipe = changes.get("recipe", "")
+        values = dict.fromkeys(LINK_KEYS, "") | changes
+        values["data"] = source if source == "example" else ""
+        values["quality"] = quality if quality != "quick" else ""
+        values["preset"] = preset if preset != quality else ""
+        if len(recipe) > MAX_TEXT:
+            values["recipe"] = ""
+        pairs = urlencode(values)
+        return {self.noted: render("train/noted.html", noted=pairs, long=len(recipe) > MAX_TEXT, most=MAX_TEXT)}
+
+    def _base(self, source: str, preset: str, table: dict | None) -> str:
+        """Return the recipe that a choice of data and thoroughness, or a shipped recipe, fills in."""
+        if preset not in QUALITIES:
+            return read_preset(preset)
+        return compose(preset, NAME, table if source == "table" else None)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""

@@ -14,6 +14,7 @@ from condviz.paths import ASSETS
 from condviz.types import plain
 from condviz.ui.markup import render
 from condviz.ui.state import write_link
+from condviz.ui.train.recipe import LINK_KEYS, QUALITIES
 
 if TYPE_CHECKING:
     from condviz.plots.training import Curve
@@ -241,7 +242,7 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
         "train/run.html", run=run, headline=headline(run), state=STATES.get(run.state, run.state), actions=actions,
         facts=[(name, value) for name, value in facts if value], focus=focus, asked=asked,
         share=100 * run.step / run.steps if run.steps else 0.0, title=FIGURES.get(run.figure, ("", "", 1))[1],
-        link=write_link("train", [("run", run.id)]),
+        link=write_link("train", [("run", run.id)]), keys=" ".join(LINK_KEYS),
     )  # fmt: skip
 
 
@@ -300,6 +301,12 @@ def render_check(found: Preflight) -> str:
     memory = f" and {found.memory / 1e9:.1f} GB of memory" if found.memory else ""
     minutes = f", about {duration(60 * found.minutes)}{memory} on this machine" if found.minutes is not None else ""
     return render("train/check.html", found=found, takes=minutes)
+
+
+def label_qualities(minutes: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the choices of thoroughness, with the time that each takes here where a check has measured it."""
+    times = {name: f" (about {duration(60 * found)})" for name, found in minutes.items()}
+    return [(label + times.get(name, ""), name) for name, label in QUALITIES.items()]
 
 
 def duration(seconds: float | None) -> str:
