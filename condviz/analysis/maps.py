@@ -19,7 +19,8 @@ from condviz.types import Progress, Record, Result, table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from condviz.methods.base import ConditionalEncoder, ConditionalScorer
+    from condviz.methods.base import ConditionalScorer
+    from condviz.methods.encoders import ConditionalEncoder
 
 NEIGHBORS = 10
 """Of the neighbours panel and of the change of neighbours."""

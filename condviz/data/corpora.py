@@ -6,13 +6,12 @@ Scenes and tables belong to this project. All others are read from a folder and 
 
 from __future__ import annotations
 
-import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
-from condviz.data.corpus import VARIABLE, Corpus, Password, RatedPair, Shortcuts, data_folder, format_rows
+from condviz.data.corpus import VARIABLE, Corpus, Password, RatedPair, Shortcuts, data_folder, format_rows, rows_frame
 from condviz.data.tables import PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
 
@@ -149,7 +148,7 @@ def open_table(source: str) -> PairTable:
     """
     name, _, part = source.partition(":")
     if name in CORPORA and part and not Path(source).exists():
-        return read_pairs(io.StringIO(format_rows(build(name, part))))
+        return read_pairs(rows_frame(build(name, part)))
     return read_pairs(source)
 
 

@@ -10,13 +10,19 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from condviz.errors import DataError
+from pydantic import TypeAdapter
+
+from condviz.errors import DataError, explain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 COLUMNS = ("sentence1", "sentence2", "condition", "label", "aspect", "pair", "family1", "family2")
 WORD = re.compile(r"\w+")
 VARIABLE = "CONDVIZ_DATA"
+T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 RELEASE = ("train", "dev", "test")
 """Parts of most corpora."""
@@ -77,11 +83,15 @@ def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[
 
 
 def format_rows(rows: Sequence[RatedPair]) -> str:
-    """Format rows as CSV, with the columns that `condviz evaluate` and `train` read, and where each row comes from."""
+    """Format rows as CSV, see `rows_frame`."""
+    return rows_frame(rows).to_csv(index=False, lineterminator="\n", float_format="%g")
+
+
+def rows_frame(rows: Sequence[RatedPair]) -> pd.DataFrame:
+    """Return rows with the columns that `condviz evaluate` and `train` read, and where each row comes from."""
     import pandas as pd
 
-    table = pd.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
-    return table.to_csv(index=False, lineterminator="\n", float_format="%g")
+    return pd.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
 
 
 def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
@@ -203,6 +213,26 @@ def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:
             if line.strip():
                 place = f"{path}, line {number}"
                 yield place, parse_json(line, place)
+
+
+def read_entries(folder: str | Path, form: TypeAdapter[T]) -> tuple[T, ...]:
+    """Read all lines of the .jsonl files of a folder as entries of one form.
+
+    Raises:
+        DataError: If there is no such file, or a line is not of this form; names the line.
+    """
+    entries = []
+    for place, entry in read_jsonl(folder):
+        try:
+            entries.append(form.validate_python(entry))
+        except ValueError as error:
+            raise form_error(place, error) from error
+    return tuple(entries)
+
+
+def form_error(place: str, error: Exception) -> DataError:
+    """Say that an entry of a corpus is not of its form."""
+    return DataError(f"{place} is not of the form of the corpus: {explain(error)} See README.md in its folder.")
 
 
 def read_text(path: Path) -> str:

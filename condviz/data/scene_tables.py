@@ -39,11 +39,10 @@ from condviz.data.corpus import (
     RatedPair,
     Shortcuts,
     fraction,
-    read_jsonl,
+    read_entries,
     word_overlap,
 )
 from condviz.data.pairs import Surplus
-from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
 TABLES = ASSETS / "tables"
@@ -113,13 +112,7 @@ def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    tables = []
-    for place, entry in read_jsonl(folder):
-        try:
-            tables.append(_TABLE.validate_python(entry))
-        except ValueError as error:
-            raise DataError(f"{place}: {explain(error)} See README.md in the folder of the tables.") from error
-    return tuple(tables)
+    return read_entries(folder, _TABLE)
 
 
 def group_of(table: Table) -> str:

@@ -16,10 +16,19 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from condviz.data import splits
-from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, parse_json, read_jsonl, read_text
+from condviz.data.corpus import (
+    RELEASE,
+    Corpus,
+    Material,
+    Password,
+    RatedPair,
+    form_error,
+    parse_json,
+    read_entries,
+    read_text,
+)
 from condviz.data.families import Aspect, Family
 from condviz.data.pairs import build_blocks, without_repeats
-from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
 SCENES = ASSETS / "scenes"
@@ -34,7 +43,7 @@ def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
     try:
         return {name: _ASPECT.validate_python({"name": name, **entry}) for name, entry in content.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise _form_error(str(path), error) from error
+        raise form_error(str(path), error) from error
 
 
 @cache
@@ -44,18 +53,7 @@ def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    families = []
-    for place, entry in read_jsonl(folder):
-        try:
-            families.append(_FAMILY.validate_python(entry))
-        except ValueError as error:
-            raise _form_error(place, error) from error
-    return tuple(families)
-
-
-def _form_error(place: str, error: Exception) -> DataError:
-    advice = "See README.md in the folder of the scenes."
-    return DataError(f"{place} is not of the form of the corpus: {explain(error)} {advice}")
+    return read_entries(folder, _FAMILY)
 
 
 def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPair]:

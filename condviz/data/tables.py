@@ -67,21 +67,26 @@ class PairTable(TextTable):
     pairs: tuple[Pair, ...] = ()
 
 
-def read_pairs(source: str | Path | IO[bytes] | IO[str], *, max_bytes: int = MAX_TABLE_BYTES) -> PairTable:
-    """Read a CSV or TSV file with the columns sentence1, sentence2, condition and, optionally, label.
+def read_pairs(
+    source: str | Path | IO[bytes] | IO[str] | pd.DataFrame, *, max_bytes: int = MAX_TABLE_BYTES
+) -> PairTable:
+    """Read a CSV or TSV file, or a data frame, with the columns sentence1, sentence2, condition and, optionally, label.
 
     Commas, semicolons, tabs and upright bars separate; UTF-8, UTF-16, UTF-32 and, with a note, Windows-1252 (Latin-1)
     are understood. Other columns are kept. Rows are counted from 1, without the header.
 
     Args:
-        source: A path, "-" for standard input, or an open file.
+        source: A path, "-" for standard input, an open file, or a data frame.
         max_bytes: Larger files are refused before they are parsed.
 
     Raises:
         DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control
             characters, a label that is no number from 1 to 5 (-1 stands for a hidden label). Names row and column.
     """
-    opened = _open(source, max_bytes, f"It needs the columns {_wanted()}.")
+    if hasattr(source, "itertuples"):
+        opened = _open_frame(source)
+    else:
+        opened = _open(source, max_bytes, f"It needs the columns {_wanted()}.")
     positions = _find_columns(opened.name, opened.columns)
     pairs, rows = [], []
     for place, cells in opened.rows():
@@ -182,7 +187,7 @@ class _Opened:
 
     name: str
     columns: tuple[str, ...]
-    records: Iterator[tuple[int, list[str]]]
+    records: Iterator[tuple[int | None, list[str]]]
     delimiter: str
     notes: list[str]
 
@@ -199,7 +204,7 @@ class _Opened:
                     f"{self.name} has more than {number - 1:,} rows of {len(self.columns):,} columns. Allowed are "
                     f"{MAX_ROWS:,} rows and {MAX_CELLS:,} cells. Split it, or leave columns out."
                 )
-            place = f"row {number} (line {line})"
+            place = f"row {number}" if line is None else f"row {number} (line {line})"
             if len(cells) != len(self.columns):
                 raise DataError(
                     f"{self.name}: {place} has {len(cells)} cells, but the header has {len(self.columns)}. "
@@ -223,6 +228,14 @@ def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str)
     if len(header[1]) > MAX_COLUMNS:
         raise DataError(f"{name} has {len(header[1]):,} columns, and at most {MAX_COLUMNS:,} are read. Leave some out.")
     return _Opened(name, tuple(cell.strip() for cell in header[1]), records, delimiter, notes)
+
+
+def _open_frame(frame: pd.DataFrame) -> _Opened:
+    cells = frame.astype(object).where(frame.notna(), "").map(str)
+    columns = tuple(str(name).strip() for name in frame.columns)
+    records = ((None, list(row)) for row in cells.itertuples(index=False, name=None))
+    # In one cell, "3,5" can be nothing but a number with a decimal comma, as in files that semicolons separate.
+    return _Opened("The table", columns, records, ";", [])
 
 
 def _find_delimiter(text: str) -> str:

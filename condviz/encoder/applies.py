@@ -22,7 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.pretrained import load_backbone
-from condviz.encoder.tokens import Encoded
+from condviz.encoder.tokens import Encoded, mask_rows
 from condviz.paths import ASSETS
 
 WEIGHTS = ASSETS / "applies.safetensors"
@@ -55,8 +55,8 @@ class AppliesHead(nn.Module):
 
     def forward(self, sentences: Sequence[Tensor], conditions: Sequence[Tensor]) -> Tensor:
         """Compute logits (m, n) of m conditions and n sentences, each the states (L, d) of its tokens."""
-        there, asked = _mask(sentences), _mask(conditions)
         states, asking = pad_sequence(list(sentences), True), pad_sequence(list(conditions), True)
+        there, asked = mask_rows(sentences, states.shape[1]), mask_rows(conditions, asking.shape[1])
         found = self._found(normalize(states, dim=-1), there, normalize(asking, dim=-1), asked, self.attention(asking))
         pooled, pooled_condition = _pool(states, there), _pool(asking, asked)
         plain = normalize(pooled_condition, dim=-1) @ normalize(pooled, dim=-1).T
@@ -118,12 +118,6 @@ def _parts() -> tuple[Backbone, AppliesHead]:
     head = AppliesHead()
     head.load_state_dict({name: value.float() for name, value in load_file(WEIGHTS).items()})
     return load_backbone(), head.eval()
-
-
-def _mask(states: Sequence[Tensor]) -> Tensor:
-    """Mark real tokens: (b, L) bool."""
-    lengths = torch.tensor([len(state) for state in states])
-    return torch.arange(int(lengths.max())) < lengths[:, None]
 
 
 def _pool(states: Tensor, mask: Tensor) -> Tensor:

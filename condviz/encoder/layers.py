@@ -223,9 +223,13 @@ def open_layers(model: PreTrainedModel, *, bidirectional: bool = False) -> Layer
 
 def attention_probabilities(query: Tensor, key: Tensor, visible: Tensor) -> Tensor:
     """Softmax of scaled dot products, float32 or better: (..., q, e), (..., k, e), bool (..., q, k) -> (..., q, k)."""
-    dtype = torch.promote_types(query.dtype, torch.float32)
-    scores = query.to(dtype) @ key.to(dtype).transpose(-1, -2) / query.shape[-1] ** 0.5
+    scores = exact(query) @ exact(key).transpose(-1, -2) / query.shape[-1] ** 0.5
     return scores.masked_fill(~visible, float("-inf")).softmax(dim=-1)
+
+
+def exact(values: Tensor) -> Tensor:
+    """Return values in float32, or as they are where they are more precise."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.mistral.modeling_mistral import apply_rotary_pos_emb
 
-from condviz.encoder.layers import LayerAccess, additive, attention_probabilities
+from condviz.encoder.layers import LayerAccess, additive, attention_probabilities, exact
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 
@@ -171,7 +171,7 @@ class MPNetLayers(LibraryLayers):
         return self._run(block, hidden, layout)[0] - block.attention.attn.o.bias
 
     def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
-        return pick(_exact(self._run(block, hidden, layout, output_attentions=True)[1]))
+        return pick(exact(self._run(block, hidden, layout, output_attentions=True)[1]))
 
     def _run(self, block: nn.Module, hidden: Tensor, layout: Layout, **options: bool) -> tuple[Tensor, ...]:
         encoder, places = self.model.encoder, layout.positions
@@ -209,7 +209,7 @@ class DebertaLayers(LibraryLayers):
         return self._run(block, hidden, layout)[0]
 
     def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
-        return pick(_exact(self._run(block, hidden, layout, output_attentions=True)[1]))
+        return pick(exact(self._run(block, hidden, layout, output_attentions=True)[1]))
 
     def _run(self, block: nn.Module, hidden: Tensor, layout: Layout, **options: bool) -> tuple[Tensor, ...]:
         encoder = self.model.encoder
@@ -236,7 +236,7 @@ class RotaryLayers(LibraryLayers):
 
     def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
         query, key = (
-            _exact(part).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self._project(block, hidden)
+            exact(part).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self._project(block, hidden)
         )
         query, key = apply_rotary_pos_emb(query, key, *self._turn(block, hidden, layout))
         visible = layout.seen(window=self._has_window(block))
@@ -351,10 +351,6 @@ def _pick(values: Tensor, rows: Rows) -> Tensor:
         return values[:, :, rows]
     texts = torch.arange(len(values), device=values.device)
     return values[texts, :, torch.as_tensor(rows, device=values.device).expand(len(values))][:, :, None]
-
-
-def _exact(values: Tensor) -> Tensor:
-    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def _bias(module: nn.Module) -> Tensor | float:

@@ -77,17 +77,20 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
     """
     length = rounded_up(max(map(len, rows)), multiple)
     ids = torch.tensor([(*row.ids, *([pad_id] * (length - len(row)))) for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
     types = None
     if any(any(row.types) for row in rows):
         types = torch.tensor([(*row.types, *([0] * (length - len(row)))) for row in rows])
-    mask = torch.arange(length) < lengths[:, None]
     pooled = None
     if any(row.pooled is not None for row in rows):
         pooled = torch.tensor(
             [(*(row.pooled or [True] * len(row)), *([False] * (length - len(row)))) for row in rows], dtype=torch.bool
         )
-    return Tokens(ids, mask, types=types, pooled=pooled)
+    return Tokens(ids, mask_rows(rows, length), types=types, pooled=pooled)
+
+
+def mask_rows(rows: Sequence[Sized], length: int) -> Tensor:
+    """Mark what is no padding in b rows of any lengths: (b, length) bool."""
+    return torch.arange(length) < torch.tensor([len(row) for row in rows])[:, None]
 
 
 def shape_of(row: Sized, multiple: int) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ those about the order of two conditions.
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -119,8 +118,6 @@ def open_data(
     if isinstance(data, Dataset):
         return data if training_conditions is None else data.with_training(training_conditions)
     name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
-    if hasattr(data, "to_csv"):
-        data = io.BytesIO(data.to_csv(index=False).encode())
     table = data if isinstance(data, PairTable) else read_pairs(data)
     return table_dataset(table, name, training_conditions=training_conditions, max_rows=max_rows)
 

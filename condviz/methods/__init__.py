@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from condviz.methods.catalog import CATALOG, Method
 
 if TYPE_CHECKING:
-    from condviz.methods.base import ConditionalEncoder, ConditionalScorer
+    from condviz.methods.base import ConditionalScorer
+    from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
     from condviz.methods.routing import RoutedEncoder
-    from condviz.methods.separable import SeparableEncoder
 
 __all__ = [
     "CATALOG",
@@ -68,8 +68,8 @@ def register(method: type[ConditionalScorer]) -> type[ConditionalScorer]:
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)
     places = {entry.module.partition(":")[2]: entry.module.partition(":")[0] for entry in CATALOG.values()}
-    places |= dict.fromkeys(("ConditionalScorer", "ConditionalEncoder"), f"{__name__}.base")
-    places |= {"RoutedEncoder": f"{__name__}.routing", "SeparableEncoder": f"{__name__}.separable"}
+    places |= dict.fromkeys(("ConditionalEncoder", "SeparableEncoder"), f"{__name__}.encoders")
+    places |= {"ConditionalScorer": f"{__name__}.base", "RoutedEncoder": f"{__name__}.routing"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(places[name]), name)

@@ -1,6 +1,6 @@
-"""What a method can do, as classes; text-level work (batching, cache, numpy) is written here once.
+"""What every method can do; text-level work (batching, cache, numpy) is written here and in `encoders.py` once.
 
-A method writes what happens to tensors (`embed*`); this file turns lists of texts into tensors and tensors into arrays.
+A method writes what happens to tensors (`embed*`); these files turn lists of texts into tensors, tensors into arrays.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from tqdm.auto import tqdm
 
 from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
-from condviz.encoder.tokens import Encoded, Joined, Tokens
+from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import ConfigError, DataError, UnknownModelError
 from condviz.methods.catalog import Meeting, Method
 from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo, Progress
 
-Array = TypeVar("Array", np.ndarray, Tensor)
 T = TypeVar("T")
 
 
@@ -358,98 +356,6 @@ class ConditionalScorer(nn.Module, ABC):
         if self.backbone.device != target or any(value.device != target for value in head):
             with self.backbone.lock:  # the head follows where another model has moved the encoder that they share
                 self.to(target)
-
-
-class ConditionalEncoder(ConditionalScorer):
-    """Returns a vector for a sentence under a condition; the score is the cosine of two vectors."""
-
-    @abstractmethod
-    def embed(self, *inputs: Tokens) -> Tensor:
-        """Encode a batch of token ids: (b, d), with gradient where it is switched on."""
-
-    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
-        """Turn (sentence, condition) tuples into what `embed` takes, unpadded; by default two sequences."""
-        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
-        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
-        return list(zip(sentences, conditions, strict=True))
-
-    def project_sentences(self, pooled: Tensor) -> Tensor:
-        """Turn pooled vectors of sentences without a condition into those of `encode_sentences`: (b, d) -> (b, d)."""
-        return pooled
-
-    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
-        """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
-        rows, collate = [Joined(parts) for parts in self.tokenize(items)], self.backbone.collate
-        return self._in_parts(rows, passes, lambda part: self.embed(*map(collate, zip(*part, strict=True))))
-
-    def embed_sentences(self, sentences: Sequence[str], passes: Passes) -> Tensor:
-        """Encode different sentences without a condition: (n, d). See `ConditionalScorer.embed_items`."""
-        return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
-
-    def encode(
-        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
-    ) -> np.ndarray | Tensor:
-        """Encode sentence i under condition i: (n, d) float32.
-
-        Options and errors as in `ConditionalScorer.score`.
-        """
-        check_lengths(sentences=sentences, conditions=conditions)
-        return self._run(partial(self._encode, list(zip(sentences, conditions, strict=True))), options)
-
-    def encode_sentences(self, sentences: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
-        """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
-        check_lengths(sentences=sentences)
-        return self._run(partial(self._encode_plain, list(sentences)), options)
-
-    def encode_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
-    ) -> np.ndarray | Tensor:
-        """Encode every sentence under every condition: (m, n, d) float32. Options as in `score`."""
-        check_lengths(sentences=sentences)
-        check_lengths(conditions=conditions)
-        return self._run(partial(self._encode_grid, list(sentences), list(conditions)), options)
-
-    def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
-        """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
-        if not isinstance(embeddings1, Tensor):
-            return self.similarity(*(torch.from_numpy(np.array(rows)) for rows in (embeddings1, embeddings2))).numpy()
-        return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
-
-    def _score(
-        self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
-    ) -> Tensor:
-        texts = [*sentences1, *sentences2]
-        if conditions is None:
-            vectors = self._encode_plain(texts, **options)
-        else:
-            vectors = self._encode(list(zip(texts, [*conditions, *conditions], strict=True)), **options)
-        return self.similarity(*vectors.chunk(2))
-
-    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
-        """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""
-        vectors = self.backbone.map_texts(
-            items,
-            role="conditioned",
-            owner=self.fingerprint,
-            tokenize=lambda missing: [Joined(parts) for parts in self.tokenize(missing)],
-            embed=lambda rows: self.embed(*map(self.backbone.collate, zip(*rows, strict=True))),
-            **options,
-        )
-        return self._stack(vectors)
-
-    @torch.no_grad()
-    def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
-        """Encode sentences without a condition: (n, d) float32 on the CPU."""
-        items = [(sentence,) for sentence in sentences]
-        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
-        return self.project_sentences(pooled.to(self.backbone.device)).cpu()
-
-    def _encode_grid(self, sentences: list[str], conditions: list[str], **options: Unpack[Options]) -> Tensor:
-        vectors = self._encode([(text, condition) for condition in conditions for text in sentences], **options)
-        return vectors.view(len(conditions), len(sentences), vectors.shape[-1])
-
-    def _stack(self, vectors: list[Tensor]) -> Tensor:
-        return torch.stack(vectors).float() if vectors else torch.zeros(0, self.backbone.hidden_size)
 
 
 def number(values: Iterable[T]) -> tuple[list[T], Tensor]:

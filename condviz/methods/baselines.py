@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.methods.base import ConditionalEncoder, ConditionalScorer, Options, Passes
+from condviz.methods.base import ConditionalScorer, Options, Passes
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import BiEncoderConfig, CrossEncoderConfig, TriEncoderConfig
+from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
 from condviz.methods.heads import ConditionLayer, SentenceTransform, activation, dropout_rate, shrink
-from condviz.methods.separable import SeparableEncoder
 
 
 class Unconditional(SeparableEncoder):

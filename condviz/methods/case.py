@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
-from condviz.methods.base import ConditionalEncoder, EncodeOptions, Options, Passes, check_lengths
+from condviz.methods.base import EncodeOptions, Options, Passes, check_lengths
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CASEConfig, ProjectionName
+from condviz.methods.encoders import ConditionalEncoder
 
 Tokenize = Callable[[Sequence[Item]], list[Encoded]]
 

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Encoded, Tokens, rounded_up
+from condviz.encoder.tokens import Encoded, Tokens, mask_rows, rounded_up
 from condviz.methods.base import Options, Passes, number
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant
 from condviz.methods.configs import CSRConfig
@@ -198,8 +198,7 @@ class CSR(RoutedEncoder):
         hidden = pad_sequence(states, batch_first=True).to(self.backbone.device)
         missing = rounded_up(hidden.shape[1], self.backbone.length_multiple) - hidden.shape[1]
         hidden = functional.pad(hidden, (0, 0, 0, missing))
-        lengths = torch.tensor([len(state) for state in states], device=hidden.device)
-        mask = torch.arange(hidden.shape[1], device=hidden.device) < lengths[:, None]
+        mask = mask_rows(states, hidden.shape[1]).to(hidden.device)
         ids = torch.zeros_like(mask, dtype=torch.long)
         if self.method_config.router == "random":  # the only router that looks at ids
             known = self.backbone.collate(self.backbone.tokenize([(sentence,) for sentence in sentences])).ids

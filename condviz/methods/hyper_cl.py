@@ -19,8 +19,8 @@ from condviz.encoder.packed import project_rows
 from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import HyperCLConfig
+from condviz.methods.encoders import SeparableEncoder
 from condviz.methods.heads import ConditionLayer, SentenceTransform, shrink
-from condviz.methods.separable import SeparableEncoder
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""

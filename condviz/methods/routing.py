@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.backbone import Backbone, Item
-from condviz.encoder.layers import LayerAccess, attention_probabilities
+from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
-from condviz.methods.base import ConditionalEncoder
 from condviz.methods.configs import RoutedConfig, Weighting
+from condviz.methods.encoders import ConditionalEncoder
 from condviz.types import TokenWeights, Word
 
 HEAVY_HEADS = 16
@@ -135,8 +135,7 @@ class HeavyRouter(HiddenRouter):
         keys = self.key[str(layer)](sentence.hidden.to(dtype))
         # The mean over heads of per-head products is the product over all heads, divided by their number.
         scores = (keys @ query[..., None])[..., 0] / (query.shape[-1] * HEAVY_HEADS) ** 0.5
-        scores = scores.to(torch.promote_types(dtype, torch.float32))
-        return scores.masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)
+        return exact(scores).masked_fill(~sentence.mask, float("-inf")).softmax(dim=-1)
 
 
 class MultiHeadRouter(Router):
@@ -281,9 +280,7 @@ def factor(weights: Tensor, weighting: Weighting) -> Tensor:
 
 def _head_scores(query: Tensor, keys: Tensor, heads: int) -> Tensor:
     """Scaled per-head products: (b, d), (b, L, d) -> (b, heads, L), float32 or better."""
-    dtype = torch.promote_types(keys.dtype, torch.float32)
-    query = query.to(dtype).unflatten(-1, (heads, -1))
-    keys = keys.to(dtype).unflatten(-1, (heads, -1))
+    query, keys = (exact(part).unflatten(-1, (heads, -1)) for part in (query, keys))
     return torch.einsum("bhe,blhe->bhl", query, keys) / query.shape[-1] ** 0.5
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,7 @@ def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> Rated
     if len(set(chosen)) < len(COLUMNS) or not set(chosen) <= set(table.columns):
         raise DataError(f"Choose four different columns of {name}; chosen are {', '.join(map(repr, chosen))}.")
     frame = table.to_frame()[chosen].set_axis(list(COLUMNS), axis=1)
-    pairs = read_pairs(io.BytesIO(frame.to_csv(index=False).encode())).pairs
+    pairs = read_pairs(frame).pairs
     rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(COLUMNS))
     if rated.empty:
         raise DataError(

@@ -13,7 +13,7 @@ from condviz.analysis import search as module
 from condviz.analysis.search import search
 from condviz.cli import main as cli
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import ConditionalEncoder, ConditionalScorer
+from condviz.methods.base import ConditionalScorer
 from condviz.methods.baselines import (
     BiEncoder,
     BiEncoderConfig,
@@ -22,8 +22,8 @@ from condviz.methods.baselines import (
     TriEncoder,
     TriEncoderConfig,
 )
+from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
-from condviz.methods.separable import SeparableEncoder
 from condviz.models import registry
 from condviz.store import corpus as corpora
 from condviz.store import demo

@@ -39,6 +39,12 @@ def test_a_good_table_is_counted(tmp_path: Path) -> None:
     assert read(tmp_path, single).batching == "rows"
 
 
+def test_decimal_commas_are_read(tmp_path: Path) -> None:
+    rows = [(f"a {i}", f"b {i}", "the x", f"{1 + i % 4},5") for i in range(40)]
+    table = read(tmp_path, rows)
+    assert {row.label for row in table.rows} == {1.5, 2.5, 3.5, 4.5}
+
+
 def test_both_parts_share_no_sentence_pair_and_come_back(tmp_path: Path) -> None:
     rows = [*pairs(50), ("=1+1", '-b, "quoted"', "the x", 2), ("=1+1", '-b, "quoted"', "the y", 3)]
     table = read(tmp_path, rows)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -231,7 +230,7 @@ class Desk:
                 column for column in frame if str(column).casefold() in PAIR_COLUMNS and column not in chosen.values()
             ]
             frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
-            table = read_pairs(BytesIO(frame.to_csv(index=False).encode()), max_bytes=2 * MAX_TABLE_BYTES)
+            table = read_pairs(frame)
         return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:

@@ -1,22 +1,116 @@
-"""Methods that encode sentences and conditions apart and compose the two vectors."""
+"""What methods with vectors can do: a sentence under a condition, or both apart and composed."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Unpack
+from typing import TypeVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from condviz.encoder.backbone import Item
-from condviz.encoder.tokens import Tokens
-from condviz.methods.base import Array, ConditionalEncoder, EncodeOptions, Options, Passes, check_lengths, number
+from condviz.encoder.tokens import Encoded, Joined, Tokens
+from condviz.methods.base import ConditionalScorer, EncodeOptions, Options, Passes, check_lengths, number
 
+Array = TypeVar("Array", np.ndarray, Tensor)
 COMPOSE_BYTES = 64 * 2**20
 """Memory for the matrices W_c or gathered rows of one step of `compose`."""
+
+
+class ConditionalEncoder(ConditionalScorer):
+    """Returns a vector for a sentence under a condition; the score is the cosine of two vectors."""
+
+    @abstractmethod
+    def embed(self, *inputs: Tokens) -> Tensor:
+        """Encode a batch of token ids: (b, d), with gradient where it is switched on."""
+
+    def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
+        """Turn (sentence, condition) tuples into what `embed` takes, unpadded; by default two sequences."""
+        sentences = self.backbone.tokenize([(sentence,) for sentence, _ in items])
+        conditions = self.backbone.tokenize([(condition,) for _, condition in items])
+        return list(zip(sentences, conditions, strict=True))
+
+    def project_sentences(self, pooled: Tensor) -> Tensor:
+        """Turn pooled vectors of sentences without a condition into those of `encode_sentences`: (b, d) -> (b, d)."""
+        return pooled
+
+    def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
+        """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
+        rows, collate = [Joined(parts) for parts in self.tokenize(items)], self.backbone.collate
+        return self._in_parts(rows, passes, lambda part: self.embed(*map(collate, zip(*part, strict=True))))
+
+    def embed_sentences(self, sentences: Sequence[str], passes: Passes) -> Tensor:
+        """Encode different sentences without a condition: (n, d). See `ConditionalScorer.embed_items`."""
+        return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
+
+    def encode(
+        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
+    ) -> np.ndarray | Tensor:
+        """Encode sentence i under condition i: (n, d) float32.
+
+        Options and errors as in `ConditionalScorer.score`.
+        """
+        check_lengths(sentences=sentences, conditions=conditions)
+        return self._run(partial(self._encode, list(zip(sentences, conditions, strict=True))), options)
+
+    def encode_sentences(self, sentences: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
+        """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
+        check_lengths(sentences=sentences)
+        return self._run(partial(self._encode_plain, list(sentences)), options)
+
+    def encode_grid(
+        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
+    ) -> np.ndarray | Tensor:
+        """Encode every sentence under every condition: (m, n, d) float32. Options as in `score`."""
+        check_lengths(sentences=sentences)
+        check_lengths(conditions=conditions)
+        return self._run(partial(self._encode_grid, list(sentences), list(conditions)), options)
+
+    def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
+        """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
+        if not isinstance(embeddings1, Tensor):
+            return self.similarity(*(torch.from_numpy(np.array(rows)) for rows in (embeddings1, embeddings2))).numpy()
+        return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
+
+    def _score(
+        self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
+    ) -> Tensor:
+        texts = [*sentences1, *sentences2]
+        if conditions is None:
+            vectors = self._encode_plain(texts, **options)
+        else:
+            vectors = self._encode(list(zip(texts, [*conditions, *conditions], strict=True)), **options)
+        return self.similarity(*vectors.chunk(2))
+
+    def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
+        """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""
+        vectors = self.backbone.map_texts(
+            items,
+            role="conditioned",
+            owner=self.fingerprint,
+            tokenize=lambda missing: [Joined(parts) for parts in self.tokenize(missing)],
+            embed=lambda rows: self.embed(*map(self.backbone.collate, zip(*rows, strict=True))),
+            **options,
+        )
+        return self._stack(vectors)
+
+    @torch.no_grad()
+    def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
+        """Encode sentences without a condition: (n, d) float32 on the CPU."""
+        items = [(sentence,) for sentence in sentences]
+        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
+        return self.project_sentences(pooled.to(self.backbone.device)).cpu()
+
+    def _encode_grid(self, sentences: list[str], conditions: list[str], **options: Unpack[Options]) -> Tensor:
+        vectors = self._encode([(text, condition) for condition in conditions for text in sentences], **options)
+        return vectors.view(len(conditions), len(sentences), vectors.shape[-1])
+
+    def _stack(self, vectors: list[Tensor]) -> Tensor:
+        return torch.stack(vectors).float() if vectors else torch.zeros(0, self.backbone.hidden_size)
 
 
 class SeparableEncoder(ConditionalEncoder):
