@@ -76,6 +76,7 @@
     async draw() {
       if (!this.props.figure) return;
       this.root.dataset.ready = "false";
+      if (!this.drawn) this.say("Drawing …", "info");
       let plotly;
       try {
         plotly = await load(this.settings.plotly);
@@ -95,7 +96,10 @@
       figure.layout.dragmode = this.dragmode ?? (COARSE ? false : figure.layout.dragmode ?? "pan");
       this.figure = figure;
       await this.paint();
-      if (first) this.listen();
+      if (first) {
+        this.listen();
+        this.message();
+      }
       this.root.dataset.ready = "true";
       this.root.dataset.renderer = figure.data.some((trace) => /gl$|3d$/.test(trace.type)) ? "webgl" : "svg";
       this.tell();

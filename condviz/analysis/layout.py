@@ -98,7 +98,7 @@ def project(
         made = replace(made, method="pca")
         notes.append(f"UMAP needs at least {FEW_POINTS} different points, there are {fewest}; this is the PCA.")
     elif made.method == "umap" and fewest <= made.n_neighbors:
-        notes.append(f"There are {fewest} different points, so {fewest - 1} neighbours were used.")
+        notes.append(f"There are {fewest} different points, so UMAP took {fewest - 1} neighbours.")
     layouts = []
     for turn, (rows, places) in enumerate(distinct):
         layout = principal_axes(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, TextTable
+from condviz.data.tables import LABEL_COLUMN, LABEL_RANGE, TEXT_COLUMNS, TextTable
 
 PAIR_COLUMNS = (*TEXT_COLUMNS, LABEL_COLUMN)
 SAMPLED = 100
@@ -23,7 +23,7 @@ _SCORES = re.compile(r"score_.", re.IGNORECASE)
 def guess_pair_columns(table: TextTable) -> dict[str, str]:
     """Choose for each of `PAIR_COLUMNS` the column that is probably meant.
 
-    First by name; then the longest texts are the sentences and the condition, and numbers the rating.
+    First by name; then the longest texts are the sentences and the condition, and numbers from 1 to 5 the rating.
 
     Returns:
         Role -> column, "" where nothing fits; no column twice.
@@ -44,7 +44,8 @@ def guess_pair_columns(table: TextTable) -> dict[str, str]:
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=columns.index)
     found |= dict(zip([*sentences, *missing[len(sentences) :]], texts, strict=False))
-    found[LABEL_COLUMN] = found[LABEL_COLUMN] or next(iter(numbers), "")
+    rated = [column for column in numbers if sample[column].map(_may_rate).all()]
+    found[LABEL_COLUMN] = found[LABEL_COLUMN] or next(iter(rated), "")
     return found
 
 
@@ -55,3 +56,8 @@ def is_named(role: str, column: str) -> bool:
 
 def _is_number(cell: str) -> bool:
     return re.fullmatch(r"\s*(-?\d+([.,]\d+)?)?\s*", cell) is not None
+
+
+def _may_rate(number: str) -> bool:
+    low, high = LABEL_RANGE
+    return not number.strip() or low <= float(number.replace(",", ".")) <= high

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from condviz.analysis.errors.study import CurvePoint, Study
 
-TIP_CHARACTERS = 220
+TIP_CHARACTERS = 110
 _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 
 
@@ -61,7 +61,7 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
                 line={"color": colour}, marker={"color": colour, "size": 7},
             )
         )  # fmt: skip
-    _finish(figure, "rows with a lower score, %", "mean rating")
+    _finish(figure, "score percentile", "mean rating")
     figure.update_layout(yaxis={"range": [0.9, 5.1]})
     return figure
 
@@ -69,15 +69,24 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
 def _points(study: Study, rows: np.ndarray, x: np.ndarray, y: np.ndarray, name: str, colour: str) -> go.Scattergl:
     return go.Scattergl(
         x=x.astype(np.float32), y=y.astype(np.float32), mode="markers", name=name, ids=[str(row) for row in rows],
-        text=[_tip(study, row) for row in rows], hoverinfo="none",
+        text=[_sentences(study, row) for row in rows], customdata=[_facts(study, row) for row in rows],
+        hoverinfo="none",
         marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
         unselected={"marker": {"opacity": 0.12}},
     )  # fmt: skip
 
 
-def _tip(study: Study, row: int) -> str:
+def _sentences(study: Study, row: int) -> str:
     pair = study.dataset.pairs[row]
-    text = f"{pair.condition}: {pair.label:g}\n{pair.sentence1}\n{pair.sentence2}"
+    return "\n".join(_cut(text) for text in (pair.sentence1, pair.sentence2))
+
+
+def _facts(study: Study, row: int) -> list[str]:
+    pair = study.dataset.pairs[row]
+    return [_cut(pair.condition), f"rating {pair.label:g}"]
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= TIP_CHARACTERS else f"{text[: TIP_CHARACTERS - 1]}…"
 
 

@@ -16,7 +16,7 @@ from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged
 from condviz.evaluation.csts import METRICS, Evaluation
 from condviz.evaluation.metrics import Metric
-from condviz.plots.html import plain, render, signed, with_styles
+from condviz.plots.html import plain, render, signed, term, with_styles
 from condviz.version import __version__
 
 STYLES = ("evaluation.css",)
@@ -26,6 +26,15 @@ MAX_POINTS = 1500
 """Of a small picture; more rows are thinned out evenly, which the picture says."""
 WIDTH, HEIGHT = 460, 280
 LEFT, RIGHT, TOP, BOTTOM = 38, 10, 10, 34
+_TERMS = {
+    "spearman": "spearman",
+    "pearson": "pearson",
+    "ties_wrong": "pair-accuracy",
+    "ties_excluded": "ties",
+    "error": "mean-error",
+    "bias": "bias",
+}
+"""Figure -> its term in the glossary."""
 _WORDS = {
     r"overlap <= [\d.]+": "the sentences share few words",
     r"overlap >= [\d.]+": "the sentences share most words",
@@ -38,7 +47,7 @@ _WORDS = {
     r"numerals": "a sentence has a number",
     r"not numerals": "no sentence has a number",
     r"numerals_differ": "the sentences have different numbers",
-    r"not numerals_differ": "the sentences have no different numbers",
+    r"not numerals_differ": "the sentences do not differ in numbers",
     r"seen": "the condition occurs in training",
     r"not seen": "the condition does not occur in training",
     r"gold <= 2": "the rating is low",
@@ -132,6 +141,11 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
     return str(render("errors/page.html", title=title, body=Markup(with_styles(body, *STYLES)), version=__version__))
 
 
+def figure_heads() -> list[Markup]:
+    """Return the headings of the figures, which the page explains."""
+    return [term(key, HEADS[name]) for name, key in _TERMS.items()]
+
+
 def figure_rows(label: str, report: Report) -> list[dict[str, Any]]:
     """Return lines of the table of figures: a line per model, then the difference of two."""
     rows: list[dict[str, Any]] = [
@@ -160,7 +174,7 @@ def sections(result: ErrorStudy) -> dict[str, Any]:
     kinds = (("aspect", result.aspects), ("condition", result.conditions))
     return {
         "models": result.models,
-        "heads": list(HEADS.values()),
+        "heads": figure_heads(),
         "figures": [row for label, report in shown for row in figure_rows(label, report)],
         "resamples": max(report.resamples for _, report in shown),
         "groups": [(title, [group_row(title, one) for one in groups]) for title, groups in kinds if groups],

@@ -90,10 +90,15 @@ class Colouring:
 
 
 def headline(result: EmbeddingMap) -> str:
-    """Return the answer of a map in one sentence: what conditioning does to neighbours."""
+    """Return the answer of a map in one sentence: what conditioning does to neighbours.
+
+    Without values it tells of the nearest one alone: in a small map all others are among the ten nearest.
+    """
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None:
-        return f"{_percent(float(result.change.mean()))} of the nearest neighbours are new once the condition is read."
+        nearest = [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
+        changed = float((nearest[0] != nearest[1]).mean())
+        return f"Once the condition is read, another sentence is the nearest for {_percent(changed)} of the points."
     rises = "more often" if after > before + 0.005 else "less often" if after < before - 0.005 else "as often as before"
     return (
         f"Sentences with the same value are neighbours {rises}: {_percent(before)} before reading the condition, "

@@ -92,6 +92,25 @@ TERMS = {
     "spearman": Term(
         "Spearman correlation", "Agreement of two orders, here of scores and ratings: 100 means the same order, 0 none."
     ),
+    "pearson": Term(
+        "Pearson correlation",
+        "How nearly scores and ratings lie on one straight line: 100 means exactly, 0 not at all. Unlike Spearman’s it "
+        "depends on the distances between scores, not only on their order.",
+    ),
+    "ties": Term(
+        "Ties left out",
+        "Pair accuracy without the sentence pairs whose two conditions get the same score. In pair accuracy itself "
+        "these count as wrong.",
+    ),
+    "mean-error": Term(
+        "Mean error",
+        "How far the rating that a score predicts lies from the rating given, on average, in steps from 1 to 5. The "
+        "prediction is fitted on other sentence pairs.",
+    ),
+    "bias": Term(
+        "Bias",
+        "The mean error with its sign. Above 0 the model finds sentences more alike than the ratings do, below 0 less.",
+    ),
     "interval": Term(
         "95 % interval",
         "The range in which the figure would fall in 95 of 100 samples of the same size. Figures whose intervals "

@@ -13,8 +13,6 @@ from urllib.parse import parse_qs, urlencode
 MAX_TEXT = 5000
 """Characters of one value that a link carries; longer ones are cut, as browsers and proxies limit addresses."""
 MAX_FIELDS = 200
-MAX_RUNS = 400
-"""Of a selection that a link carries: about 4,000 characters."""
 Values = dict[str, list[str]]
 _ALIASES = {"words": "router"}
 """What people type for a tab whose links were copied under another name."""
@@ -58,16 +56,15 @@ def number(values: Values, key: str, default: int, *, low: int, high: int) -> in
 
 
 def write_rows(rows: Iterable[int]) -> str:
-    """Return chosen positions as the value of a link: runs such as "2-5.9"; "" for more than `MAX_RUNS`."""
+    """Return chosen positions as the value of a link: runs such as "2-5.9"; "" for more than fit (`MAX_TEXT`)."""
     runs: list[list[int]] = []
     for row in sorted(rows):
         if runs and row == runs[-1][1] + 1:
             runs[-1][1] = row
         else:
             runs.append([row, row])
-    if len(runs) > MAX_RUNS:
-        return ""
-    return ".".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    text = ".".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    return text if len(text) <= MAX_TEXT else ""
 
 
 def read_rows(text: str, count: int) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from condviz.data.tables import read_table
         ("sentence1,gold,condition,label\na,b,c,1", "sentence1,gold,condition,label"),
         ("sentence1,sentence2,condition,score_case\na,b,c,0.5", "sentence1,sentence2,condition,"),
         ("only\na", "only,,,"),
-        ("nr,Satz\n1,a", "Satz,,,nr"),
+        ("nr,Satz,Urteil\n0,a,2\n7,b,5", "Satz,,,Urteil"),
     ],
 )
 def test_columns_are_guessed_by_name_then_by_what_they_hold(table: str, expected: str) -> None:

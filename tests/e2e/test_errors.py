@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,6 +61,16 @@ def test_the_row_that_is_read_is_in_the_address(open_page: Callable[..., Page]) 
     page = open_errors(open_page)
     page.get_by_label("Next row").click()
     page.wait_for_function("() => new URLSearchParams(location.search).has('er')")
+
+
+def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=errors&ed=scenes:test&es=3-9.12&col=condition&open=worst&rule=word&old=red&new=blue")
+    expect(page.get_by_test_id("count")).to_have_text("8")
+    expect(page.locator("#cv-err-column input")).to_have_value("condition", timeout=SECONDS)
+    expect(page.locator("#cv-errors-rewrite")).to_contain_text("Rewrite")
+    page.locator("#cv-errors-rewrite > .label-wrap").click()
+    expect(page.get_by_label("Replace with")).to_have_value("blue")
+    expect(page).to_have_url(re.compile("es=3-9.12.*col=condition"))
 
 
 def test_reading_by_keyboard_keeps_tags_and_notes(open_page: Callable[..., Page]) -> None:

@@ -64,6 +64,14 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
     expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")
 
 
+def test_points_chosen_by_hand_and_clusters_have_a_link(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=map&i=3-5.11")
+    expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
+    expect(page.locator("#cv-map-after .cv-figure")).to_have_attribute("data-selected", "4")
+    page = open_page("?t=map&by=cluster")
+    expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
+
+
 def test_a_point_opens_its_neighbours_and_has_a_link(open_page: Callable[..., Page]) -> None:
     page = open_map(open_page)
     page.locator("#cv-map-after .points path").nth(5).click(force=True)
@@ -125,8 +133,11 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     page.locator("#cv-map-run").click()
     expect(page.locator("#cv-map-after .cv-figure-count")).to_have_text("12 points")
     expect(page.locator(".cv-map-key")).to_have_count(3)
-    page.locator("#cv-map-export > button").click()
-    expect(page.locator("#cv-map-export")).to_contain_text("uploaded table")
+    expect(page.get_by_test_id("map-unlinked")).to_be_visible()
+    expect(page).to_have_url(re.compile("from=table"))
+    page.reload()
+    expect(page.locator("#cv-map-notice")).to_contain_text("table")
+    expect(page.locator("#cv-map-upload")).to_be_visible()
 
 
 def test_impurity_is_a_section_and_its_counts_choose_points(open_page: Callable[..., Page]) -> None:

@@ -38,6 +38,19 @@ def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
     expect(head).to_have_text("CASE")
 
 
+def test_the_form_of_another_encoder_has_a_link(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=models&enc=thenlper/gte-small&method=case&open=encoder", width=1440)
+    expect(page.locator("#cv-models-encoder-name input")).to_have_value("thenlper/gte-small")
+    expect(page.get_by_label("Method")).to_have_value("CASE")
+
+
+def test_no_column_is_cut_off_on_a_small_beamer(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=models", width=1024, height=768)
+    expect(page.get_by_test_id("models")).to_be_visible()
+    inside, whole = page.locator("#cv-models-table .cv-scroll").evaluate("box => [box.clientWidth, box.scrollWidth]")
+    assert whole <= inside
+
+
 def test_a_wrong_link_says_so(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=models&m=nobody", width=1440)
     expect(page.locator("#cv-models-notice")).to_contain_text("no model 'nobody'")
@@ -61,6 +74,7 @@ def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], 
         name.press("Enter")
         page.locator("#cv-models-encoder-load").click()
         expect(page.locator("#cv-models-encoder-notice")).to_contain_text(answer)
+    expect(page).to_have_url(re.compile("enc=.*method="))
     open_tab(page, "Compare")
     page.locator("#cv-model input").click()
     expect(page.get_by_role("option", name="on tiny-encoder")).to_be_visible()

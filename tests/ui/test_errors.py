@@ -16,7 +16,7 @@ from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, Source
 from condviz.ui.errors.sections import read_remarks
 from condviz.ui.pool import ModelPool
-from condviz.ui.state import MAX_RUNS, read_link
+from condviz.ui.state import MAX_TEXT, read_link
 from tests.analysis.errors.toy import toy_study
 
 
@@ -107,7 +107,7 @@ def test_rows_chosen_in_the_plot_are_in_the_link_up_to_a_limit() -> None:
     few = Choice(first="case", selected=(0, 1, 5))
     assert read_link(few.link)[1]["es"] == ["0-1.5"]
     assert not few.unlinked
-    assert Choice(selected=tuple(range(0, 3 * MAX_RUNS, 2))).unlinked
+    assert Choice(selected=tuple(range(0, 3 * MAX_TEXT, 2))).unlinked
     assert Choice(Source("upload", "/x.csv", "x.csv")).unlinked
 
 

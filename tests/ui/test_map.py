@@ -13,7 +13,7 @@ from condviz.ui import limits
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import _api_points
-from condviz.ui.state import MAX_RUNS, read_link, read_rows, write_link
+from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
 from tests.plots.test_maps import FEW, MANY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -53,7 +53,7 @@ def test_points_chosen_by_hand_are_in_the_link_up_to_a_limit() -> None:
     few = SHOWN.choose((1, 2, 3, 7))
     assert read_rows(read_link(few.link())[1]["i"][0], 20) == (1, 2, 3, 7)
     assert not few.unlinked
-    many = SHOWN.choose(tuple(range(0, 3 * MAX_RUNS, 2)))
+    many = SHOWN.choose(tuple(range(0, 3 * MAX_TEXT, 2)))
     assert "i=" not in many.link()
     assert many.unlinked
     assert "i=" not in SHOWN.with_search("sentence").link()

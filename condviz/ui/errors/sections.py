@@ -43,7 +43,7 @@ class Sections:
         with section("Rows of the slice", elem_id="cv-errors-rows") as self.rows_part:
             self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
         with section("Worst conditions", elem_id="cv-errors-worst") as self.worst_part:
-            self.column = gr.Dropdown([], label="Values of the column", min_width=160, elem_id="cv-err-column")
+            self.column = gr.Dropdown([], label="Group by", min_width=160, elem_id="cv-err-column")
             script = "condviz.errors(element, ['filter'], (data) => trigger('press', data));"
             self.worst = html("", elem_id="cv-err-worst", script=script)
         with section("Does the model follow the condition?", elem_id="cv-errors-follow") as self.follow_part:
@@ -58,7 +58,7 @@ class Sections:
                 self.rewrite_stop = gr.Button("Stop", visible=False, min_width=60)
             self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
             self.effect = html("", elem_id="cv-err-effect")
-        with section("Training rows like the one that is read", elem_id="cv-errors-near") as self.near_part:
+        with section("Training rows most like this row", elem_id="cv-errors-near") as self.near_part:
             self.near_notice = html("", elem_id="cv-err-near-notice")
             self.near = html("", elem_id="cv-err-near")
         with section("Report, rows, link, JSON, Python", elem_id="cv-errors-export") as self.exports:

@@ -77,7 +77,7 @@ class ErrorsTab:
     def _form(self) -> None:
         with gr.Row(elem_classes="cv-err-data"):
             self.data = gr.Dropdown(
-                self.desk.corpora(), value=START, label="Rows", elem_id="cv-err-data", min_width=120
+                self.desk.corpora(), value=START, label="Data", elem_id="cv-err-data", min_width=120
             )
             self.upload = gr.UploadButton(
                 "Upload", file_types=[".csv", ".tsv", ".txt"], elem_id="cv-err-upload", min_width=80, scale=0
@@ -256,7 +256,7 @@ class ErrorsTab:
             if choice.filter and value not in choice.filter:
                 value = " and ".join(f"({part})" if " or " in part else part for part in (choice.filter, value))
             yield {self.filter: value}
-            yield from self._show(replace(choice, filter=value, selected=()))
+            yield from self._show(replace(choice, filter=value, selected=(), row=None))
         elif event.name == "target" and value in TARGETS:
             from condviz.ui.errors import view
 
@@ -275,7 +275,7 @@ class ErrorsTab:
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
         ids = [int(one) for one in event.ids if str(one).isdigit()]
-        yield from self._show(replace(needed(choice), selected=tuple(ids)), keep_selection=True)
+        yield from self._show(replace(needed(choice), selected=tuple(ids), row=None), keep_selection=True)
 
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:

@@ -63,8 +63,9 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
     shown = [(label, report) for label, report in parts if report is not None]
     rows = [row for label, report in shown for row in pictures.figure_rows(label, report)]
     resamples = max(report.resamples for _, report in shown)
-    heads = list(pictures.HEADS.values())
-    return render("errors/figures.html", heads=heads, figures=rows, resamples=resamples, waiting=waiting)
+    return render(
+        "errors/figures.html", heads=pictures.figure_heads(), figures=rows, resamples=resamples, waiting=waiting
+    )
 
 
 def slices(study: ErrorStudy, target: str) -> Markup:

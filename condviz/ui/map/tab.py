@@ -16,6 +16,7 @@ from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
 from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
+from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.map import view
@@ -27,6 +28,8 @@ from condviz.ui.state import Values, first, read_link, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
+TOLD_CONDITIONS, TOLD_SENTENCES = 20, 50
+"""Of a map, that are looked at to see whether the sentences tell what the conditions ask for."""
 _CLICKS = "condviz.map(element, (data) => trigger('act', data));"
 
 
@@ -179,8 +182,8 @@ class MapTab:
         if shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not form.linked:
-            lost = "a table" if form.source == "table" else "sentences that were too long for a link"
-            raise DataError(f"This link showed {lost}, which it does not hold. Give them again, then press Draw map.")
+            lost = "a table. Choose the file" if form.source == "table" else "more sentences than fit. Enter them"
+            raise DataError(f"This link does not hold what it showed: {lost} again, then press Draw map.")
         elif self.stored is not None and form.link() == first_form.link():
             shown = Shown(ref(self.stored), form, self.stored.colour)
         else:
@@ -228,6 +231,10 @@ class MapTab:
             for done, total in work.steps():
                 yield self._busy(message, done / total if total else 0.0)
             result = work.result()
+            asked = self.pool.run(_untold, form.model, result.points)
+            for _ in asked.steps():
+                yield self._busy(message, 1.0)
+            result = replace(result, notes=(*result.notes, *asked.result()))
         except CondvizError:
             # What is still there must not pass for the answer to what was asked now.
             old = "The previous map; the new one could not be drawn." if shown else ""
@@ -422,6 +429,17 @@ class MapTab:
 
 def _draws(info: Any) -> bool:  # noqa: ANN401 - a ModelInfo
     return info.kind != "cross" and info.method != "unconditional" and not info.graph
+
+
+def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
+    """Return a note for each condition of which most sentences under it, judged by a sample, say nothing."""
+    notes = []
+    for group in points.groups[:TOLD_CONDITIONS]:
+        texts = [text for text, asked in zip(points.texts, points.conditions, strict=True) if asked == group]
+        told = model.applies(texts[:: max(1, len(texts) // TOLD_SENTENCES)], [group]) >= TOLD
+        if told.mean() < 0.5:
+            notes.append(f"Most sentences say nothing about “{group}”, so where they lie under it means little.")
+    return notes
 
 
 def _compile() -> None:
