@@ -248,6 +248,13 @@ def legend(colours: Colouring) -> list[tuple[str, list[Category]]]:
     return list(groups.items())
 
 
+def shapes(result: EmbeddingMap, colours: Colouring) -> list[tuple[str, str]]:
+    """Return mark and condition where shapes tell conditions apart and the categories of the legend do not."""
+    groups = result.points.groups
+    circles = all(category.mark == SYMBOLS["circle"] for category in colours.categories)
+    return list(zip(SYMBOLS.values(), groups, strict=False)) if circles and 1 < len(groups) <= len(SYMBOLS) else []
+
+
 def light_colours() -> dict[str, str]:
     """Read the colours of the light page from its style sheets: "--cv-pos" -> "#5b9bd9"."""
     found: dict[str, str] = {}

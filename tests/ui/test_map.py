@@ -131,7 +131,10 @@ def test_markup_escapes_texts() -> None:
     from tests.plots.test_maps import colouring, make_map
 
     made = make_map(["a", HOSTILE] * 5, [HOSTILE, "y"] * 5, [f"{HOSTILE} {i}" for i in range(10)], notes=(HOSTILE,))
-    parts = [view.head(Shown(ref(made), Form("case"), HOSTILE, search=HOSTILE)), view.legend(colouring(made), HOSTILE)]
+    parts = [
+        view.head(Shown(ref(made), Form("case"), HOSTILE, search=HOSTILE)),
+        view.legend(made, colouring(made), HOSTILE),
+    ]
     parts += [view.reading(made, (0, 1), None, HOSTILE), view.reading(made, None, 1, "")]
     for part in parts:
         assert "<img" not in part
@@ -161,8 +164,8 @@ def test_many_values_are_listed_for_searching() -> None:
     from tests.plots.test_maps import make_map
 
     made = make_map(["a"] * 40, [f"v{i % 20}" for i in range(40)])
-    assert view.legend(colouring(made), "").count("cv-map-key") == 20
-    assert view.legend(colouring(MANY), "").count("cv-map-key") == 12
+    assert view.legend(made, colouring(made), "").count("cv-map-key") == 20
+    assert view.legend(MANY, colouring(MANY), "").count("cv-map-key") == 12
 
 
 def test_the_stored_map_is_that_of_the_default_model() -> None:

@@ -421,7 +421,7 @@ class MapTab:
             **{getattr(self, side): panel_update(**_on(shown)) for side in SIDES},
             self.shown: shown,
             self.head: view.head(shown, picked=True),
-            self.legend: view.legend(colouring(shown.result, shown.colour), shown.value),
+            self.legend: view.legend(shown.result, colouring(shown.result, shown.colour), shown.value),
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
             self.search: shown.search,
         }

@@ -43,16 +43,19 @@ def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
     return [*values, *built_in, *((name, name) for name in columns)]
 
 
-def legend(colouring: Colouring, chosen: str) -> str:
+def legend(result: EmbeddingMap, colouring: Colouring, chosen: str) -> str:
     """Render the legend of both sides; each entry is a button that picks its points.
 
     Args:
+        result: The map.
         colouring: What the points are coloured by.
         chosen: Id of the category that is picked, or "".
     """
     from condviz.plots.maps import legend as grouped
+    from condviz.plots.maps import shapes
 
-    return render("map/legend.html", colouring=colouring, groups=grouped(colouring), chosen=chosen)
+    groups, told = grouped(colouring), shapes(result, colouring)
+    return render("map/legend.html", colouring=colouring, groups=groups, shapes=told, chosen=chosen)
 
 
 def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | None, why: str) -> str:
