@@ -35,7 +35,7 @@ MARKED = {
     ),
 }  # fmt: skip
 """Marker -> folders, files and tests. `make test-fast` leaves all of them out."""
-WHOLE_PAGE = ("test_class_mode", "test_frame", "test_learn", "test_panels")
+WHOLE_PAGE = ("test_addresses", "test_class_mode", "test_frame", "test_learn", "test_panels")
 """Browser tests of no single tab: they take about as long as all others."""
 
 

@@ -28,6 +28,12 @@ def pane(page: Page, side: str, state: str = "") -> Locator:
     return page.locator(f"#cv-map-{side} .cv-figure{state}")
 
 
+def choose_pca(page: Page) -> None:
+    """UMAP is compiled where it first runs, which takes longer on a busy machine than anybody waits for."""
+    page.locator("#cv-map-settings > button").click()
+    page.get_by_label("PCA", exact=True).check()
+
+
 def lasso(page: Page, side: str) -> None:
     """Drag a loop around the left half."""
     area = page.locator(f"#cv-map-{side} .cv-figure-plot").bounding_box()
@@ -100,6 +106,7 @@ def test_search_and_legend_light_up_points(open_page: Callable[..., Page]) -> No
 
 def test_own_sentences_are_drawn_have_a_link_and_errors_show(open_page: Callable[..., Page]) -> None:
     page = open_map(open_page)
+    choose_pca(page)
     page.get_by_text("My sentences").click()
     page.locator("#cv-map-sentences textarea").fill("One.\nTwo.")
     page.locator("#cv-map-run").click()
@@ -122,6 +129,7 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     rows = [f'"Sentence, {i}.",{"the mood" if i % 2 else "the sport"},{"abc"[i % 3]}' for i in range(12)]
     path.write_text("\n".join(["text,condition,label", *rows]) + "\n")
     page = open_map(open_page)
+    choose_pca(page)
     page.get_by_text("My table").click()
     upload = page.locator("#cv-map-upload input[type=file]")
     for content, message in ((b"", "is empty"), (b"text,condition\n", "no rows"), (b"PK\x03\x04zip", "Excel")):

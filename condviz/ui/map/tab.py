@@ -382,7 +382,7 @@ class MapTab:
     def _busy(self, message: str, share: float) -> dict:
         text = f"{message}, {100 * share:.0f} %" if share else f"{message} …"
         panels = {getattr(self, side): panel_update(message=text, tone="busy", share=share) for side in SIDES}
-        return {**panels, self.notice: gr.skip(), self.stop: gr.update(visible=True)}
+        return {**panels, self.notice: "", self.stop: gr.update(visible=True)}
 
     def _boxes(self, form: Form) -> dict:
         return {
