@@ -16,8 +16,7 @@ import pandas as pd
 from condviz.analysis.reference import PAIRS
 from condviz.data.families import LOCAL, Family, Scene, rate
 from condviz.data.files import write_text
-from condviz.data.scenes import load_aspects, load_families
-from condviz.data.splits import group_of, seen_phrasings
+from condviz.data.scenes import group_of, load_aspects, load_families, seen_phrasings
 
 UNTRAINED = ("test", "unseen_domains")
 """Groups of families that no training, and no choice of weights, has seen."""

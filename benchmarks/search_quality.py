@@ -23,8 +23,7 @@ from benchmarks.common import command, fill, options
 from condviz.analysis.search import embed_rows
 from condviz.data import cebab
 from condviz.data.families import LOCAL, Aspect, Scene
-from condviz.data.scenes import load_aspects, load_families
-from condviz.data.splits import UNSEEN_ASPECTS, group_of, seen_phrasings
+from condviz.data.scenes import UNSEEN_ASPECTS, group_of, load_aspects, load_families, seen_phrasings
 from condviz.errors import CondvizError
 from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import describe, list_models, load

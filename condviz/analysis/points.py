@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.data.scenes import Family, load_aspects, load_families
-from condviz.data.splits import UNSEEN_ASPECTS, group_of
+from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
 from condviz.data.tables import TextTable
 from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import DataError, suggest

@@ -183,6 +183,17 @@ def _line(job: Job) -> str:
 
 
 def _facts(job: Job) -> dict[str, object]:
-    names = ("id", "name", "state", "reason", "step", "steps", "elapsed", "seconds_left", "tokens_per_second")
-    facts = {name: getattr(job, name) for name in names}
-    return {**facts, "device": job.status.device, "folder": str(job.folder), "out": str(job.out)}
+    return {
+        "id": job.id,
+        "name": job.name,
+        "state": job.state,
+        "reason": job.reason,
+        "step": job.heartbeat.step,
+        "steps": job.heartbeat.steps,
+        "elapsed": job.elapsed,
+        "seconds_left": job.seconds_left,
+        "tokens_per_second": job.heartbeat.tokens_per_second,
+        "device": job.status.device,
+        "folder": str(job.folder),
+        "out": str(job.out),
+    }

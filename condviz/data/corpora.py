@@ -79,16 +79,13 @@ class Survey:
         return {**about, "folder": str(self.folder), "files": self.files, "parts": parts}
 
 
-def build(
-    name: str, part: str, *, seed: int = 0, folder: Path | None = None, password: Password | None = None
-) -> list[RatedPair]:
+def build(name: str, part: str, *, seed: int = 0, password: Password | None = None) -> list[RatedPair]:
     """Build the rated rows of one part of a corpus, the two rows of a contrast side by side.
 
     Args:
         name: Key of `CORPORA`.
         part: One of its parts. Splits are those of the release; groups never cross.
         seed: Decides the pairs; the same seed and files give the same rows. C-STS has its own pairs.
-        folder: In place of `data_folder()`.
         password: Asked for the password of C-STS, if it is needed; None takes CONDVIZ_CSTS_PASSWORD.
 
     Raises:
@@ -96,11 +93,11 @@ def build(
         MissingExtraError: If C-STS has to be decrypted and `cryptography` is not installed.
     """
     corpus = _corpus(name)
-    rows = corpus.read(part, password or csts.environment_password, folder).rows(seed=seed)
+    rows = corpus.read(part, password or csts.environment_password).rows(seed=seed)
     if not rows:
         raise DataError(
             f"The part {part} of {name} is empty: no two of its texts agree under one aspect and differ under another. "
-            f"Check that the files in {corpus.place(folder)} are whole, or take another part."
+            f"Check that the files in {corpus.place} are whole, or take another part."
         )
     return rows
 
@@ -125,13 +122,13 @@ def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list
     return material.blocks(seed=seed, sentences=sentences)
 
 
-def conditions(name: str, part: str, *, folder: Path | None = None) -> frozenset[str]:
+def conditions(name: str, part: str) -> frozenset[str]:
     """Collect the conditions that rows of a part may ask for, without building them where that is not needed.
 
     Raises:
         DataError, MissingExtraError: As `build`.
     """
-    material = _corpus(name).read(part, csts.environment_password, folder)
+    material = _corpus(name).read(part, csts.environment_password)
     if material.conditions is not None:
         return material.conditions
     return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
@@ -152,17 +149,17 @@ def open_table(source: str) -> PairTable:
     return read_pairs(source)
 
 
-def survey(name: str, *, folder: Path | None = None) -> Survey:
+def survey(name: str) -> Survey:
     """Look for a corpus, read it, build its pairs and count; what cannot be read is reported, not raised."""
     corpus = _corpus(name)
-    parts = tuple(_survey_part(corpus, part, folder) for part in corpus.parts)
-    return Survey(corpus, corpus.place(folder), corpus.found(folder), parts)
+    parts = tuple(_survey_part(corpus, part) for part in corpus.parts)
+    return Survey(corpus, corpus.place, corpus.found(), parts)
 
 
-def _survey_part(corpus: Corpus, part: str, folder: Path | None) -> Part:
+def _survey_part(corpus: Corpus, part: str) -> Part:
     count = None
     try:
-        material = corpus.read(part, csts.environment_password, folder)
+        material = corpus.read(part, csts.environment_password)
         count = material.texts
         rows = material.rows(seed=0)
     except CondvizError as error:

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +91,7 @@ def rows_frame(rows: Sequence[RatedPair]) -> pd.DataFrame:
     """Return rows with the columns that `condviz evaluate` and `train` read, and where each row comes from."""
     import pandas as pd
 
-    return pd.DataFrame([asdict(row) for row in rows], columns=list(COLUMNS))
+    return pd.DataFrame(list(rows), columns=list(COLUMNS))
 
 
 def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
@@ -177,19 +177,20 @@ class Corpus:
         """Whether it is part of this project."""
         return self.home is not None
 
-    def place(self, folder: Path | None = None) -> Path:
-        """Return the folder of its files; `folder` replaces the one of all third-party corpora."""
-        return self.home or (folder or data_folder()) / self.folder
+    @property
+    def place(self) -> Path:
+        """The folder of its files."""
+        return self.home or data_folder() / self.folder
 
-    def found(self, folder: Path | None = None) -> dict[str, bool]:
+    def found(self) -> dict[str, bool]:
         """Return expected file -> whether it is there."""
-        return {file: any(self.place(folder).glob(file)) for file in self.files}
+        return {file: any(self.place.glob(file)) for file in self.files}
 
-    def read(self, part: str, password: Password, folder: Path | None = None) -> Material:
+    def read(self, part: str, password: Password) -> Material:
         """Read one part; raises DataError if there is none, or its files are missing or damaged."""
         if part not in self.parts:
             raise DataError(f"There is no part {part!r} of {self.name}. There are: {', '.join(self.parts)}.")
-        return self.load(self.place(folder), part, password)
+        return self.load(self.place, part, password)
 
 
 def data_folder() -> Path:

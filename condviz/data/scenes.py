@@ -4,18 +4,38 @@ A family is one base sentence, a paraphrase with the same facts, and three edits
 sentence of a family tells the same aspects, so any two of them can be compared under each aspect.
 
 Source: written for this project by a language model (assets/scenes/README.md), CC BY 4.0; ratings follow by rule.
+
+Its parts are fixed: for training, for choosing, and tests of what was seen and of what was not. After the protocol of
+Hyper-CL (Yoo et al. 2024, arXiv:2403.09490, section 5.3), where "unseen" are rows whose condition does not occur in
+training. What can be new about a condition is taken apart:
+
+    part                families            aspects asked                 wordings
+    train               train               seen, and each family's own   seen
+    dev                 dev                 seen, and each family's own   seen
+    test                test                seen                          seen
+    unseen_phrasings    test                seen                          held out; the same pairs as in test
+    unseen_aspects      test                held out                      all
+    own_aspects         test                each family's own             all
+    unseen_domains      held-out domains    seen                          seen
+
+Nothing but what is named differs from `test`, in which only the sentences are new. An aspect of a family's own is asked
+of no other family. In dev it stands for unseen conditions, so that held-out aspects need not be looked at when settings
+are chosen. No family is in two of train, dev, test and held-out domains, and no wording of the three unseen parts
+(phrasings, aspects, own aspects) occurs in training.
+
+Which families and wordings go where depends on a hash of their names alone: a family added later moves no other.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from condviz.data import splits
 from condviz.data.corpus import (
     RELEASE,
     Corpus,
@@ -23,17 +43,39 @@ from condviz.data.corpus import (
     Password,
     RatedPair,
     form_error,
+    fraction,
     parse_json,
     read_entries,
     read_text,
 )
-from condviz.data.families import Aspect, Family
-from condviz.data.pairs import build_blocks, without_repeats
+from condviz.data.families import LOCAL, Aspect, Family
+from condviz.data.pairs import build_blocks, build_pairs, without_repeats
 from condviz.paths import ASSETS
 
 SCENES = ASSETS / "scenes"
 """Folder of the corpus."""
 _ASPECT, _FAMILY = TypeAdapter(Aspect), TypeAdapter(Family)
+PARTS = ("train", "dev", "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains")
+DEV_SHARE, TEST_SHARE = 0.08, 0.17
+"""Shares of the families outside of the held-out domains. The rest is for training."""
+HELD_OUT_PHRASINGS = 4
+"""Of the 16 wordings of each seen aspect."""
+UNSEEN_ASPECTS = frozenset({
+    "attention", "body_part", "clothing_item", "direction", "duration", "furniture", "held_object",
+    "knowledge_source", "material", "mood", "opinion_service", "permanence", "posture", "relationship", "safety_gear",
+    "size", "temperature",
+})  # fmt: skip
+"""Chosen for variety (ordinal, categorical, nominal), so that no seen aspect asks nearly the same, and so that many
+sentences tell two of them."""
+UNSEEN_DOMAINS = frozenset({
+    "album", "art museum", "ballet", "cave museum", "classical concert", "concert", "dancing", "farm", "farm animals",
+    "job ad", "job_ad", "museum label", "museum rules", "music", "music festival", "music shop", "naval museum",
+    "night train", "railway", "railway history", "school museum", "stations", "theatre", "theatre diary",
+    "toy museum", "train incident", "trains", "tram line",
+})  # fmt: skip
+"""Music and stage, farms, railways, museums, job advertisements."""
+_UNSEEN = {"unseen_phrasings", "unseen_aspects", "own_aspects"}
+_GROUPS = {"train": "train", "dev": "dev", "unseen_domains": "unseen_domains"}
 
 
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
@@ -56,6 +98,103 @@ def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
     return read_entries(folder, _FAMILY)
 
 
+def build_part(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], part: str, *, seed: int = 0
+) -> list[RatedPair]:
+    """Build the rated rows of one part.
+
+    Args:
+        families: All families of the corpus.
+        aspects: All shared aspects.
+        part: One of `PARTS`.
+        seed: Decides the pairs; the division itself never changes.
+    """
+    # Few sentences tell two held-out aspects, so more partners are tried for them.
+    return build_pairs(*select(families, aspects, part), seed=seed, cross=8 if part == "unseen_aspects" else 1)
+
+
+def group_of(family: Family) -> str:
+    """Return the group of a family: "train", "dev", "test" or "unseen_domains"."""
+    if family.domain in UNSEEN_DOMAINS:
+        return "unseen_domains"
+    place = fraction(family.id)
+    if place < TEST_SHARE:
+        return "test"
+    return "dev" if place < TEST_SHARE + DEV_SHARE else "train"
+
+
+def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
+    """Return the wordings of an aspect that training may use, in the order of aspects.json."""
+    ranked = sorted(aspect.phrasings, key=lambda wording: fraction(f"{aspect.name}:{wording}"))
+    held_out = set(ranked[:HELD_OUT_PHRASINGS])
+    return tuple(wording for wording in aspect.phrasings if wording not in held_out)
+
+
+def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
+    """Collect the wordings that training may use, without building its pairs."""
+    shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
+    own = (
+        wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()
+    )
+    return frozenset(wording for wordings in (*shared, *own) for wording in wordings)
+
+
+def select(
+    families: Sequence[Family], aspects: Mapping[str, Aspect], part: str
+) -> tuple[list[Family], dict[str, Aspect]]:
+    """Return the families of a part, with the local aspects that are asked in it, and its shared aspects."""
+    chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
+    used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
+    if part in {"train", "dev", "own_aspects"}:
+        chosen = [_with_fresh_wordings(family, used) for family in chosen]
+    else:
+        chosen = [_restricted(family, ()) for family in chosen]
+    return chosen, _asked(aspects, part, used)
+
+
+def _asked(aspects: Mapping[str, Aspect], part: str, used: frozenset[str]) -> dict[str, Aspect]:
+    if part == "own_aspects":
+        return {}
+    asked = {}
+    for name, aspect in aspects.items():
+        if (name in UNSEEN_ASPECTS) != (part == "unseen_aspects"):
+            continue
+        wordings = aspect.phrasings if part in _UNSEEN else seen_phrasings(aspect)
+        if fresh := _fresh(wordings, used):
+            asked[name] = replace(aspect, phrasings=fresh)
+    return asked
+
+
+def _used_in_training(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
+    """Fold the wordings of training: a held-out one may be that of another aspect, too."""
+    return frozenset(map(_folded, training_conditions(families, aspects)))
+
+
+def _fresh(wordings: Sequence[str], used: frozenset[str]) -> tuple[str, ...]:
+    return tuple(wording for wording in wordings if _folded(wording) not in used)
+
+
+def _folded(wording: str) -> str:
+    return wording.casefold().strip(" .?")
+
+
+def _with_fresh_wordings(family: Family, used: frozenset[str]) -> Family:
+    own = {name: _fresh(wordings, used) for name, wordings in family.local_phrasings.items()}
+    return replace(_restricted(family, {name for name, left in own.items() if left}), local_phrasings=own)
+
+
+def _restricted(family: Family, own: Collection[str]) -> Family:
+    """Leave out the family's own aspects but for those given."""
+    scenes = tuple(
+        replace(
+            scene,
+            aspects={name: value for name, value in scene.aspects.items() if name in own or not name.startswith(LOCAL)},
+        )
+        for scene in family.scenes
+    )
+    return replace(family, scenes=scenes)
+
+
 def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPair]:
     """Pair each sentence with its paraphrase (5), and with another family's sentence (1); the condition is blank.
 
@@ -75,14 +214,14 @@ def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPai
 def _load(folder: Path, part: str, _: Password) -> Material:
     families, aspects = load_families(folder), load_aspects(folder)
     return Material(
-        rows=lambda seed: without_repeats(splits.build_part(families, aspects, part, seed=seed)),
-        blocks=partial(build_blocks, *splits.select(families, aspects, part)) if part == "train" else None,
-        conditions=splits.training_conditions(families, aspects) if part == "train" else None,
+        rows=lambda seed: without_repeats(build_part(families, aspects, part, seed=seed)),
+        blocks=partial(build_blocks, *select(families, aspects, part)) if part == "train" else None,
+        conditions=training_conditions(families, aspects) if part == "train" else None,
     )
 
 
 def _load_plain(folder: Path, part: str, _: Password) -> Material:
-    families = [family for family in load_families(folder) if splits.group_of(family) == part]
+    families = [family for family in load_families(folder) if group_of(family) == part]
     return Material(rows=lambda seed: without_repeats(build_plain_pairs(families, seed=seed)))
 
 
@@ -98,7 +237,7 @@ SCENES_CORPUS = _ours(
     title="scenes of this project, with edits",
     files=("aspects.json", "*.jsonl"),
     load=_load,
-    parts=splits.PARTS,
+    parts=PARTS,
 )
 PLAIN_CORPUS = _ours(
     name="scenes-plain",

@@ -8,8 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from condviz.data.scenes import load_families
-from condviz.data.splits import group_of
+from condviz.data.scenes import group_of, load_families
 from condviz.models.registry import load
 from condviz.store.build import DEFAULT_MODEL
 from condviz.store.corpus import Corpus, encode_corpus

@@ -130,7 +130,7 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
 def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
     """Store the rows to train on and the validation rows in a folder named after them, and return both paths."""
     texts = [
-        pd.DataFrame([(*vars(row).values(),) for row in rows], columns=COLUMNS).to_csv(index=False, lineterminator="\n")
+        pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
         for rows in divide(table, share)
     ]
     place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

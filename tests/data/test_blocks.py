@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from condviz.data import corpora, splits
+from condviz.data import corpora, scenes
 from condviz.data.corpus import RatedPair
 from condviz.data.pairs import GAP
 from condviz.data.scenes import load_aspects, load_families
@@ -48,10 +48,10 @@ def test_blocks_hold_what_training_may_use(blocks: list[list[RatedPair]]) -> Non
     aspects = load_aspects()
     for rows in blocks:
         for row in rows:
-            assert splits.group_of(families[row.family1]) == splits.group_of(families[row.family2]) == "train"
-            assert row.aspect not in splits.UNSEEN_ASPECTS
+            assert scenes.group_of(families[row.family1]) == scenes.group_of(families[row.family2]) == "train"
+            assert row.aspect not in scenes.UNSEEN_ASPECTS
             if row.aspect in aspects:
-                assert row.condition in splits.seen_phrasings(aspects[row.aspect])
+                assert row.condition in scenes.seen_phrasings(aspects[row.aspect])
         sentences = {sentence for row in rows for sentence in (row.sentence1, row.sentence2)}
         assert len(sentences) <= 2 * SENTENCES
 

@@ -224,7 +224,14 @@ def test_e2e_without_its_columns(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give an empty folder of corpora."""
+    monkeypatch.setenv(corpora.VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
     """Give a folder with a small MAMS: every combination of two polarities, eight times."""
     sentences = [
         (f"Sentence {number} {food} {staff}", {"food": food, "staff": staff})
@@ -232,12 +239,12 @@ def data(tmp_path: Path) -> Path:
         for food in mams.POLARITIES
         for staff in mams.POLARITIES
     ]
-    write_mams(tmp_path / "mams", sentences)
-    return tmp_path
+    write_mams(home / "mams", sentences)
+    return home
 
 
 def test_rows_come_in_twos_and_are_balanced(data: Path) -> None:
-    rows = corpora.build("mams", "train", folder=data)
+    rows = corpora.build("mams", "train")
     assert len(rows) > 100
     pairs = set()
     for one, other in zip(rows[::2], rows[1::2], strict=True):
@@ -248,38 +255,36 @@ def test_rows_come_in_twos_and_are_balanced(data: Path) -> None:
     shortcuts = measure_shortcuts(rows)
     assert shortcuts.condition < 0.6
     assert shortcuts.overlap < 0.6
-    assert rows == corpora.build("mams", "train", folder=data)
-    assert rows != corpora.build("mams", "train", folder=data, seed=1)
+    assert rows == corpora.build("mams", "train")
+    assert rows != corpora.build("mams", "train", seed=1)
 
 
 @pytest.mark.parametrize(
     ("name", "part"), [("mams", "train"), ("tables", "validation"), ("scenes", "own_aspects"), ("scenes-plain", "test")]
 )
 def test_the_conditions_of_a_part_hold_those_of_its_rows(data: Path, name: str, part: str) -> None:
-    folder = data if name == "mams" else None
-    asked = {row.condition for row in corpora.build(name, part, folder=folder)} - {""}
-    assert asked <= corpora.conditions(name, part, folder=folder)
+    asked = {row.condition for row in corpora.build(name, part)} - {""}
+    assert asked <= corpora.conditions(name, part)
 
 
-def test_a_review_and_its_edits_are_paired(tmp_path: Path) -> None:
-    write_cebab(tmp_path / "cebab", GROUP)
-    rows = corpora.build("cebab-edits", "train", folder=tmp_path)
+def test_a_review_and_its_edits_are_paired(home: Path) -> None:
+    write_cebab(home / "cebab", GROUP)
+    rows = corpora.build("cebab-edits", "train")
     assert {(row.aspect, row.label) for row in rows} == {("food", 1), ("food", 5), ("service", 1), ("service", 5)}
     assert {row.family1 for row in rows} == {"cebab-1"}
     with pytest.raises(DataError, match=r"part train of cebab is empty: no two of its texts"):
-        corpora.build("cebab", "train", folder=tmp_path)
+        corpora.build("cebab", "train")
 
 
 def test_the_table_is_read_back_with_its_origin(data: Path) -> None:
-    rows = corpora.build("mams", "train", folder=data)
+    rows = corpora.build("mams", "train")
     table = read_pairs(io.StringIO(format_rows(rows)))
     assert [pair.label for pair in table.pairs] == [row.label for row in rows]
     assert table.columns == ROW_COLUMNS
     assert table.rows[0][-1] == rows[0].family2
 
 
-def test_a_part_is_opened_like_a_table(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(corpora.VARIABLE, str(data))
+def test_a_part_is_opened_like_a_table(data: Path) -> None:
     table = corpora.open_table("mams:train")
     assert table.columns == ROW_COLUMNS
     assert [pair.label for pair in table.pairs] == [row.label for row in corpora.build("mams", "train")]
@@ -289,26 +294,25 @@ def test_a_part_is_opened_like_a_table(data: Path, monkeypatch: pytest.MonkeyPat
         corpora.open_table("none.csv")
 
 
-def test_unknown_names_and_missing_files_say_what_there_is(tmp_path: Path) -> None:
+def test_unknown_names_and_missing_files_say_what_there_is(home: Path) -> None:
     with pytest.raises(DataError, match=r"no corpus 'sick'\. There are: scenes, scenes-plain, tables, tables-hard"):
-        corpora.build("sick", "train", folder=tmp_path)
+        corpora.build("sick", "train")
     with pytest.raises(DataError, match=r"no part 'val' of mams\. There are: train, dev, test"):
-        corpora.build("mams", "val", folder=tmp_path)
+        corpora.build("mams", "val")
     for name in ("cebab", "mams", "e2e"):
         with pytest.raises(DataError, match=r"cannot be read: No such file .* CONDVIZ_DATA"):
-            corpora.build(name, "train", folder=tmp_path)
+            corpora.build(name, "train")
 
 
 def test_the_folder_is_that_of_the_variable(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
-    monkeypatch.setenv(corpora.VARIABLE, str(data))
     assert corpora.data_folder() == data
-    assert corpora.build("mams", "train") == corpora.build("mams", "train", folder=data)
+    assert corpora.CORPORA["mams"].place == data / "mams"
     monkeypatch.setenv(corpora.VARIABLE, "")
     assert corpora.data_folder().parts[-2:] == ("shared", "data")
 
 
 def test_a_survey_reports_what_is_there_and_what_is_wrong(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = corpora.survey("mams", folder=data)
+    found = corpora.survey("mams")
     assert found.files == {"train.xml": True, "val.xml": False, "test.xml": False}
     train, dev, _ = found.parts
     assert (train.rows, train.problem) == (72, "")
@@ -319,14 +323,14 @@ def test_a_survey_reports_what_is_there_and_what_is_wrong(data: Path, monkeypatc
     monkeypatch.delenv(csts.PASSWORD_VARIABLE, raising=False)
     (data / "csts").mkdir()
     (data / "csts" / csts.ARCHIVE).write_bytes(b"U2FsdGVkX18")
-    assert "set CONDVIZ_CSTS_PASSWORD" in corpora.survey("csts", folder=data).parts[0].problem
+    assert "set CONDVIZ_CSTS_PASSWORD" in corpora.survey("csts").parts[0].problem
 
 
-def test_csts_rows_keep_their_labels(tmp_path: Path) -> None:
-    (tmp_path / "csts").mkdir()
+def test_csts_rows_keep_their_labels(home: Path) -> None:
+    (home / "csts").mkdir()
     table = "sentence1,sentence2,condition,label\na,b,x,2\na,b,y,2\nc,d,x,1\nc,d,y,5\n"
-    (tmp_path / "csts" / "csts_validation.csv").write_text(table)
-    assert [row.label for row in corpora.build("csts", "dev", folder=tmp_path)] == [2, 2, 1, 5]
+    (home / "csts" / "csts_validation.csv").write_text(table)
+    assert [row.label for row in corpora.build("csts", "dev")] == [2, 2, 1, 5]
 
 
 @pytest.mark.parametrize("module", [cebab, mams, e2e])

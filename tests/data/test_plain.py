@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from condviz.data import corpora
-from condviz.data.scenes import build_plain_pairs, load_families
-from condviz.data.splits import group_of
+from condviz.data.scenes import build_plain_pairs, group_of, load_families
 from condviz.errors import ConfigError
 from condviz.training.recipes import from_dict
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from condviz.data.families import LOCAL, Aspect, Family, Scene
-from condviz.data.scenes import SCENES, load_aspects, load_families
-from condviz.data.splits import group_of
+from condviz.data.scenes import SCENES, group_of, load_aspects, load_families
 from condviz.errors import DataError
 from tests.data.scene_rules import validate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from condviz.data import splits
+from condviz.data import scenes
 from condviz.data.corpus import RatedPair, measure_shortcuts
 from condviz.data.scenes import load_aspects, load_families
 
@@ -24,7 +24,7 @@ LEAST_PAIRS = {
 
 @pytest.fixture(scope="module")
 def parts() -> dict[str, list[RatedPair]]:
-    return {part: splits.build_part(FAMILIES, ASPECTS, part) for part in splits.PARTS}
+    return {part: scenes.build_part(FAMILIES, ASPECTS, part) for part in scenes.PARTS}
 
 
 def families_of(rows: list[RatedPair]) -> set[str]:
@@ -52,16 +52,16 @@ def test_no_family_is_in_two_groups(parts: dict[str, list[RatedPair]]) -> None:
 
 
 def test_all_tests_but_that_of_domains_are_over_the_test_families(parts: dict[str, list[RatedPair]]) -> None:
-    test = {family.id for family in FAMILIES if splits.group_of(family) == "test"}
+    test = {family.id for family in FAMILIES if scenes.group_of(family) == "test"}
     for part in ("test", "unseen_phrasings", "unseen_aspects", "own_aspects"):
         assert families_of(parts[part]) <= test
 
 
 def test_held_out_aspects_are_asked_in_their_part_alone(parts: dict[str, list[RatedPair]]) -> None:
-    assert {row.aspect for row in parts["unseen_aspects"]} <= splits.UNSEEN_ASPECTS
+    assert {row.aspect for row in parts["unseen_aspects"]} <= scenes.UNSEEN_ASPECTS
     for part, rows in parts.items():
         if part != "unseen_aspects":
-            assert not {row.aspect for row in rows} & splits.UNSEEN_ASPECTS, part
+            assert not {row.aspect for row in rows} & scenes.UNSEEN_ASPECTS, part
 
 
 @pytest.mark.parametrize("part", ["unseen_phrasings", "unseen_aspects", "own_aspects"])
@@ -73,7 +73,7 @@ def test_test_asks_in_the_wordings_of_training(parts: dict[str, list[RatedPair]]
     for part in ("train", "dev", "test", "unseen_domains"):
         for row in parts[part]:
             if ":" not in row.aspect:
-                assert row.condition in splits.seen_phrasings(ASPECTS[row.aspect])
+                assert row.condition in scenes.seen_phrasings(ASPECTS[row.aspect])
 
 
 def test_only_the_wordings_of_unseen_phrasings_differ_from_test(parts: dict[str, list[RatedPair]]) -> None:
@@ -94,35 +94,35 @@ def test_own_aspects_stand_in_train_dev_and_their_part(parts: dict[str, list[Rat
 
 
 def test_domains_are_held_out_whole(parts: dict[str, list[RatedPair]]) -> None:
-    assert {family.domain for family in FAMILIES} >= splits.UNSEEN_DOMAINS
+    assert {family.domain for family in FAMILIES} >= scenes.UNSEEN_DOMAINS
     for part, rows in parts.items():
-        inside = {FAMILY[name].domain in splits.UNSEEN_DOMAINS for name in families_of(rows)}
+        inside = {FAMILY[name].domain in scenes.UNSEEN_DOMAINS for name in families_of(rows)}
         assert inside == {part == "unseen_domains"}, part
 
 
 def test_held_out_names_exist_and_each_seen_aspect_keeps_its_wordings() -> None:
-    assert set(ASPECTS) >= splits.UNSEEN_ASPECTS
+    assert set(ASPECTS) >= scenes.UNSEEN_ASPECTS
     for aspect in ASPECTS.values():
-        seen = splits.seen_phrasings(aspect)
-        assert len(seen) == len(aspect.phrasings) - splits.HELD_OUT_PHRASINGS
+        seen = scenes.seen_phrasings(aspect)
+        assert len(seen) == len(aspect.phrasings) - scenes.HELD_OUT_PHRASINGS
         assert list(seen) == [wording for wording in aspect.phrasings if wording in seen]
 
 
 def test_shares_are_about_those_wanted() -> None:
-    groups = [splits.group_of(family) for family in FAMILIES]
+    groups = [scenes.group_of(family) for family in FAMILIES]
     inside = len(FAMILIES) - groups.count("unseen_domains")
-    assert groups.count("test") / inside == pytest.approx(splits.TEST_SHARE, abs=0.03)
-    assert groups.count("dev") / inside == pytest.approx(splits.DEV_SHARE, abs=0.03)
+    assert groups.count("test") / inside == pytest.approx(scenes.TEST_SHARE, abs=0.03)
+    assert groups.count("dev") / inside == pytest.approx(scenes.DEV_SHARE, abs=0.03)
 
 
 def test_the_division_is_the_same_on_every_machine() -> None:
     """Changing it would let models that were trained before see test families."""
     known = {"arts-025": "train", "arts-028": "test", "arts-077": "dev", "arts-001": "unseen_domains"}
-    assert {name: splits.group_of(FAMILY[name]) for name in known} == known
+    assert {name: scenes.group_of(FAMILY[name]) for name in known} == known
 
 
 def test_the_seed_decides_the_pairs_only(parts: dict[str, list[RatedPair]]) -> None:
-    assert splits.build_part(FAMILIES, ASPECTS, "dev") == parts["dev"]
-    other = splits.build_part(FAMILIES, ASPECTS, "dev", seed=1)
+    assert scenes.build_part(FAMILIES, ASPECTS, "dev") == parts["dev"]
+    other = scenes.build_part(FAMILIES, ASPECTS, "dev", seed=1)
     assert other != parts["dev"]
-    assert families_of(other) <= {family.id for family in FAMILIES if splits.group_of(family) == "dev"}
+    assert families_of(other) <= {family.id for family in FAMILIES if scenes.group_of(family) == "dev"}
