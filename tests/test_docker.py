@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +19,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -51,7 +52,7 @@ class Container:
         for name, content in {"pip": 'exec python -m pip "$@"', "useradd": 'mkdir "$HOME"'}.items():
             (bin_folder / name).write_text(f"#!/bin/sh\n{content}\n")
             (bin_folder / name).chmod(0o755)
-        self.port = str(_free_port())
+        self.port = str(free_ports()[0])
         self.env = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": self.here(HOME), "HF_HUB_OFFLINE": "1"}
         self.env |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "UV_OFFLINE": "1", "PIP_NO_INDEX": "1"}
 
@@ -72,12 +73,6 @@ class Container:
             shutil.copy2(ROOT / name, target)
         for path in (self.work, *self.work.rglob("*")):
             os.chown(path, USER, USER)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def sent() -> list[str]:

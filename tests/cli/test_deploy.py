@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ import condviz
 from condviz import paths
 from condviz.cli import deploy
 from condviz.errors import ConfigError
+from tests.ports import free_ports
 
 SPACE = "somebody/condviz"
 LIMIT = 10 * 2**20
@@ -206,7 +206,8 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
     folder, log = checkout / "space", checkout / "processes"
     deploy.write_space(folder, deploy.ZERO)
     hidden = {name: value for name, value in os.environ.items() if not name.startswith(("CONDVIZ_", "PYTHON"))}
-    given = {"SPACE_ID": SPACE, "CONDVIZ_TRAINING": "0", "GRADIO_SERVER_PORT": str(free_port()), "HF_HUB_OFFLINE": "1"}
+    (port,) = free_ports()
+    given = {"SPACE_ID": SPACE, "CONDVIZ_TRAINING": "0", "GRADIO_SERVER_PORT": str(port), "HF_HUB_OFFLINE": "1"}
     given |= {"PYTHONPATH": str(Path(__file__).parent / "zero_gpu"), "ZERO_GPU_LOG": str(log)}
     command = [sys.executable, "-u", "app.py"]
     with subprocess.Popen(command, cwd=folder, env=hidden | given, stdout=subprocess.PIPE, text=True) as server:
@@ -230,9 +231,3 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
     processes = log.read_text().split()
     assert len(processes) >= 4
     assert str(server.pid) not in processes
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

@@ -10,7 +10,8 @@ import pytest
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from tests.e2e.conftest import free_ports, serve, visiting, wait_for_tabs
+from tests.e2e.conftest import serve, visiting, wait_for_tabs
+from tests.ports import free_ports
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import free_ports, serve, visiting
+from tests.e2e.conftest import serve, visiting
+from tests.ports import free_ports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,8 @@ from playwright.sync_api import expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
-from tests.e2e.conftest import free_ports, open_tab, serve
+from tests.e2e.conftest import open_tab, serve
+from tests.ports import free_ports
 from tests.tiny import CONDITIONS, WORDS
 
 if TYPE_CHECKING:
