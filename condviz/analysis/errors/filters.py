@@ -228,7 +228,7 @@ class _Reader:
             return np.full(self.size, TRUE if node.value else FALSE)
         if isinstance(node, ast.Name):
             self._column(node)
-            raise DataError(f"The column {node.id} alone is no condition; compare it: {node.id} == ...")
+            raise DataError(f"The column {node.id} alone is no condition for a filter; compare it: {node.id} == ...")
         raise _refused(node)
 
     def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> np.ndarray:
@@ -241,12 +241,14 @@ class _Reader:
         if _is_text(one) != _is_text(two):
             text, number = (left, right) if _is_text(one) else (right, left)
             raise DataError(
-                f"{ast.unparse(text)[:60]} is text and {ast.unparse(number)[:60]} is none: they cannot be compared."
+                f"{ast.unparse(text)[:60]} is text and {ast.unparse(number)[:60]} is none: a filter cannot compare "
+                "the two."
             )
         if _is_text(one):
             if not isinstance(op, ast.Eq | ast.NotEq):
                 raise DataError(
-                    f"Texts are equal or not; they have no order. Use == or != with {ast.unparse(left)[:60]}."
+                    "For a filter, texts are equal or not; they have no order. Use == or != with "
+                    f"{ast.unparse(left)[:60]}."
                 )
             equal = np.broadcast_to(_fold(one) == _fold(two), self.size)
             return np.where(equal == isinstance(op, ast.Eq), TRUE, FALSE)
@@ -260,7 +262,8 @@ class _Reader:
         needle, column = self._value(left), self._value(right)
         if not isinstance(needle, str) or not isinstance(column, np.ndarray) or column.dtype != object:
             raise DataError(
-                f'Before "in" stands a text in quotes, after it a column of texts, got {ast.unparse(right)[:60]}.'
+                'In a filter, before "in" stands a text in quotes, after it a column of texts, got '
+                f"{ast.unparse(right)[:60]}."
             )
         wanted = needle.casefold()
         found = [wanted in (value if isinstance(value, frozenset) else value.casefold()) for value in column]
@@ -278,20 +281,20 @@ class _Reader:
                 return _ARITHMETIC[type(node.op)](self._number(node.left), self._number(node.right))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs":
             if len(node.args) != 1 or node.keywords:
-                raise DataError("abs takes one number: abs(error) > 1")
+                raise DataError("abs takes one number, in a filter so: abs(error) > 1")
             return np.abs(self._number(node.args[0]))
         raise _refused(node)
 
     def _number(self, node: ast.expr) -> Any:  # noqa: ANN401 - a number or a column of numbers
         value = self._value(node)
         if _is_text(value):
-            raise DataError(f"{ast.unparse(node)[:60]} is text; arithmetic needs numbers.")
+            raise DataError(f"{ast.unparse(node)[:60]} is text; arithmetic in a filter needs numbers.")
         return np.asarray(value, dtype=np.float64)
 
     def _column(self, node: ast.Name) -> np.ndarray:
         if node.id not in self.columns:
             hint = suggest(node.id, self.columns) or " Texts stand in double quotes."
-            raise DataError(f"There is no column {node.id!r}.{hint} Columns: {', '.join(self.columns)}.")
+            raise DataError(f"There is no column {node.id!r} for the filter.{hint} Columns: {', '.join(self.columns)}.")
         return self.columns[node.id]
 
     def _known(self, result: np.ndarray, *operands: Any) -> np.ndarray:  # noqa: ANN401
