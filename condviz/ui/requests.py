@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
@@ -24,7 +25,10 @@ _CALL = re.compile(r".*/gradio_api/(call/v2|call|run|api|queue)/([^/]*)/?")
 
 
 class Uploads:
-    """Which sessions use which uploaded files; a file goes with the last session that used it."""
+    """Which sessions use which uploaded files; a file goes with the last session that used it.
+
+    With it goes what was written beside it, such as a table with scores: gradio gives each content a folder.
+    """
 
     def __init__(self) -> None:
         """Start without any."""
@@ -38,13 +42,16 @@ class Uploads:
                 self._users.setdefault(path, set()).add(session)
 
     def close(self, session: str) -> None:
-        """Delete the files that nobody else uses."""
+        """Delete the files that nobody else uses, and the rest of their folders where nobody uses anything there."""
         with self._lock:
             for users in self._users.values():
                 users.discard(session)
             for path in [path for path, users in self._users.items() if not users]:
                 del self._users[path]
                 Path(path).unlink(missing_ok=True)
+                folder = Path(path).parent
+                if folder not in {Path(used).parent for used in self._users}:
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 UPLOADS = Uploads()

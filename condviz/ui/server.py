@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -104,12 +105,12 @@ class Limits:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        refusal = f"The request is larger than {MAX_BODY_BYTES // 1_000_000} MB. Send less, or use the command line."
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            limit = MAX_BODY_BYTES // 1_000_000
-            await answer(send, 413, f"The request is larger than {limit} MB. Send less, or use the command line.")
+            await answer(send, 413, refusal)
             return
-        read = 0
+        read, started = 0, False
 
         async def counted() -> Message:
             nonlocal read
@@ -119,6 +120,8 @@ class Limits:
             return {"type": "http.disconnect"} if read > MAX_BODY_BYTES else message
 
         async def answered(message: Message) -> None:
+            nonlocal started
+            started = True
             if message["type"] == "http.response.start":
                 known = {name for name, _ in message["headers"]}
                 added = [
@@ -127,4 +130,10 @@ class Limits:
                 message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 
-        await self.app(scope, counted, answered)
+        try:
+            await self.app(scope, counted, answered)
+        except ClientDisconnect:
+            if read <= MAX_BODY_BYTES:
+                raise
+        if read > MAX_BODY_BYTES and not started:
+            await answer(send, 413, refusal)

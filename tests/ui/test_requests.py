@@ -123,6 +123,8 @@ def upload(page: TestClient, content: bytes, name: str = "t.csv") -> str:
 
 def test_an_upload_goes_with_the_last_session_that_used_it(page: TestClient, tmp_path: Path) -> None:
     path = upload(page, b"a,b\n1,2\n")
+    beside = Path(path).with_name("scores.csv")
+    beside.write_text("made of it")
     private = tmp_path / "private"
     private.write_text("not an upload")
     files = [{"path": one, "meta": {"_type": "gradio.FileData"}} for one in (path, str(private))]
@@ -134,12 +136,13 @@ def test_an_upload_goes_with_the_last_session_that_used_it(page: TestClient, tmp
     for session, there in (("first", True), ("second", False)):
         closing.fn(gr.Request(session_hash=session))
         assert Path(path).exists() is there
+        assert beside.exists() is there
     assert private.exists(), "only what was uploaded is deleted"
 
 
 def test_sessions_are_forgotten_with_their_files(tmp_path: Path) -> None:
     uploads = Uploads()
-    uploads.use("s", [str(tmp_path / "gone.csv")])
+    uploads.use("s", [str(tmp_path / "folder" / "gone.csv")])
     uploads.close("s")
     uploads.close("s")
     assert uploads._users == {}
