@@ -1,10 +1,10 @@
-"""Two workers that encode for all visitors of a server: their texts share batches, and nobody waits for a large job.
+"""Workers that encode for all visitors of a server: their texts share batches, and nobody waits for a large job.
 
 Texts that wait for the same encoder go through it together, sorted by length; equal ones once. On CPUs each batch has a
 core of its own: on several, every operation on a small batch waits for the slowest of them. Small requests have one
-worker; large ones have the other, a batch at a time, in threads that step back wherever small ones want the processor.
-Among equals, who was served longest ago is next. Without a visitor (notebook, command line, training) texts are encoded
-at once in the caller's own thread.
+worker for each core; large ones have another, a batch at a time, in threads that step back wherever small ones want the
+processor. Among equals, who was served longest ago is next. Without a visitor (notebook, command line, training) texts
+are encoded at once in the caller's own thread.
 """
 
 from __future__ import annotations
@@ -124,11 +124,16 @@ class Request:
             self.visitor.charge(self.tokens)
             self.large |= self.visitor.patient
 
-    def batches_of(self, rows: Mapping[Hashable, Sized]) -> Iterator[dict[Hashable, Sized]]:
-        """Yield batches of texts, its own or others of its key, at least one a core; see `batches_by_length`."""
+    def batches_of(self, rows: Mapping[Hashable, Sized], *, spread: bool = True) -> Iterator[dict[Hashable, Sized]]:
+        """Yield batches of texts, its own or others of its key; see `batches_by_length`.
+
+        Args:
+            rows: The texts.
+            spread: At least one batch a core.
+        """
         from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
 
-        share = self.max_tokens if self.cores == 1 else -(-sum(map(len, rows.values())) // self.cores)
+        share = -(-sum(map(len, rows.values())) // self.cores) if spread and self.cores > 1 else self.max_tokens
         groups: dict[tuple[int, ...], list[Hashable]] = {}
         for item, row in rows.items():
             groups.setdefault(shape_of(row, self.multiple) if self.multiple else (), []).append(item)
@@ -178,17 +183,21 @@ def encode_here(request: Request) -> Iterator[int]:
         yield len(request.values)
 
 
-def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
+def encode(requests: Sequence[Request], *, limit: int | None = None, spread: bool = True) -> None:
     """Encode what requests of one key still lack, each different text once.
 
     Args:
         requests: At least one.
-        limit: Batches, those of the longest texts; None for all.
+        limit: Batches of the first request, those of its longest texts; None for all batches of all requests.
+        spread: All cores share the work, however little it is; else batches are as large as may be, and take less time
+            in sum.
     """
-    first, batches = requests[0], requests[0].batches
-    if len(requests) > 1:
+    first = requests[0]
+    if limit is None:
         rows = {item: row for request in requests for item, row in request.rows.items()}
-        batches = first.batches_of(rows)
+        batches = first.batches_of(rows, spread=spread)
+    else:
+        batches = itertools.islice(first.batches, limit)
 
     def run(batch: dict[Hashable, Sized]) -> None:
         # While they waited, others may have had the same texts encoded.
@@ -201,12 +210,11 @@ def encode(requests: Sequence[Request], *, limit: int | None = None) -> None:
         for request in requests:
             request.deliver(found)
 
-    chosen = itertools.islice(batches, limit)
     if first.cores == 1:
-        for batch in chosen:
+        for batch in batches:
             run(batch)
     else:
-        started = [crew(first.cores, back=first.large).submit(run, batch) for batch in chosen]
+        started = [crew(first.cores, back=first.large).submit(run, batch) for batch in batches]
         wait(started)
         for batch in started:
             batch.result()
@@ -244,10 +252,12 @@ def crew(cores: int, *, back: bool) -> ThreadPoolExecutor:
 
 
 class Lane:
-    """A worker, and those who wait for it. Its thread starts with the first request.
+    """Workers, and those who wait for them. Their threads start with the first request, one for each of its cores.
+
+    Requests of one key are encoded by one worker at a time: those that come meanwhile share the next turn.
 
     Args:
-        large: Its requests are large: it encodes a batch on each core at a time, and steps back.
+        large: Its requests are large: one worker encodes a batch on each core at a time, and steps back.
     """
 
     def __init__(self, *, large: bool = False) -> None:
@@ -256,7 +266,8 @@ class Lane:
         self._waiting: list[Request] = []
         self._served: LRUCache[str, int] = LRUCache(VISITORS_KNOWN)
         self._turn = 0
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._busy: set[Hashable] = set()
 
     def encode(self, request: Request) -> Iterator[int]:
         """Have a request encoded; yield now and then how many of its texts are done.
@@ -267,9 +278,9 @@ class Lane:
         with self._changed:
             request.arrived = self._turn
             self._waiting.append(request)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="condviz-encoder", daemon=True)
-                self._thread.start()
+            for _ in range(len(self._threads), 1 if self.large else request.cores):
+                self._threads.append(threading.Thread(target=self._work, name="condviz-encoder", daemon=True))
+                self._threads[-1].start()
             self._changed.notify()
         try:
             while not request.done:
@@ -284,9 +295,9 @@ class Lane:
             raise request.error
 
     def choose(self) -> list[Request]:
-        """Return the requests of the next turn, all of one key; they stay in the queue."""
+        """Return the requests of the next turn, all of one key that nobody is at; they stay in the queue."""
         self._turn += 1
-        lead, *mates = sorted(self._waiting, key=self._rank)
+        lead, *mates = sorted(self._free(), key=self._rank)
         chosen, room = [lead], LARGE * lead.max_tokens * lead.cores - lead.tokens
         for mate in mates:
             if mate.key == lead.key and mate.batch_size == lead.batch_size and mate.tokens <= room and not self.large:
@@ -296,6 +307,9 @@ class Lane:
             self._served[request.visitor.name] = self._turn
         return chosen
 
+    def _free(self) -> list[Request]:
+        return [request for request in self._waiting if request.key not in self._busy]
+
     def _rank(self, request: Request) -> int:
         return max(request.arrived, self._served.get(request.visitor.name, 0))
 
@@ -304,25 +318,29 @@ class Lane:
             step_back()
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
+                self._changed.wait_for(self._free)
                 chosen = self.choose()
-            self._run(chosen)
+                alone = not self._busy and len(chosen) == len(self._waiting)
+                self._busy.add(chosen[0].key)
+            self._run(chosen, spread=self.large or alone)
             with self._changed:
+                self._busy.remove(chosen[0].key)
                 self._waiting = [request for request in self._waiting if not request.done]
+                self._changed.notify_all()
 
-    def _run(self, requests: Sequence[Request]) -> None:
+    def _run(self, requests: Sequence[Request], *, spread: bool = True) -> None:
         try:
-            encode(requests, limit=requests[0].cores if self.large else None)
+            encode(requests, limit=requests[0].cores if self.large else None, spread=spread)
         except Exception as error:
             if len(requests) == 1:
                 requests[0].fail(error)
             else:  # whoever it is, the others get their answer
                 for request in requests:
-                    self._run([request])
+                    self._run([request], spread=spread)
 
 
 class Gathering:
-    """Both workers."""
+    """Both lanes."""
 
     def __init__(self) -> None:
         self.small, self.large = Lane(), Lane(large=True)

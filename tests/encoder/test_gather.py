@@ -91,6 +91,34 @@ def test_batches_of_one_turn_are_computed_at_once_a_core_each() -> None:
     assert [one.values for one in both] == [{"aaaaa": "aaaaa"}, {"bbbbb": "bbbbb"}]
 
 
+def test_two_encoders_work_at_once_a_core_each() -> None:
+    together, gathering = threading.Barrier(2), Gathering()
+
+    def embed(rows: list[str]) -> list[str]:
+        together.wait(10)
+        return rows
+
+    both = [request(name, ["x"], key=name, embed=embed, cores=2) for name in "ab"]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda one: list(gathering.encode(one)), both))
+    assert all(one.values == {"x": "x"} for one in both)
+
+
+def test_a_key_that_somebody_is_at_waits_and_gathers() -> None:
+    requests = [request("a", ["a"], key="busy"), request("b", ["b"]), request("c", ["c"], key="busy")]
+    lane = waiting(*requests)
+    lane._busy.add("busy")
+    assert lane.choose() == [requests[1]]
+    lane._busy.clear()
+    assert lane.choose() == [requests[0], requests[2]]
+
+
+def test_work_is_spread_over_the_cores_only_where_nobody_else_wants_them() -> None:
+    one = request("a", ["aa", "bb"], cores=2)
+    assert len(list(one.batches_of(one.rows))) == 2
+    assert len(list(one.batches_of(one.rows, spread=False))) == 1
+
+
 def test_equal_texts_of_all_visitors_are_encoded_once() -> None:
     backbone = tiny_backbone()
     items = [(text,) for text in SENTENCES]
