@@ -33,8 +33,10 @@ benchmark: $(STAMPS)/dev
 clean:
 	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis
 
+# The clone is on the path of its environment: what the page hands out as Python runs in any folder.
 $(STAMPS)/venv:
 	$(PYTHON) -m venv $(VENV)
+	echo "$(CURDIR)" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/condviz.pth"
 	mkdir -p $(STAMPS)
 	touch $@
 

@@ -21,7 +21,7 @@ STYLES = ("words.css",)
 MIN_LIMIT = 0.01
 """Smallest end of a scale: below it, differences are rounding noise and stay white."""
 SCALES = {
-    "weight": ("", "weight", "Router weights; what a line lacks to 1 lies on no word of the sentence."),
+    "weight": ("", "weight", "Router weights; the rest, up to 1, lies outside the words of the sentence."),
     "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
     "cross": ("pulls apart", "makes alike", "Leave one word out: change of the cross-encoder's output."),
     "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
@@ -102,7 +102,11 @@ def headline(reading: WordReading) -> Markup:
     told = [(i, condition) for i, condition in enumerate(reading.conditions) if i not in reading.untold]
     tops = [(condition, heaviest_word(reading.texts[0], i)) for i, condition in told[:2]]
     foreign = not_english(*(text.sentence for text in reading.texts))
-    return render("words/headline.html", tops=tops, untold=untold, foreign=foreign, reading=reading)
+    wordless = not any(map(str.isalnum, reading.texts[0].sentence))
+    cut = any(text.truncated for text in reading.texts)
+    return render(
+        "words/headline.html", tops=tops, untold=untold, foreign=foreign, wordless=wordless, cut=cut, reading=reading
+    )
 
 
 # Lines of words
@@ -192,9 +196,8 @@ def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Call
 
 
 def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
-    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies on no word of the sentence."
-    cut = "The end of the sentence was cut off." if text.truncated else ""
-    return f"{mass if reading.source == 'router' else ''} {cut}".strip()
+    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies outside the words of the sentence."
+    return mass if reading.source == "router" else ""
 
 
 def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Markup:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,6 +128,23 @@ def read_source(path: str | Path, column: str = "", *, skip_bad: bool = False) -
     columns = {names[name]: kind or "text" for name, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad)
     return Source(str(path), tuple(files), chosen, columns, total, number - total, digest, names)
+
+
+def peek(path: str | Path, rows: int = 5) -> tuple[list[dict[str, Any]], str]:
+    """Return the first rows of a file as it has them, and the column that most likely holds the texts.
+
+    Args:
+        path: As for `read_source`.
+        rows: At most so many.
+
+    Raises:
+        DataError: If it cannot be read, or has no rows.
+    """
+    found = [record for _, record in islice(_records(_find_files(path)), rows)]
+    if not found:
+        raise DataError(f"{Path(path).name} has no rows. Choose a file with one text in each row.")
+    named = [name for name in TEXT_NAMES if name in found[0]]
+    return found, (named or [max(found[0], key=lambda name: sum(len(str(row.get(name, ""))) for row in found))])[0]
 
 
 def check_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Kind, list[Cell]]]:

@@ -82,7 +82,7 @@ class CompareTab:
         self.notice = html("", elem_id="cv-notice")
 
     def _sections(self) -> None:
-        with section("Words: why is the score what it is?", elem_id="cv-compare-words") as self.words:
+        with section("Words: why this score?", elem_id="cv-compare-words") as self.words:
             self.words_notice = html("", elem_id="cv-words-notice")
             self.words_view = html("", elem_id="cv-words")
         with section("Compare models", elem_id="cv-compare-models") as self.models:
@@ -91,7 +91,7 @@ class CompareTab:
                 self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
                 self.models_stop = gr.Button("Stop", visible=False, min_width=60)
             self.matrix = html("", elem_id="cv-matrix")
-        with section("Find conditions: what do they share, what not?", elem_id="cv-compare-finder") as self.finder:
+        with section("Find conditions: what do they share, and what not?", elem_id="cv-compare-finder") as self.finder:
             self.finder_notice = html("", elem_id="cv-finder-notice")
             self.finder_stop = gr.Button("Stop", visible=False, min_width=60)
             self.ranking = html(
@@ -380,6 +380,7 @@ class CompareTab:
             headline=similarity.headline(comparison),
             bars=similarity.bars(comparison, before=before),
             link=_link(comparison),
+            comparison=comparison,
             model=comparison.models[0],
         )
 

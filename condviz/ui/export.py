@@ -55,7 +55,8 @@ def python_call(
         body = [f"for {name} in {list(values)!a}:", *(f"    {line}" for line in body)]
     return "\n".join(
         [
-            f"# CondViz {condviz.__version__}; run it where the package is installed (pip install -e . in a clone).",
+            f"# CondViz {condviz.__version__}. Run it with the Python of a clone, .venv/bin/python after make run,",
+            "# or of any environment after pip install -e . there.",
             "import condviz",
             "",
             *body,

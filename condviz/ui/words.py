@@ -104,7 +104,7 @@ class WordsTab:
                 self.more = gr.Dropdown([], label="Condition", min_width=160)
                 self.less = gr.Dropdown([], label="minus", min_width=160)
             self.difference = html("", elem_id="cv-words-difference")
-        with self._part("models", "Other models, variants of the router"):
+        with self._part("models", "Other models and variants of the router"):
             self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
             self.side = html("", elem_id="cv-words-models")
         with self._part("deletion", "Does the model use these words? The deletion test"):

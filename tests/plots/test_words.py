@@ -91,6 +91,14 @@ def test_untrained_models_and_untold_conditions_make_no_headline(reading: WordRe
     assert 'class="cv-untold"' in words.running_text(replace(trained, untold=(1,)))
 
 
+def test_the_headline_tells_what_was_not_read(reading: WordReading) -> None:
+    trained = replace(reading, model=replace(reading.model, trained=True))
+    top, [text, *rest] = words.heaviest_word(reading.texts[0], 0), reading.texts
+    cut = words.headline(replace(trained, texts=(replace(text, truncated=True), *rest)))
+    assert cut.count("cv-caution") == words.headline(trained).count("cv-caution") + 1
+    assert f"“{top}”" not in words.headline(replace(trained, texts=(replace(text, sentence="🏖️ !"), *rest)))
+
+
 def under_one_condition(reading: WordReading) -> WordReading:
     """The reading under its first condition only."""
     texts = tuple(replace(text, conditions=text.conditions[:1], weights=text.weights[:, :1]) for text in reading.texts)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import runpy
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import numpy as np
 import pytest
 
 import condviz
@@ -122,7 +124,12 @@ def test_the_finder_ranks_conditions_that_fit(tab: compare.CompareTab) -> None:
 
 
 def test_all_models_counts_trained_ones_only(tab: compare.CompareTab) -> None:
-    assert "of 2 trained models" in str(last(tab.all_models(run(tab), False))[tab.matrix])
+    shown = run(tab)
+    assert "of 2 trained models" in str(last(tab.all_models(shown, False))[tab.matrix])
+    untold = replace(shown, models=shown.models * 2, percentiles=np.repeat(shown.percentiles, 2, axis=0),
+                     applies=np.zeros_like(shown.applies))  # fmt: skip
+    assert compare._agreement(replace(untold, applies=np.ones_like(shown.applies)))
+    assert compare._agreement(untold) == ""
 
 
 def test_exported_python_prints_the_same_numbers(

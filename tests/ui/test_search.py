@@ -133,6 +133,20 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
         merge(tab.upload(str(file), "", *FORM, None))
 
 
+def test_a_file_shows_its_first_rows_and_how_long_a_search_takes(two_models: SearchTab, tmp_path: Path) -> None:
+    tab, file = two_models, tmp_path / "a.csv"
+    file.write_text("number,remark\n" + "".join(f"{i},<b>{text}\n" for i, text in enumerate(SENTENCES * 3)))
+    steps = list(tab.preview(str(file), *FORM[:2], "bi-encoder"))
+    assert steps[0][tab.column].value == "remark"
+    shown = [str(step[tab.sample]) for step in steps if tab.sample in step]
+    assert shown[0].count("<tr>") == 1 + 5
+    assert f"{3 * len(SENTENCES)} texts" in shown[0]
+    assert "&lt;b&gt;" in shown[0]
+    assert "2 conditions" in shown[-1]
+    with pytest.raises(DataError, match="no column 'nothing'"):
+        merge(tab.estimate(str(file), "nothing", *FORM[:2], "bi-encoder"))
+
+
 def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:
     found = merge(tab.search(*FORM, None))[tab.shown]
     done = merge(grouped(tab)(found))

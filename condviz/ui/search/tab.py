@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import gradio as gr
 from cachetools import LRUCache
 from gradio.components.textbox import InputHTMLAttributes
 
-from condviz.errors import DataError
+from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
+from condviz.store.sources import peek
 from condviz.types import Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, publish
-from condviz.ui.markup import busy, html, render
+from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.search import view
 from condviz.ui.search.view import HITS, SCENES, Searches
 from condviz.ui.state import Values, first, lines, number, read_link
 
-SHIPPED = ("Scenes, selected: a favourable case", SCENES)
+SHIPPED = ("Example sentences: a favourable selection", SCENES)
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
 MOST_HITS = 50
 MAX_UPLOADED_TEXTS = 5_000
+TIMED = 16
+"""Texts of a file that are encoded to estimate how long all of them take."""
 KEPT_UPLOADS = 10
 TRIES = (
     ("Two women are playing tennis in the rain.", ("the number of people", "the weather")),
@@ -64,6 +69,7 @@ class SearchTab:
         self.shown = gr.State(None)
         self._sections()
         self._connect()
+        page.warm_up.append(self._prepare)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -76,7 +82,7 @@ class SearchTab:
             "\n".join(conditions), label=f"Conditions, one per line, up to {MAX_CONDITIONS}", lines=2, max_lines=4,
             elem_id="cv-search-conditions", html_attributes=_PLAIN,
         )  # fmt: skip
-        self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="In", elem_id="cv-search-corpus")
+        self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="Search in", elem_id="cv-search-corpus")
         with gr.Row(elem_classes="cv-actions"):
             self.model = gr.Dropdown(
                 self.pool.choices(_searches), value=self.default, show_label=False, label="Model", container=False,
@@ -87,7 +93,7 @@ class SearchTab:
         self.notice = html("", elem_id="cv-search-notice")
 
     def _sections(self) -> None:
-        with section("Filters, and how many", elem_id="cv-search-filters"):
+        with section("Filters and number of hits", elem_id="cv-search-filters"):
             html(render("search/filters.html"), elem_id="cv-search-filter-help")
             with gr.Row():
                 plain = {"html_attributes": _PLAIN, "max_lines": 1, "min_width": 220}
@@ -98,16 +104,16 @@ class SearchTab:
             "Groups: how does the first condition divide these texts?", elem_id="cv-search-groups"
         ) as self.groups:
             with gr.Row():
-                methods = [("k-means", "kmeans"), ("HDBSCAN: as many as there are", "hdbscan")]
+                methods = [("k-means", "kmeans"), ("HDBSCAN: finds their number", "hdbscan")]
                 self.method = gr.Radio(methods, value="kmeans", label="Method", min_width=260)
-                self.count = gr.Slider(2, 20, 8, step=1, label="Groups of k-means", min_width=160)
+                self.count = gr.Slider(2, 20, 8, step=1, label="Number of groups (k-means)", min_width=160)
             self.groups_notice = html("", elem_id="cv-search-groups-notice")
             self.grouped = html("", elem_id="cv-search-grouped")
             with gr.Column(visible=False) as self.group_box:
                 label = "The texts under the condition: first two principal components, coloured by group"
                 self.group_map = plotly_panel(elem_id="cv-search-group-map", label=label, height=360)
         with section(
-            "Cross-table: how do the groups under the first two conditions meet?", elem_id="cv-search-crossed"
+            "Cross-table: how do the groups under the first two conditions overlap?", elem_id="cv-search-crossed"
         ) as self.crossed:
             self.crossed_notice = html("", elem_id="cv-search-crossed-notice")
             self.crossing = html("", elem_id="cv-search-crossing")
@@ -136,12 +142,13 @@ class SearchTab:
                 label="CSV, TSV, JSONL or TXT file", height=90, file_types=[".csv", ".tsv", ".jsonl", ".txt"],
                 elem_id="cv-search-file", min_width=220,
             )  # fmt: skip
-            self.column = gr.Textbox(
-                label="Column of the texts", placeholder="text", max_lines=1, html_attributes=_PLAIN, min_width=160
+            self.column = gr.Dropdown(
+                [], label="Column of the texts", allow_custom_value=True, elem_id="cv-search-column", min_width=160
             )
             self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
             self.own_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
         self.own_notice = html("", elem_id="cv-search-own-notice")
+        self.sample = html("", elem_id="cv-search-sample")
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
@@ -173,6 +180,11 @@ class SearchTab:
             self.encode.click, self.upload, [self.file, self.column, *form, self.shown], [self.corpus, *done],
             notice=self.own_notice, stop=self.own_stop, heavy=True,
         )  # fmt: skip
+        own = {"notice": self.own_notice, "heavy": True}
+        asked = [self.query, self.conditions, self.model]
+        connect(self.file.upload, self.preview, [self.file, *asked], [self.column, self.sample], **own)
+        connect(self.column.input, self.estimate, [self.file, self.column, *asked], [self.sample], **own)
+        connect(self.file.clear, lambda: {self.sample: ""}, None, [self.sample], notice=self.own_notice)
         publish(self.api_search, "search")
 
     def search(
@@ -247,13 +259,33 @@ class SearchTab:
             )
         yield from self.search(query, conditions, SCENES, model, contains, where, k, shown)
 
+    def preview(self, file: str, *asked: str) -> Iterator[dict]:
+        """Show the first rows of a file, and guess which column holds the texts."""
+        rows, column = peek(Path(file))
+        yield {self.column: gr.Dropdown(list(rows[0]), value=column)}
+        yield from self.estimate(file, column, *asked)
+
+    def estimate(self, file: str | None, column: str, query: str, conditions: str, model: str) -> Iterator[dict]:
+        """Show the first rows of a file, and how long a search of it takes: `TIMED` of its texts are encoded."""
+        if not file:
+            raise DataError("No file is chosen. Choose one with a text in each row.")
+        texts, _ = _read(Path(file), column)
+        asked = lines(conditions)[:MAX_CONDITIONS]
+        shown = {"rows": peek(Path(file))[0], "column": column, "count": len(texts), "asked": asked}
+        yield {self.sample: render("search/sample.html", **shown, seconds=None)}
+        names = self._names(model)
+        work = self.pool.run(_time, names, texts, query, asked)
+        for _ in work.steps():
+            yield {self.own_notice: busy(f"Timing {min(TIMED, len(texts))} of them.")}
+        yield {self.sample: render("search/sample.html", **shown, seconds=work.result())}
+
     def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         """Read a file of texts and search it."""
         if not file:
             raise DataError("No file is chosen. Choose one with a text in each row.")
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns = _read(Path(file), column.strip())
+        texts, columns = _read(Path(file), (column or "").strip())
         query, conditions, _, model, _, _, k, shown = values
         key = f"upload-{len(self._uploads)}-{Path(file).parent.name[:12]}"
         self._uploads[key] = _Texts(texts, columns)
@@ -262,6 +294,11 @@ class SearchTab:
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, model, "", "", k, shown):
             yield {here.get(part, part): value for part, value in step.items()}
+        yield {
+            self.own_notice: notice(
+                "", "These texts are searched now: the hits are at the top of the page.", tone="info"
+            )
+        }
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
@@ -357,6 +394,15 @@ class SearchTab:
         work = self.pool.run(_search_all, self._names(str(model)), SCENES, str(query), [str(condition)], options)
         return work.result()[0].to_dict()
 
+    def _prepare(self) -> None:
+        """Search the example once, so that the first visitor of the tab need not wait until the texts are encoded."""
+        query, conditions = TRIES[0]
+        options = {"k": HITS, "contains": "", "where": "", "words": True}
+        if not self.pool.forks:  # a forked process keeps nothing
+            with suppress(CondvizError):
+                names = self._names(self.default)
+                self.pool.run(_search_all, names, SCENES, query, conditions, options, patient=True).result()
+
     # ---- helpers -----------------------------------------------------------------------------------------------------
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
@@ -412,6 +458,21 @@ def _search_all(
     return tuple(
         search(corpus, query, condition or None, model=model, progress=told, **options) for condition in conditions
     )
+
+
+def _time(models: Sequence[Any], texts: Sequence[str], query: str, conditions: Sequence[str]) -> float:
+    """Return about how many seconds a search of the texts takes, judged by a few of them."""
+    from condviz.analysis.search import RERANKED
+
+    few, reader = list(texts[:TIMED]), models[0]
+    start = monotonic()
+    models[-1].encode_sentences(few)
+    seconds = (monotonic() - start) * len(texts) / len(few)
+    for condition in () if reader.separable else conditions:
+        start = monotonic()
+        reader.score([query] * len(few), few, [condition] * len(few))
+        seconds += (monotonic() - start) * min(len(texts), RERANKED) / len(few)
+    return seconds
 
 
 def _add_words(models: Sequence[Any], results: Sequence[Hits], *, progress: Progress | None = None) -> tuple[Hits, ...]:
