@@ -120,7 +120,7 @@ def _stop(button: gr.Button, run: Dependency, notice: gr.HTML) -> None:
 
 def stopped_notice() -> str:
     """Render the message after Stop."""
-    return notice("Stopped", "Nothing was changed.", tone="info")
+    return notice("Stopped", "Whatever is faded is from before.", tone="info")
 
 
 def explain(error: Exception) -> str:

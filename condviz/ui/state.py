@@ -38,7 +38,7 @@ def read_link(query: str) -> tuple[str, Values]:
     except ValueError:
         return "", {}
     values = {key: [cut(value) for value in found] for key, found in fields.items()}
-    tab = values.pop("t", [""])[0]
+    tab = values.pop("t", [""])[0].lower()
     return _ALIASES.get(tab, tab) or ("compare" if _COMPARE_KEYS & values.keys() else ""), values
 
 

@@ -204,8 +204,13 @@ def test_train(open_page: Callable[..., Page], another: BrowserContext) -> None:
     page.get_by_label("Example", exact=True).check()
     expect(page).to_have_url(re.compile("open=log&data=example"))
     expect(page.locator("#cv-train-upload")).to_be_hidden()
+    name = page.locator("#cv-train-name").locator("textarea, input")
+    name.fill("mine")
+    name.blur()
+    expect(page).to_have_url(re.compile("name=mine"))
     with newcomer(another, page.url) as other:
         expect(other.get_by_label("Example", exact=True)).to_be_checked()
+        expect(other.locator("#cv-train-name").locator("textarea, input")).to_have_value("mine")
         expect(other.locator("#cv-train-upload")).to_be_hidden()
         expect(other.locator("#cv-train-log-text")).to_be_visible()
         assert values(other.url) == values(page.url)

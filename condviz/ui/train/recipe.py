@@ -14,7 +14,7 @@ from condviz.methods.catalog import CATALOG
 from condviz.paths import ASSETS
 
 RECIPES = ASSETS / "recipes"
-QUALITIES = {"quick": "Quick: adapts the last step", "better": "Better: adapts the whole model"}
+QUALITIES = {"quick": "Quick: last step only", "better": "Better: whole model"}
 NAME = "my-model"
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
 EXAMPLE_SETTINGS = {

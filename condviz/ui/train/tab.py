@@ -210,7 +210,9 @@ class TrainTab:
             "train", self.open_link, [*seen, self.name, self.table], linked, notice=self.notice, heavy=False
         )
         form = [self.source, self.quality, self.preset, self.table, self.written]
-        connect(self.written.change, self.note, form, [self.noted], notice=self.share_model.notice, queue=False)
+        # The menus that are filled in the same answer have their values only once it has arrived.
+        filled_in = self.written.change(lambda: None, queue=False, **PRIVATE)
+        connect(filled_in.then, self.note, form, [self.noted], notice=self.share_model.notice, queue=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
         self.share_model.connect(self.shown, self.owner)
