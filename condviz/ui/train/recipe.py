@@ -35,7 +35,7 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "epochs": (("epochs",), "Epochs", 3),
     "batch_size": (("batch_size",), "Batch size", 32),
     "lr": (("lr",), "Learning rate", 3e-5),
-    "head_lr": (("head_lr",), "Learning rate of the head", None),
+    "head_lr": (("head_lr",), "Head learning rate", None),
     "temperature": (("loss", "temperature"), "Temperature of InfoNCE", 1.5),
     "seed": (("seed",), "Seed", 42),
 }

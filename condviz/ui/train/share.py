@@ -32,7 +32,7 @@ class Share:
             self.repository = gr.Textbox(label="Repository", placeholder="owner/name")
             self.hub_token = gr.Textbox(label="Token with write access", type="password")
             self.private = gr.Checkbox(True, label="Private repository")
-        self.push = gr.Button("Push to the hub", min_width=140)
+        self.push = gr.Button("Upload to Hugging Face", min_width=140)
 
     def connect(self, shown: gr.State, owner: gr.BrowserState) -> None:
         """Connect the buttons.
@@ -57,7 +57,7 @@ class Share:
         """Push the finished model to the hub. The token is used once and kept nowhere."""
         folder, repository, token = self._model(shown), str(repository or "").strip(), str(token or "").strip()
         if not self.jobs.get(shown["run"]).may_change(owner):
-            raise DataError("This model was trained by somebody else: only they can push it.")
+            raise DataError("This model was trained by somebody else: only they can upload it.")
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
             raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
         from huggingface_hub import HfApi
@@ -69,7 +69,7 @@ class Share:
         except Exception as error:  # the client raises errors of several libraries
             said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
             raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
-        return {self.hub_token: "", self.share_model.notice: notice("Pushed", address, tone="info")}
+        return {self.hub_token: "", self.share_model.notice: notice("Uploaded", address, tone="info")}
 
     def _model(self, shown: Mapping[str, Any]) -> Path:
         if not shown["run"]:

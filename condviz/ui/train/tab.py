@@ -141,7 +141,7 @@ class TrainTab:
             self.loss = plotly_panel(elem_id="cv-train-loss", label="Training loss over the steps", height=260)
         with section("All trainings on this machine", elem_id="cv-train-runs") as self.runs_part:
             self.runs = html("", elem_id="cv-train-history", script=script)
-        with section("The model: download it, or share it on the hub", elem_id="cv-train-model"):
+        with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
             self.share_model = Share(self.jobs)
         with section("Log", elem_id="cv-train-log") as self.log_part:
             self.log = html("", elem_id="cv-train-log-text")
