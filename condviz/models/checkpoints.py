@@ -25,7 +25,17 @@ from condviz.encoder.backbone import Backbone, hash_tensors
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError, ConfigError
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.models.manifest import CARD, FORMAT, MANIFEST, SHA256, WEIGHTS, check_weights, hash_file, read_manifest
+from condviz.models.manifest import (
+    CARD,
+    FORMAT,
+    MANIFEST,
+    SHA256,
+    WEIGHTS,
+    check_replaceable,
+    check_weights,
+    hash_file,
+    read_manifest,
+)
 from condviz.version import __version__
 
 ADAPTER_PARTS = ("lora_A", "lora_B")
@@ -58,8 +68,7 @@ def save(
             exists and holds something else.
     """
     folder = Path(folder).absolute()
-    if folder.exists() and not (folder / MANIFEST).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise CheckpointError(f"{folder} exists and is not a checkpoint: nothing was written. Choose another folder.")
+    check_replaceable(folder)
     tensors = {f"head.{name}": value for name, value in model.head_state().items()}
     base = _load_base(model.backbone)
     adapters, adapter_scale = _adapters(model.backbone)

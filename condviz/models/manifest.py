@@ -83,6 +83,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def check_replaceable(folder: Path) -> None:
+    """Raise CheckpointError if a folder that a checkpoint is to be written to holds something else."""
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not is_empty and not (folder / MANIFEST).is_file():
+        raise CheckpointError(f"{folder} exists and is not a checkpoint: nothing was written. Choose another folder.")
+
+
 def graph_of(manifest: Mapping[str, Any]) -> str:
     """Return the name of the knowledge graph that a model was trained on, or "" for a model of sentences."""
     recipe, data = manifest["training"].get("recipe"), manifest["training"].get("data")

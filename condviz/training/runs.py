@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data import corpora
-from condviz.errors import CheckpointError, ConfigError
-from condviz.models.manifest import MANIFEST, read_manifest
+from condviz.errors import ConfigError
+from condviz.models.manifest import MANIFEST, check_replaceable, read_manifest
 from condviz.training.recipes import Recipe, from_dict
 
 Report = Callable[[Mapping[str, Any]], None]
@@ -60,8 +60,7 @@ class Run:
             ConfigError: If there is an unfinished training that would be lost, or one by another recipe.
             CheckpointError: If the checkpoint could not be written in the end.
         """
-        if self.out.exists() and not (self.out / MANIFEST).is_file() and not _is_empty(self.out):
-            raise CheckpointError(f"{self.out} exists and is not a checkpoint. Choose another folder with --out.")
+        check_replaceable(self.out)
         state = self.last_state()
         if state is not None and not resume:
             raise ConfigError(
@@ -146,7 +145,3 @@ def _current(stored: dict[str, Any]) -> dict[str, Any]:
         return from_dict(stored).to_dict()
     except ConfigError:  # of a newer version
         return stored
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())

@@ -68,14 +68,8 @@ def train(
     """
     found = load_recipe(recipe)
     folder = carry_out(found, out, resume=resume, device=device, report=report)
-    return read_result(folder, Run(folder, found).folder)
-
-
-def read_result(folder: Path, run: Path) -> Trained:
-    """Read what a finished training has left: its checkpoint and, if it is still there, the log of its run."""
-    manifest = read_manifest(folder)
-    metrics = next((found for name, found in manifest["metrics"].items() if name != CALIBRATION), {})
-    return Trained(folder, folder.name, metrics, tuple(read_records(run / "log.jsonl")))
+    metrics = next((value for name, value in read_manifest(folder)["metrics"].items() if name != CALIBRATION), {})
+    return Trained(folder, folder.name, metrics, tuple(read_records(Run(folder, found).log)))
 
 
 def carry_out(

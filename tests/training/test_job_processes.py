@@ -138,7 +138,7 @@ def test_the_worker_leaves_a_model_and_a_last_word(job: Job) -> None:
     assert {**told, "train": job.recipe["train"], "validation": job.recipe["validation"]} == job.recipe
     seen = read_job(job.folder)
     assert (seen.heartbeat.step, seen.heartbeat.steps, seen.heartbeat.phase) == (6, 6, "finishing")
-    assert seen.tokens_per_second > 0
+    assert seen.heartbeat.tokens_per_second > 0
     records = seen.records()
     assert [record["event"] for record in records] == ["start", "step", "evaluation", "end"]
     assert [len(record["probes"]) for record in records if "probes" in record] == [6, 6]
