@@ -27,10 +27,10 @@ TOLD = 0.5
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON
-    """Return JSON: dataclasses as dicts, arrays as lists, paths as texts, numbers that JSON cannot hold as None."""
+    """Return JSON: records as they say, other dataclasses as dicts, arrays as lists, paths as texts, NaN as None."""
     from pydantic_core import to_jsonable_python
 
-    return to_jsonable_python(value, inf_nan_mode="null", fallback=np.ndarray.tolist)
+    return to_jsonable_python(_unfold(value), inf_nan_mode="null", fallback=np.ndarray.tolist)
 
 
 def table(rows: object, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -54,7 +54,7 @@ class Record:
         content = {name: getattr(self, name) for name in (*names, *self.computed)}
         if isinstance(model := content.get("model"), ModelInfo):
             content |= {"model": model.name, "revision": model.revision}
-        return plain(_unfold(content))
+        return plain(content)
 
 
 def _unfold(value: object) -> Any:  # noqa: ANN401 - any JSON

@@ -29,6 +29,7 @@ from condviz.evaluation.metrics import (
     why_undefined,
     wilson,
 )
+from condviz.types import Record
 
 RESAMPLES = 10_000
 """Of every command; the page takes fewer for large tables."""
@@ -194,7 +195,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Record):
     """The figures of one model on some of the rows; correlations and shares times 100.
 
     Attributes:
@@ -203,7 +204,7 @@ class Agreement:
         spearman, pearson: Correlation of score and rating.
         ties_wrong: Pair accuracy: sentence pairs in the right order, equal ratings counted as wrong (CASE).
         ties_excluded: The same, sentence pairs with equal ratings left out.
-        accuracy: The counts behind both.
+        pair_accuracy: The counts behind both.
     """
 
     n: int
@@ -212,7 +213,8 @@ class Agreement:
     pearson: Metric
     ties_wrong: Metric
     ties_excluded: Metric
-    accuracy: PairAccuracy
+    pair_accuracy: PairAccuracy
+    left_out = ("items",)
 
 
 def measure(
@@ -335,7 +337,7 @@ def _agreement(
         pearson=correlation("pearson", pearson(ratings, values)),
         ties_wrong=share("ties_wrong", counts.ties_wrong, counts.pairs),
         ties_excluded=share("ties_excluded", counts.ties_excluded, counts.pairs - counts.equal_ratings),
-        accuracy=counts,
+        pair_accuracy=counts,
     )
 
 

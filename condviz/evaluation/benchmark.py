@@ -106,12 +106,12 @@ def measure(
     return PartScores(
         digest=chosen.sample.digest,
         rows=found.n,
-        pairs=found.accuracy.pairs,
+        pairs=found.pair_accuracy.pairs,
         resamples=resamples,
         spearman=_figure(found.spearman),
         pearson=_figure(found.pearson),
         pair_accuracy=_figure(found.ties_wrong),
-        equal_scores=found.accuracy.equal_similarities,
+        equal_scores=found.pair_accuracy.equal_similarities,
         baseline=reference,
         groups={} if is_plain else _all_groups(chosen.rows, scores),
     )

@@ -18,7 +18,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import RESAMPLES, Agreement, check_resamples, measure
 from condviz.evaluation.dataset import Dataset, open_data
 from condviz.evaluation.metrics import LEVEL, spearman_ceiling
-from condviz.types import ModelInfo, Progress, Result, table
+from condviz.types import ModelInfo, Progress, Record, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ PARTS = ("overall", "seen", "unseen")
 
 
 @dataclass(frozen=True)
-class EvaluationReport:
+class EvaluationReport(Record):
     """What `evaluate` found about one model.
 
     Attributes:
@@ -55,18 +55,13 @@ class EvaluationReport:
     unseen: Agreement | None
     seconds: float
     predictions: np.ndarray = field(repr=False)
+    left_out = ("predictions",)
 
     def parts(self) -> Iterator[tuple[str, Agreement]]:
         """Yield the name and figures of all rows and, where they are known, of seen and unseen ones."""
         for name in PARTS:
             if (figures := getattr(self, name)) is not None:
                 yield name, figures
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, without the predictions."""
-        shown = {name: getattr(self, name) for name in ("model", "revision", "trained", "rows", "rated")}
-        parts = dict.fromkeys(PARTS) | {name: _agreement_dict(figures) for name, figures in self.parts()}
-        return {**shown, **parts, "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)
@@ -183,7 +178,7 @@ def evaluate(
                 overall=part(rated),
                 seen=None if seen is None else part(rated[seen]),
                 unseen=None if seen is None else part(rated[~seen]),
-                seconds=scores.seconds,
+                seconds=round(scores.seconds, 3),
                 predictions=scores.values.astype(np.float32),
             )
         )
@@ -239,8 +234,3 @@ def score_all(
         started = time.perf_counter()
         values = np.asarray(model.score(*texts, progress=told))
         yield Scores(model.info, model.info.name, values, time.perf_counter() - started)
-
-
-def _agreement_dict(figures: Agreement) -> dict[str, Any]:
-    metrics = {name: getattr(figures, name).to_dict() for name in METRICS}
-    return {"n": figures.n, **metrics, "pair_accuracy": dict(vars(figures.accuracy))}

@@ -42,7 +42,7 @@ def test_report_holds_the_figures_of_all_seen_and_unseen_rows() -> None:
     assert report.overall.spearman.value == pytest.approx(100 * spearman(labels, report.predictions[:-1]))
     for metric in (report.overall.spearman, report.overall.pearson, report.overall.ties_wrong):
         assert metric.low < metric.value < metric.high
-    assert report.overall.accuracy.pairs == 40
+    assert report.overall.pair_accuracy.pairs == 40
     assert json.loads(json.dumps(report.to_dict(), allow_nan=False))["overall"]["n"] == 80
 
 

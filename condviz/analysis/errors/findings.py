@@ -109,18 +109,15 @@ class ErrorStudy(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the rows; figures that are not defined are None."""
-        reports = {name: getattr(self, name) for name in ("every", "part", "rest")}
-        return {
-            "dataset": {"name": self.study.dataset.name, "rows": len(self.study.dataset.pairs)}
-            | {"notes": list(self.study.dataset.notes), "digest": self.study.dataset.digest}
-            | {"ratings": self.study.dataset.ratings},
-            "models": list(self.models),
-            "filter": self.filter,
-            "selected": self.selected,
-            "blindness": [one.to_dict() for one in self.blindness],
-            **plain({"figures": reports, "conditions": self.conditions, "aspects": self.aspects}),
-            **plain({"slices": self.searches, "calibration": self.curves, "confusion": self.confusions}),
-        }
+        dataset = self.study.dataset
+        about = {name: getattr(dataset, name) for name in ("name", "notes", "digest", "ratings")}
+        return plain({
+            "dataset": about | {"rows": len(dataset.pairs)},
+            "models": self.models, "filter": self.filter, "selected": self.selected, "blindness": self.blindness,
+            "figures": {"every": self.every, "part": self.part, "rest": self.rest},
+            "conditions": self.conditions, "aspects": self.aspects, "slices": self.searches,
+            "calibration": self.curves, "confusion": self.confusions,
+        })  # fmt: skip
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rows of the slice in the order of the source: texts, features, judgements of each model."""

@@ -11,7 +11,6 @@ from scipy.stats import binomtest, t
 from condviz.analysis.errors.study import Judged, Study
 from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
-from condviz.evaluation.csts import METRICS
 from condviz.evaluation.metrics import Metric
 from condviz.types import Record
 
@@ -32,29 +31,19 @@ BLIND = 0.01
 
 
 @dataclass(frozen=True)
-class Figures:
-    """The figures of one model on some of the rows; correlations and shares times 100, errors in steps of the rating.
+class Figures(Agreement):
+    """The figures of one model on some of the rows; at least one row of each of its `items` is among them.
 
     Attributes:
         model: Its name.
-        n: Rated rows.
-        items: Sentence pairs with two rated conditions, of which at least one row is among them.
-        spearman, pearson: Correlation of score and rating.
-        ties_wrong: Pair accuracy: items in the right order, equal ratings counted as wrong (CASE).
-        ties_excluded: The same, items with equal ratings left out.
-        error: Mean absolute error of the rating that the score predicts.
+        error: Mean absolute error of the rating that the score predicts, in steps of the rating.
         bias: Mean error: positive where the model finds pairs too similar.
     """
 
     model: str
-    n: int
-    items: int
-    spearman: Metric
-    pearson: Metric
-    ties_wrong: Metric
-    ties_excluded: Metric
     error: Metric
     bias: Metric
+    left_out = ("pair_accuracy",)
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Record):
     """Figures on a part of the rows.
 
     Attributes:
@@ -147,8 +136,7 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
         else Metric(None, n=0, reason=NO_ROW)
         for name in ("error", "bias")
     }
-    shared = {name: getattr(found, name) for name in METRICS}
-    return Figures(judged.model, found.n, found.items, **shared, **made)
+    return Figures(**vars(found), model=judged.model, **made)
 
 
 def _difference(
