@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
@@ -22,6 +23,8 @@ from condviz.ui.pool import TICK_SECONDS, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+LISTEN_SECONDS = 60.0
+"""Work of a client that does not read what it is sent ends after so long: it may be gone, or never have listened."""
 HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}
 """Options of events that run a model."""
 
@@ -159,7 +162,11 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
         try:
             while wanted() and not ended.done():
                 await asyncio.wait([ended], timeout=TICK_SECONDS)
-            return ended.result() if ended.done() else None
+            if not ended.done():
+                raise DataError(
+                    f"Nobody listened for {LISTEN_SECONDS:g} s: the work was stopped. Ask again, and listen."
+                )
+            return ended.result()
         except CondvizError as error:
             raise gr.Error(str(error), print_exception=False) from error
         except Exception as error:
@@ -183,10 +190,22 @@ def _typed(parameter: str, kind: TypeAdapter, value: Any) -> Any:  # noqa: ANN40
 
 
 def _wanted() -> Callable[[], bool]:
-    """Return what tells whether the client of this event is still there."""
+    """Return what tells whether the client of this event is still there, and takes what it is sent."""
     blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
-    return lambda: event is None or event.alive
+    if event is None:
+        return lambda: True
+    # The first message is that the event has started: where it lies unread, nobody listens.
+    messages, heard = blocks._queue.pending_messages_per_session.get(event.session_hash), time.monotonic()
+
+    def wanted() -> bool:
+        nonlocal heard
+        now = time.monotonic()
+        if messages is None or messages.empty():
+            heard = now
+        return event.alive and now - heard <= LISTEN_SECONDS
+
+    return wanted
 
 
 def _log(error: Exception) -> str:
