@@ -57,12 +57,6 @@ def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message
     expect(page.locator("#cv-err-notice")).to_contain_text("Did you mean gold")
 
 
-def test_the_row_that_is_read_is_in_the_address(open_page: Callable[..., Page]) -> None:
-    page = open_errors(open_page)
-    page.get_by_label("Next row").click()
-    page.wait_for_function("() => new URLSearchParams(location.search).has('er')")
-
-
 def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=errors&ed=scenes:test&es=3-9.12&col=condition&open=worst&rule=word&old=red&new=blue")
     expect(page.get_by_test_id("count")).to_have_text("8")

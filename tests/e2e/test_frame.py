@@ -137,13 +137,16 @@ def test_the_keyboard_alone_reaches_the_main_button(visit: Page, panel: Locator)
 
 
 @pytest.mark.tabs("compare")
-def test_tour_once_and_present_mode(open_page: Callable[..., Page]) -> None:
+def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("button", name=re.compile("30-second tour")).click()
     for _ in range(3):
         page.get_by_role("button", name="Next").click()
     page.get_by_role("button", name="Done").click()
+    page.get_by_test_id("theme-toggle").click()
+    expect(page.locator("body")).to_have_class(re.compile("dark"))
     page.reload()
+    expect(page.locator("body")).to_have_class(re.compile("dark"))
     expect(page.locator(".cv-welcome")).to_be_hidden()
     page.locator("h1").click()
     page.keyboard.press("p")
@@ -162,15 +165,6 @@ def test_figures_are_presented_in_larger_type(open_page: Callable[..., Page]) ->
     expect(page.locator("#cv-map-after .cv-figure-tools")).to_be_hidden()
     page.get_by_role("button", name="Present").click()
     expect(label).to_have_css("font-size", "13px")
-
-
-@pytest.mark.tabs("models")
-def test_the_theme_is_kept(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    page.get_by_test_id("theme-toggle").click()
-    expect(page.locator("body")).to_have_class(re.compile("dark"))
-    page.reload()
-    expect(page.locator("body")).to_have_class(re.compile("dark"))
 
 
 @only(("compare", "router", "links", "models"))

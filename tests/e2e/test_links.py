@@ -77,10 +77,3 @@ def test_an_error_dims_the_old_answer(links: Callable[..., Page]) -> None:
     page.locator("#cv-links-run").click()
     expect(page.get_by_test_id("notice-error").first).to_contain_text("No entity is given")
     expect(page.locator("#cv-links-result [aria-busy=true]")).to_be_visible()
-
-
-def test_the_answers_are_on_the_first_screen(links: Callable[..., Page]) -> None:
-    page = links()
-    for width, height in ((1440, 900), (1024, 768), (380, 800)):
-        page.set_viewport_size({"width": width, "height": height})
-        assert page.locator("#cv-links-result .cv-answers-card").first.bounding_box()["y"] < height - 150

@@ -44,11 +44,14 @@ def lasso(page: Page, side: str) -> None:
     page.mouse.up()
 
 
-def test_the_first_map_is_there_without_a_model(open_page: Callable[..., Page]) -> None:
+def test_the_first_map_is_there_without_a_model_and_a_phone_shows_one_picture(open_page: Callable[..., Page]) -> None:
     page = open_map(open_page)
     expect(page.get_by_test_id("map-headline")).to_contain_text("same value are neighbours")
     assert page.locator("#cv-map-after .points path").count() == 60
     assert page.locator(".cv-map-key").count() == 15
+    page.set_viewport_size({"width": 380, "height": 800})
+    expect(pane(page, "before")).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..., Page]) -> None:
@@ -156,9 +159,3 @@ def test_impurity_is_a_section_and_its_counts_choose_points(open_page: Callable[
     count = cell.inner_text()
     cell.click()
     expect(page.get_by_test_id("map-count")).to_contain_text(f"{count} of 60 points")
-
-
-def test_a_phone_shows_one_picture(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page, width=380)
-    expect(pane(page, "before")).to_be_hidden()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -56,14 +56,6 @@ def test_a_wrong_link_says_so(open_page: Callable[..., Page]) -> None:
     expect(page.locator("#cv-models-notice")).to_contain_text("no model 'nobody'")
 
 
-def test_the_table_is_on_the_first_screen(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=models")
-    expect(page.get_by_test_id("models")).to_be_visible()
-    for width, height in ((1440, 900), (1024, 768), (380, 800)):
-        page.set_viewport_size({"width": width, "height": height})
-        assert page.get_by_test_id("card-bi-encoder").bounding_box()["y"] < height - 100
-
-
 def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], tmp_path: Path) -> None:
     place = str(tiny_folder(tmp_path / "tiny-encoder"))
     page = open_page("?t=models", width=1440)
