@@ -28,9 +28,10 @@ MARKED = {
     "slow": (
         "analysis/test_layout.py", "analysis/test_links.py::test_the_shipped_model", "analysis/test_reference.py",
         "cli/test_benchmark.py", "data/test_blocks.py", "data/test_corpora.py::test_real_corpora", "data/test_pairs.py",
-        "data/test_plain.py", "data/test_same_rows.py", "data/test_splits.py", "evaluation/test_benchmark.py",
-        "store/test_kill.py", "test_golden.py", "test_readme.py", "test_reference.py", "test_reference_maths.py",
-        "test_smoke.py", "training/test_papers.py::test_cosines", "training/test_papers.py::test_counts_and_norms",
+        "data/test_plain.py", "data/test_same_rows.py", "data/test_scene_tables.py::test_the_shipped_tables",
+        "data/test_splits.py", "evaluation/test_benchmark.py", "store/test_kill.py", "test_assets.py::test_no_damaged",
+        "test_golden.py", "test_readme.py", "test_reference.py", "test_reference_maths.py", "test_smoke.py",
+        "training/test_papers.py::test_cosines", "training/test_papers.py::test_counts_and_norms",
         "training/test_preflight.py::test_steps_are", "ui/learn/test_tab.py", "ui/test_compare.py::test_examples_come",
     ),
 }  # fmt: skip
