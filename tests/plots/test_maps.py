@@ -20,6 +20,7 @@ from condviz.plots.maps import (
     light_colours,
     map_page,
     plot_side,
+    shapes,
 )
 
 
@@ -61,6 +62,20 @@ def test_every_point_is_drawn_once(name: str) -> None:
 def test_the_headline_is_about_values() -> None:
     assert "more often" in headline(FEW)
     assert f"{100 * FEW.after.agreement:.0f}\N{NO-BREAK SPACE}% after" in headline(FEW)
+
+
+def test_without_values_the_headline_is_about_the_nearest_sentence() -> None:
+    before, after = (replace(side, values=()) for side in (FEW.before, FEW.after))
+    assert "0\N{NO-BREAK SPACE}%" in headline(replace(FEW, before=before, after=replace(before, layout=after.layout)))
+    turned = replace(before.neighbors, indices=before.neighbors.indices[:, ::-1])
+    other = replace(FEW, before=before, after=replace(before, neighbors=turned))
+    assert "100\N{NO-BREAK SPACE}%" in headline(other)
+
+
+def test_shapes_are_explained_where_the_legend_does_not_use_them() -> None:
+    assert shapes(FEW, colouring(FEW, "condition")) == []
+    told = shapes(FEW, colouring(FEW, "change"))
+    assert [condition for _, condition in told] == list(FEW.points.groups)
 
 
 def test_more_values_than_colours_are_told_apart_by_shape() -> None:

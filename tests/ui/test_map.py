@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from weakref import ref
 
+import numpy as np
 import pytest
 
-from condviz.analysis.points import scene_points
+from condviz.analysis.points import points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
-from condviz.ui.map.tab import _api_points
+from condviz.ui.map.tab import _api_points, _untold
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
 from tests.plots.test_maps import FEW, MANY
 
@@ -47,6 +48,17 @@ def test_a_link_without_the_sentences_says_so_and_opens_no_file(form: Form) -> N
     assert Shown(ref(FEW), form, "value").unlinked
     again = Form.from_link(read_link(write_link("map", form.link()))[1], "case")
     assert (again.source, again.table, again.linked) == (form.source, None, False)
+
+
+def test_conditions_that_most_sentences_say_nothing_of_are_named() -> None:
+    class Judge:
+        def applies(self, sentences: list[str], conditions: list[str]) -> np.ndarray:
+            return np.full((len(sentences), 1), float(conditions[0] == "the sport"))
+
+    points = points_from_texts(["One.", "Two.", "Three."], ["the sport", f"{HOSTILE}"])
+    notes = _untold(Judge(), points)
+    assert len(notes) == 1
+    assert HOSTILE in notes[0]
 
 
 def test_points_chosen_by_hand_are_in_the_link_up_to_a_limit() -> None:

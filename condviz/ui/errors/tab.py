@@ -201,7 +201,8 @@ class ErrorsTab:
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 for done, total in work.steps():
-                    yield self._busy(f"{name} scores {len(dataset.pairs):,} rows.", done, total)
+                    title = self.pool.info(name).title
+                    yield self._busy(f"{title} scores {len(dataset.pairs):,} rows.", done, total)
                 self.desk.keep(dataset, name, work.result())
         stored = [(f"{name} (from the file)", name) for name in dataset.stored]
         choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
