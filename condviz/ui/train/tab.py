@@ -211,7 +211,8 @@ class TrainTab:
         )
         form = [self.source, self.quality, self.preset, self.table, self.written]
         # The menus that are filled in the same answer have their values only once it has arrived.
-        filled_in = self.written.change(lambda: None, queue=False, **PRIVATE)
+        changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
+        filled_in = gr.on(changed, lambda: None, queue=False, **PRIVATE)
         connect(filled_in.then, self.note, form, [self.noted], notice=self.share_model.notice, queue=False)
         self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
         self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
