@@ -31,9 +31,8 @@ UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
 TRIM_SECONDS = 10.0
 SWITCH_SECONDS = 0.0005
-"""How long a thread keeps the interpreter while others want it, a tenth of what Python gives it. Each operation of an
-encoder lets it go and waits to get it back: beside a loop in Python, a comparison took 6 times as long as alone, and
-takes 2.3 times as long."""
+"""How long a thread keeps the interpreter while others want it, a tenth of what Python gives it: each operation of
+an encoder has to get it back, and a comparison beside a loop in Python took several times as long as alone."""
 TABS: tuple[Tab, ...] = (
     compare.TAB,
     words.TAB,

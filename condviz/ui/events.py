@@ -7,11 +7,12 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 import gradio as gr
+from gradio.blocks import Block
 from gradio.context import LocalContext
 from gradio.events import Dependency
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -23,6 +24,8 @@ from condviz.ui.pool import TICK_SECONDS, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+REPEATED_SECONDS = 0.3
+"""A change of a component is sent again with the steps that follow within this time."""
 LISTEN_SECONDS = 60.0
 """Work of a client that does not read what it is sent ends after so long: it may be gone, or never have listened."""
 HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}
@@ -88,21 +91,39 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
         before = visitors_before()
         return {notice: busy(f"Before yours: {before} request{'s' * (before > 1)}.")} if before else {}
 
+    def said(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
+        if isgeneratorfunction(handler):
+            for step in handler(*args, **kwargs):
+                waits = place() if not step or notice in step else {}
+                yield clear(step) | waits or {notice: gr.skip()}
+        else:
+            yield clear(handler(*args, **kwargs) or {})
+
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
         try:
-            if isgeneratorfunction(handler):
-                for step in handler(*args, **kwargs):
-                    waits = place() if not step or notice in step else {}
-                    yield clear(step) | waits or {notice: gr.skip()}
-            else:
-                yield clear(handler(*args, **kwargs) or {})
+            yield from repeat_changes(said(*args, **kwargs))
         except Stopped:
             return
         except Exception as error:
             yield failed(error)
 
     return steps
+
+
+def repeat_changes(steps: Iterable[dict]) -> Iterator[dict]:
+    """Say in each step again how components changed a moment ago.
+
+    gradio's page drops such a change when the next step, which does not have it, comes at once: a section that was to
+    be closed stayed open.
+    """
+    changed, since = {}, 0.0
+    for step in steps:
+        now = time.monotonic()
+        again = changed if now - since < REPEATED_SECONDS else {}
+        yield {**again, **step}
+        if found := {part: update for part, update in step.items() if isinstance(update, Block)}:
+            changed, since = {**again, **found}, now
 
 
 def _stop(button: gr.Button, run: Dependency, notice: gr.HTML) -> None:

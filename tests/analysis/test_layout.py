@@ -63,7 +63,7 @@ def test_few_points_are_shown_by_the_pca_and_fewer_than_neighbours_are_noted() -
     _, made, notes = project(BEFORE[:4], AFTER[:4])
     assert made.method == "pca"
     assert "at least 5" in notes[0]
-    assert "so 7 neighbours" in project(BEFORE[:8], AFTER[:8])[2][0]
+    assert "7 neighbours" in project(BEFORE[:8], AFTER[:8])[2][0]
 
 
 def test_points_that_coincide_lie_in_the_middle() -> None:

@@ -80,7 +80,7 @@ def state(page: Page, name: str) -> None:
 def hold(jobs: Jobs) -> psutil.Process:
     """Freeze the newest training once it has logged a step: on no machine can it end before it is stopped."""
     pause = threading.Event()
-    while (job := jobs.list()[0]).step < LOGGED:
+    while (job := jobs.list()[0]).heartbeat.step < LOGGED:
         assert job.state == "running", job.reason
         pause.wait(0.1)
     process = psutil.Process(job.heartbeat.worker.pid)
