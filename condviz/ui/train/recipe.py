@@ -14,7 +14,7 @@ from condviz.methods.catalog import CATALOG
 from condviz.paths import ASSETS
 
 RECIPES = ASSETS / "recipes"
-QUALITIES = {"quick": "Quick: last step only", "better": "Better: whole model"}
+QUALITIES = {"quick": "Quick: a small part learns", "better": "Better: the whole model learns"}
 NAME = "my-model"
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
 EXAMPLE_SETTINGS = {
