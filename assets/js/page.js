@@ -73,7 +73,7 @@
   const openWanted = (tab) => {
     for (const part of wanted.splice(0)) {
       const found = `#cv-${CSS.escape(tab)}-${CSS.escape(part)} > button.label-wrap, .tabitem details[data-fold="${CSS.escape(part)}"]`;
-      when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false)), 100));
+      when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false)), 200));
     }
   };
   const readLink = (element) => {

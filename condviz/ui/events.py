@@ -24,8 +24,9 @@ from condviz.ui.pool import TICK_SECONDS, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-REPEATED_SECONDS = 0.3
-"""A change of a component is sent again with the steps that follow within this time."""
+REPEATED_SECONDS = 0.05
+"""A change of a component is sent again with the steps that follow within this time. The page opens the sections that a
+link names a little later."""
 LISTEN_SECONDS = 60.0
 """Work of a client that does not read what it is sent ends after so long: it may be gone, or never have listened."""
 HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}

@@ -16,19 +16,24 @@ pytest.importorskip("lance")
 
 
 def run_build(source: Path, store: Path, tell: Connection) -> None:
+    def report(done: int, _: int) -> None:
+        tell.send(done)
+        tell.recv()
+
     build.SLICE_ROWS = 4
-    build.build_store(source, store, model=make_model(), progress=lambda done, _: tell.send(done))
+    build.build_store(source, store, model=make_model(), progress=report)
 
 
 def killed_build(source: Path, store: Path, slices: int) -> bool:
     """Build until so many slices are told of; returns whether the build ended first."""
-    told, tell = CHILDREN.Pipe(duplex=False)
+    told, tell = CHILDREN.Pipe()
     child = CHILDREN.Process(target=run_build, args=(source, store, tell))
     child.start()
     tell.close()
     try:
         for _ in range(slices):
             told.recv()
+            told.send("go on")
         child.kill()  # in the middle of the slice that follows
     except EOFError:
         pass
@@ -37,7 +42,7 @@ def killed_build(source: Path, store: Path, slices: int) -> bool:
 
 
 def test_a_killed_build_goes_on_to_the_same_store(tmp_path: Path) -> None:
-    source, killed = write_csv(tmp_path / "a.csv", 15), 0
+    source, killed = write_csv(tmp_path / "a.csv", 40), 0
     while killed < 30 and not killed_build(source, tmp_path / "s", 1 + killed % 2):
         killed += 1
     assert 3 <= killed < 30

@@ -50,7 +50,7 @@ def test_an_error_in_any_handler_reaches_its_notice(failing: list[tuple[str, Cal
 
 
 def test_a_change_of_a_component_is_not_lost_to_the_step_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed, now = gr.Accordion(open=False), iter([0.0, 0.1, 0.2, 5.0])
+    closed, now = gr.Accordion(open=False), iter([0.0, 0.01, 0.02, 5.0])
     monkeypatch.setattr(events.time, "monotonic", lambda: next(now))
     steps = [{"section": closed, "text": "a"}, {"text": "b"}, {"section": "new"}, {"text": "c"}]
     assert list(events.repeat_changes(steps)) == [
