@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,15 +20,13 @@ def unfold(page: Page) -> None:
     page.locator("#cv-learn-class summary").click()
 
 
-def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(
-    open_page: Callable[..., Page], browser: Browser, address: str
-) -> None:
+def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(browser: Browser, address: str) -> None:
     from playwright.sync_api import expect
 
-    with visiting(browser.new_context()) as open_apart:  # the student's browser
-        teacher = open_page(STEP)
-        student = wait_for_tabs(open_apart(address + STEP, width=380, height=800))
+    with visiting(browser.new_context()) as open_teacher, visiting(browser.new_context()) as open_student:
+        teacher = wait_for_tabs(open_teacher(address + STEP))
         unfold(teacher)
+        student = wait_for_tabs(open_student(address + STEP, width=380, height=800))
         teacher.locator("[data-room=open]").click()
         code = teacher.locator(".cv-class-code").inner_text()
 
