@@ -30,9 +30,6 @@ MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
 TRIM_SECONDS = 10.0
-SWITCH_SECONDS = 0.0005
-"""How long a thread keeps the interpreter while others want it, a tenth of what Python gives it: each operation of
-an encoder has to get it back, and a comparison beside a loop in Python took several times as long as alone."""
 TABS: tuple[Tab, ...] = (
     compare.TAB,
     words.TAB,
@@ -85,7 +82,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         pool.preload().join()
     if settings.preload:
         blocks.extra_startup_events.append(_preloader(page))
-    blocks.extra_startup_events += [_trim_memory, _take_turns]
+    blocks.extra_startup_events.append(_trim_memory)
     return blocks
 
 
@@ -165,7 +162,3 @@ async def _trim_memory() -> None:
             trim(0)
 
     threading.Thread(target=run, name="condviz-trim", daemon=True).start()
-
-
-async def _take_turns() -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)

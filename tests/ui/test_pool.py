@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import sys
 import threading
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import pytest
 
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
 from condviz.paths import CHECKPOINTS
-from condviz.ui.pool import LARGE_ROWS, ModelPool, Stopped, Work, places_before
+from condviz.ui.pool import EAGER_SECONDS, LARGE_ROWS, ModelPool, Stopped, Work, _changed, places_before
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:
@@ -166,6 +167,16 @@ def test_large_work_is_done_one_after_the_other_and_its_place_is_known() -> None
     assert [works[0].result(), works[2].result(), small.result()] == [0, 2, 0]
     with pytest.raises(Stopped):
         works[1].result()
+
+
+def test_threads_hand_the_interpreter_on_early_while_large_work_is_done() -> None:
+    usual, gate = sys.getswitchinterval(), threading.Event()
+    work = ModelPool(["a"], str).run(lambda model: gate.wait(10), "a", rows=LARGE_ROWS + 1)
+    assert sys.getswitchinterval() == pytest.approx(EAGER_SECONDS)
+    gate.set()
+    assert work.result()
+    with _changed:
+        assert _changed.wait_for(lambda: sys.getswitchinterval() == usual, timeout=10)
 
 
 def test_work_that_other_work_has_started_ends_with_it() -> None:
