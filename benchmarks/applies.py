@@ -141,7 +141,7 @@ def _nonsense(scenes: Sequence[Example]) -> list[str]:
 def _reviews() -> list[Example]:
     examples = []
     for place, row in read_release(
-        cebab.CORPUS.place() / cebab.FILE, ("split", "description"), advice="Set CONDVIZ_DATA."
+        cebab.CORPUS.place / cebab.FILE, ("split", "description"), advice="Set CONDVIZ_DATA."
     ):
         text = " ".join(row["description"].split())
         labels = {f"cebab/{name}": row[f"{name}_aspect_majority"] for name in cebab.NAMES}
@@ -149,7 +149,7 @@ def _reviews() -> list[Example]:
         untold = frozenset(key for key, label in labels.items() if label == "unknown")
         if row["split"] == "train" and fraction(f"applies {place}") < 0.25 and len(text.split()) < REVIEW_WORDS:
             examples.append(Example(text, "reviews", f"cebab-{row['original_id']}", told, untold, "cebab"))
-    for family in mams.load(mams.CORPUS.place(), "train")[:1500]:
+    for family in mams.load(mams.CORPUS.place, "train")[:1500]:
         keys = frozenset(f"mams/{name}" for name in family.scenes[0].aspects)
         rest = frozenset(f"mams/{name}" for name in mams.aspects()) - keys
         examples.append(Example(family.scenes[0].text, "reviews", family.id, keys, rest, "mams"))

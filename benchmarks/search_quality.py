@@ -64,7 +64,7 @@ def read_scenes(corpus: str) -> tuple[list[Scene], Mapping[str, Aspect]]:
     """
     if corpus == "scenes":
         return [family.scenes[0] for family in load_families() if group_of(family) == "test"], load_aspects()
-    families = cebab.load(cebab.CORPUS.place(), "test", copies=False)
+    families = cebab.load(cebab.CORPUS.place, "test", copies=False)
     originals = [scene for family in families for scene in family.scenes if scene.role == "base"]
     return originals, cebab.aspects()
 
