@@ -131,18 +131,8 @@ class Request:
             rows: The texts.
             spread: At least one batch a core.
         """
-        from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
-
         share = -(-sum(map(len, rows.values())) // self.cores) if spread and self.cores > 1 else self.max_tokens
-        groups: dict[tuple[int, ...], list[Hashable]] = {}
-        for item, row in rows.items():
-            groups.setdefault(shape_of(row, self.multiple) if self.multiple else (), []).append(item)
-        for shape, items in sorted(groups.items(), reverse=True):
-            lengths = [len(rows[item]) for item in items]
-            for batch in batches_by_length(lengths, min(self.max_tokens, share), self.batch_size):
-                cut = len(batch) if self.batch_size else _even(len(batch), shape)
-                for part in filter(None, (batch[:cut], batch[cut:])):
-                    yield {items[i]: rows[items[i]] for i in part}
+        return _batches(rows, min(self.max_tokens, share), self.batch_size, self.multiple)
 
     @property
     def done(self) -> bool:
@@ -163,6 +153,23 @@ class Request:
         """Wait for news, or a short while."""
         self._news.wait(LOOK_SECONDS)
         self._news.clear()
+
+
+def _batches(
+    rows: Mapping[Hashable, Sized], max_tokens: int, batch_size: int | None, multiple: int
+) -> Iterator[dict[Hashable, Sized]]:
+    # No method: a request and its own batches would keep each other, and all vectors, until Python looks for such pairs.
+    from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
+
+    groups: dict[tuple[int, ...], list[Hashable]] = {}
+    for item, row in rows.items():
+        groups.setdefault(shape_of(row, multiple) if multiple else (), []).append(item)
+    for shape, items in sorted(groups.items(), reverse=True):
+        lengths = [len(rows[item]) for item in items]
+        for batch in batches_by_length(lengths, max_tokens, batch_size):
+            cut = len(batch) if batch_size else _even(len(batch), shape)
+            for part in filter(None, (batch[:cut], batch[cut:])):
+                yield {items[i]: rows[items[i]] for i in part}
 
 
 def _even(count: int, shape: tuple[int, ...]) -> int:

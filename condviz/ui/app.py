@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 import threading
@@ -30,6 +31,8 @@ MAX_UPLOAD = "5mb"
 UPLOADS_KEPT_SECONDS = 3600
 PRELOAD_AFTER_SECONDS = 5.0
 TRIM_SECONDS = 10.0
+M_ARENA_MAX, HEAPS = -8, 2
+"""Option of glibc's `mallopt`, and its value; by default there are eight for each core."""
 TABS: tuple[Tab, ...] = (
     compare.TAB,
     words.TAB,
@@ -129,6 +132,9 @@ def _later(thread: threading.Thread, work: Sequence[Callable[[], object]]) -> No
         thread.join()
         for step in work:
             step()
+        # A million objects stay for good; the search for unused ones leaves them out, or it would be slow, and rare.
+        gc.collect()
+        gc.freeze()
 
     if work:
         threading.Thread(target=run, name="condviz-warm-up", daemon=True).start()
@@ -149,16 +155,22 @@ def _preloader(page: Page) -> Callable[[], Coroutine[Any, Any, None]]:
 
 
 async def _trim_memory() -> None:
-    """Start to give freed memory back to the system, every `TRIM_SECONDS`.
+    """Have threads share heaps, and start to give freed memory back to the system, every `TRIM_SECONDS`.
 
     Vectors that stay in the cache lie between what a request needs for a moment, so the heap gets holes, which glibc
-    keeps: memory grew with every thousand comparisons. Other C libraries lack the function.
+    keeps: memory grew with every thousand comparisons. With a heap for each of many threads, all of them have holes.
+    Other C libraries lack the functions. What only refers to itself, with its vectors, is looked for as well: by
+    itself Python waits until there is a quarter as much of it as of all that stays.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if sys.platform != "linux" or not hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        return
+    library.mallopt(M_ARENA_MAX, HEAPS)
 
     def run() -> None:
-        while trim is not None:
+        while True:
             time.sleep(TRIM_SECONDS)
-            trim(0)
+            if gc.get_freeze_count():
+                gc.collect()
+            library.malloc_trim(0)
 
     threading.Thread(target=run, name="condviz-trim", daemon=True).start()

@@ -82,13 +82,13 @@ class Work(Generic[Outcome]):
             large: Large work waits until the large work before it has ended, and leaves the processor to small work.
             patient: The texts of others are encoded first.
         """
-        outer = VISITOR.get()
+        outer, self._stop = VISITOR.get(), threading.Event()
+        self.check = _checker(self._stop, outer)
         self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS, patient)
         self.large = large
         self.future: Future[Outcome] = Future()
-        self._function, self._outer = function, outer
+        self._function = function
         self._now = (0, 0)
-        self._stop = threading.Event()
         if large or outer is None:
             with _changed:
                 _running.append(self)
@@ -110,13 +110,6 @@ class Work(Generic[Outcome]):
     def result(self) -> Outcome:
         """Wait for the end and return what the work returned, or raise what it raised."""
         return self.future.result()
-
-    def check(self) -> None:
-        """Raise Stopped once nobody waits for the work."""
-        if self._stop.is_set():
-            raise Stopped
-        if self._outer is not None:
-            self._outer.check()
 
     def _run(self) -> None:
         VISITOR.set(self.visitor)
@@ -140,6 +133,22 @@ class Work(Generic[Outcome]):
     def _progress(self, done: int, total: int) -> None:
         self.check()
         self._now = (done, total)
+
+
+def _checker(stop: threading.Event, outer: Visitor | None) -> Callable[[], None]:
+    """Return what raises Stopped once nobody waits for some work, or for the work that started it.
+
+    It does not refer to the work: the two would keep each other, and all texts and vectors, until Python looks for
+    such pairs, which among a million objects is seldom.
+    """
+
+    def check() -> None:
+        if stop.is_set():
+            raise Stopped
+        if outer is not None:
+            outer.check()
+
+    return check
 
 
 _running: list[Work] = []

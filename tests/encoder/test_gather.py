@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -12,7 +14,18 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from condviz.encoder.gather import FREE_TOKENS, LARGE, NICENESS, TOKEN_STEP, Gathering, Lane, Request, Visitor, crew
+from condviz.encoder.gather import (
+    FREE_TOKENS,
+    LARGE,
+    NICENESS,
+    TOKEN_STEP,
+    Gathering,
+    Lane,
+    Request,
+    Visitor,
+    crew,
+    encode_here,
+)
 from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import DataError
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
@@ -136,6 +149,19 @@ def test_requests_of_one_key_share_a_turn() -> None:
 def test_a_turn_has_room_for_a_few_batches() -> None:
     requests = [request(str(number), ["x" * 10]) for number in range(LARGE + 3)]
     assert waiting(*requests).choose() == requests[:LARGE]
+
+
+def test_a_request_that_is_done_is_forgotten_at_once() -> None:
+    done = request()
+    for _ in encode_here(done):
+        pass
+    known = weakref.ref(done)
+    gc.disable()
+    try:
+        del done
+        assert known() is None, "what refers to itself stays, with its vectors, until Python looks for it"
+    finally:
+        gc.enable()
 
 
 def test_visitors_take_turns() -> None:

@@ -14,8 +14,8 @@ from condviz.ui.pool import ModelPool
 
 
 def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_back = threading.Event()
-    library = SimpleNamespace(malloc_trim=lambda kept: given_back.set())
+    given_back, options = threading.Event(), []
+    library = SimpleNamespace(malloc_trim=lambda kept: given_back.set(), mallopt=lambda *option: options.append(option))
     monkeypatch.setattr(app.ctypes, "CDLL", lambda name: library)
     monkeypatch.setattr(app.sys, "platform", "linux")
     monkeypatch.setattr(app, "TRIM_SECONDS", 0.001)
@@ -23,3 +23,4 @@ def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch)
     with ThreadPoolExecutor(1) as own:  # the thread of the tests may have a loop that runs, that of a browser
         own.submit(asyncio.run, page.run_extra_startup_events()).result()
     assert given_back.wait(10)
+    assert options == [(app.M_ARENA_MAX, app.HEAPS)]

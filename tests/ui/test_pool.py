@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import queue
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -177,6 +179,24 @@ def test_threads_hand_the_interpreter_on_early_while_large_work_is_done() -> Non
     assert work.result()
     with _changed:
         assert _changed.wait_for(lambda: sys.getswitchinterval() == usual, timeout=10)
+
+
+def test_work_that_has_ended_is_forgotten_at_once() -> None:
+    gate = threading.Event()
+    work = ModelPool(["a"], str).run(lambda model: gate.wait(10), "a")
+    with _changed:
+        threads = [thread for thread in threading.enumerate() if thread.name == "condviz-work"]
+    gate.set()
+    assert work.result()
+    for thread in threads:
+        thread.join(10)
+    known = weakref.ref(work)
+    gc.disable()
+    try:
+        del work, threads, thread
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_work_that_other_work_has_started_ends_with_it() -> None:
