@@ -158,7 +158,7 @@ class Request:
 def _batches(
     rows: Mapping[Hashable, Sized], max_tokens: int, batch_size: int | None, multiple: int
 ) -> Iterator[dict[Hashable, Sized]]:
-    # No method: a request and its own batches would keep each other, and all vectors, until Python looks for such pairs.
+    # No method: a request and its batches would keep each other, and all vectors, until Python looks for such pairs.
     from condviz.encoder.tokens import batches_by_length, shape_of  # imports torch
 
     groups: dict[tuple[int, ...], list[Hashable]] = {}
