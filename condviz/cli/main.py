@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -83,10 +84,13 @@ def _serve(options: argparse.Namespace) -> None:
     port = options.port if options.port is not None else os.environ.get("GRADIO_SERVER_PORT", "7860")
     if not str(port).isdecimal() or not 0 < int(port) < 2**16:
         raise ConfigError(f"The port is {port!r}; a port is a number from 1 to 65535: --port, or GRADIO_SERVER_PORT.")
-    try:
-        Path(os.environ.get("GRADIO_TEMP_DIR") or ".").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be made: {error}.") from error
+    if uploads := os.environ.get("GRADIO_TEMP_DIR"):
+        try:
+            Path(uploads).mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=uploads):
+                pass
+        except OSError as error:
+            raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be written: {error}.") from error
     require("gradio", "app")
     from condviz.ui.app import build_app, launch_options
 

@@ -277,7 +277,12 @@ def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, caps
 
 @pytest.mark.parametrize(
     ("wrong", "arguments"),
-    [({"GRADIO_SERVER_PORT": "abc"}, ()), ({"GRADIO_TEMP_DIR": "/proc/nowhere"}, ()), ({}, ("--port", "99999"))],
+    [
+        ({"GRADIO_SERVER_PORT": "abc"}, ()),
+        ({"GRADIO_TEMP_DIR": "/proc/nowhere"}, ()),
+        ({"GRADIO_TEMP_DIR": "/proc"}, ()),
+        ({}, ("--port", "99999")),
+    ],
 )
 def test_a_wrong_setting_of_the_server_is_one_line(wrong: dict[str, str], arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "app.py", *arguments]
