@@ -385,15 +385,15 @@ def _place(key: str, path: str, folders: Sequence[Path]) -> str:
     except (OSError, ValueError, RuntimeError) as error:  # a null character, a circle of links
         raise ConfigError(f"{key} is {path[:200]!r}, which is not a path.") from error
     allowed = [place for place in places if any(place.is_relative_to(folder) for folder in folders)]
+    strangers = os.environ.get("SPACE_ID")  # need not know where on the server things lie
     if not allowed:
-        raise ConfigError(
-            f"{key} {path[:200]} is outside of the folders that trainings read from: "
-            f"{', '.join(map(str, dict.fromkeys(folders)))}. Upload the table, or copy it there."
-        )
+        listed = "" if strangers else f": {', '.join(map(str, dict.fromkeys(folders)))}"
+        remedy = "Upload the table." if strangers else "Upload the table, or copy it there."
+        raise ConfigError(f"{key} {path[:200]} is outside of the folders that trainings read from{listed}. {remedy}")
     found = next((place for place in allowed if place.exists()), None)
     if found is None:
-        parents = ", ".join(dict.fromkeys(str(place.parent) for place in allowed))
-        raise DataError(f"{key} {path[:200]}: there is no such file in {parents}.")
+        parents = "" if strangers else f" in {', '.join(dict.fromkeys(str(place.parent) for place in allowed))}"
+        raise DataError(f"{key} {path[:200]}: there is no such file{parents}.")
     return str(found)
 
 

@@ -307,6 +307,18 @@ def test_every_entry_that_names_a_path_is_admitted_before_it_is_opened(jobs: Job
     assert len(set(said)) == 1, "the answer must not tell whether there is such a file"
 
 
+def test_on_a_space_strangers_are_not_told_where_things_lie(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = recipe(jobs)
+    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    monkeypatch.setenv("CONDVIZ_TRAINING", "1")
+    monkeypatch.setattr("condviz.training.preflight._encoder", lambda name, folders: name)
+    for path, message in ((OUTSIDE, "outside of the folders"), ("nowhere.csv", "no such file")):
+        asked = from_dict(wanted.to_dict() | {"train": [{"name": "csv", "path": path}]})
+        with pytest.raises(CondvizError, match=message) as caught:
+            jobs.submit(asked, device="cpu")
+        assert "/" not in str(caught.value).replace(OUTSIDE, "")
+
+
 def test_on_a_space_only_the_owner_changes_a_job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_ID", "somebody/condviz")
     monkeypatch.setenv("CONDVIZ_TRAINING", "1")

@@ -191,6 +191,10 @@ def test_on_a_space_strangers_see_no_buttons_and_no_log(
     assert ("data-act" in stranger[tab.run], "secret" in stranger[tab.log]) == (False, False)
     assert ("data-act" in owner[tab.run], "secret" in owner[tab.log]) == (True, True)
     assert "secret" not in json.dumps(tab.api_status(job.id))
+    assert [bool(tab.api_status(job.id, token)["probes"]) for token in ("yours", "mine")] == [False, True]
+    record = {"event": "start", "step": 0, "probes": [0.5] * len(job.status.probes)}
+    seen = [replace(view.view_job(job, token), records=(record,)) for token in ("yours", "mine")]
+    assert [bool(view.render_learned(run, {})) for run in seen] == [False, True], "its rows are the owner's, too"
     for call in (lambda: tab.api_stop(job.id), lambda: tab.act(event(act="delete", run=job.id), NOTHING, "yours")):
         with pytest.raises(TrainingError, match="somebody else"):
             call()

@@ -163,7 +163,7 @@ def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
         left=job.seconds_left,
         speed=job.heartbeat.tokens_per_second,
         records=tuple(job.records()),
-        probes=job.status.probes,
+        probes=job.status.probes if mine else (),  # of the owner's table
         log="\n".join(job.log().splitlines()[-LOG_LINES:]) if log and mine else "",
         recipe=job.recipe,
         created=time.strftime("%Y-%m-%d %H:%M", time.localtime(job.status.created)),
@@ -249,7 +249,7 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
 def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) -> str:
     """Render the held-back rows that were scored along the way: rating, score before training, score now."""
     scored = [record["probes"] for record in run.records if record.get("probes")]
-    if not scored:
+    if not scored or not run.probes:
         return ""
     kept = (run.kept or {}).get("probes") or scored[-1]
     rows = [
