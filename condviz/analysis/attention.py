@@ -36,10 +36,6 @@ def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[
     Figures 5 and 7 are the row of the sentence's first token in the last layer, mean over heads, without the router and
     with it. Figure 6 is the row of the condition's first token over the sentence: the router's weights. CSR-prefix has
     no such row: its router is the row of Figure 7.
-
-    Raises:
-        ConfigError: If the model has no router.
-        DataError: If a text cannot be used.
     """
     model.check_able("has_router")
     (sentence,), conditions = check_texts([sentence], conditions)
@@ -60,10 +56,6 @@ def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadM
 
     For CSR, where both texts are encoded apart, the condition's row compares its query in each layer and head with the
     sentence's keys there: what a router could read. For CSR-bi it is the row that the model computes.
-
-    Raises:
-        ConfigError: If the model has no router.
-        DataError: If a text cannot be used.
     """
     model.check_able("has_router")
     (sentence,), (condition,) = check_texts([sentence], [condition])

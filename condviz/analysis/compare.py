@@ -85,10 +85,7 @@ def compare(
 def add_words(model: ConditionalScorer, comparison: Comparison, *, progress: Progress | None = None) -> Comparison:
     """Add to a comparison what each word does to the score under each condition, by leaving it out.
 
-    Args:
-        model: The first model of the comparison.
-        comparison: From `compare`.
-        progress: Told (conditions done, m); may raise to stop.
+    The model is the first of the comparison; `progress` is told (conditions done, m).
     """
     found = []
     for done, condition in enumerate(comparison.conditions, start=1):

@@ -110,11 +110,7 @@ def project(
 
 
 def warm_up() -> None:
-    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start.
-
-    Raises:
-        MissingExtraError: If umap-learn is not installed.
-    """
+    """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start."""
     points = np.random.default_rng(0).standard_normal((40, 8))
     project(points, points[::-1])
 

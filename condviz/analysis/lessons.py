@@ -183,10 +183,6 @@ def measure_spaces(
 def by_hand(groups: str, clusters: str) -> dict[str, Any]:
     """Return the impurity of members sorted by hand, with its parts.
 
-    Args:
-        groups: One letter per member.
-        clusters: One letter per member, as many.
-
     Returns:
         "counts" (groups by clusters), "shares" p_ij, "terms" -p_ij log p_ij, "rows" (their sum per group), "impurity"
         and "most", the logarithm of the number of clusters "A" to "C".

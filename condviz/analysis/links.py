@@ -237,11 +237,7 @@ class LinkPredictor:
         return [self.graph.entities[i].label for i in order if i != asked.number][:k]
 
     def find_relation(self, relation: int | str, direction: Direction = "tail") -> int:
-        """Return the number of a relation in [0, 2N), turned round for direction "head".
-
-        Raises:
-            DataError: If there is none.
-        """
+        """Return the number of a relation in [0, 2N), turned round for direction "head"."""
         size = self.graph.num_relations
         number = self.graph.find_relation(relation) if isinstance(relation, str) else relation
         if not 0 <= number < 2 * size:

@@ -77,11 +77,7 @@ class ColumnGuess:
 
 
 def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:
-    """Cross every text with every condition; blank texts and repetitions are left out, with a note.
-
-    Raises:
-        DataError: If a text or condition cannot be used, or there are too few or too many.
-    """
+    """Cross every text with every condition; blank texts and repetitions are left out, with a note."""
     asked = check_conditions(conditions)
     filled = [(f"sentence {number}", text) for number, text in enumerate(texts, start=1) if str(text).strip()]
     checked = [check_sentence(text, place) for place, text in filled]
@@ -112,9 +108,6 @@ def points_from_table(
         sample: Draw this many rows at random from a larger table; the notes say so. None uses all rows.
         seed: Of that draw.
         max_points: The most that are allowed.
-
-    Raises:
-        DataError: If a column does not exist or holds numbers, nothing usable is left, or there are too many points.
     """
     frame, notes = _as_frame(table)
     if frame.empty:
@@ -171,11 +164,7 @@ def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> C
 
 
 def held_out_triples(draws: int) -> list[tuple[str, str, str]]:
-    """Draw triples of aspects that no training has seen and that enough test families tell.
-
-    Raises:
-        DataError: If there are fewer than three such aspects.
-    """
+    """Draw triples of aspects that no training has seen and that enough test families tell."""
     families = [family for family in load_families() if group_of(family) == "test"]
     enough = [
         name
@@ -201,9 +190,6 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
 
     Returns:
         Points with the columns "value" (the tag), "aspect" and "domain"; no family is used twice.
-
-    Raises:
-        DataError: If an aspect does not exist, or too few families tell it.
     """
     families, aspects = load_families(), load_aspects()
     unknown = [name for name in names if name not in aspects]

@@ -123,10 +123,7 @@ def search(
 def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None = None) -> Hits:
     """Add to the first `READ_FOR_WORDS` hits what each word does to the score, by leaving it out.
 
-    Args:
-        model: What scored them.
-        hits: From `search`.
-        progress: Told (hits done, hits to do); may raise to stop.
+    `progress` is told (hits done, hits to do).
     """
     first = [hit for hit in hits.hits[:READ_FOR_WORDS] if count_words(hits.query, hit.text) <= MAX_WORDS]
     found = {}
@@ -138,11 +135,7 @@ def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None
 
 
 def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.ndarray:
-    """Return which texts the filters let through, (n,) bool.
-
-    Raises:
-        DataError: If a filter cannot be read, or a regular expression is wrong or takes too long.
-    """
+    """Return which texts the filters let through, (n,) bool."""
     allowed = np.ones(len(corpus), dtype=bool)
     if where and where.strip():
         allowed &= select(where, FilterColumns(corpus))

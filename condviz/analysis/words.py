@@ -47,16 +47,7 @@ class WordEffects:
 def leave_one_word_out(
     model: ConditionalScorer, sentence1: str, sentence2: str, condition: str | None, *, progress: Progress | None = None
 ) -> Attribution:
-    """Score the pair again without each single word.
-
-    Args:
-        model: Any model.
-        sentence1, sentence2: The pair.
-        condition: The condition, or None for the score without a condition.
-        progress: As in `ConditionalScorer.score`.
-
-    Raises:
-        DataError: If a text cannot be used or the two have more than `MAX_WORDS` words.
+    """Score the pair, of `MAX_WORDS` words at most, again without each single word.
 
     Source:
         Occlusion: Zeiler and Fergus 2014; erasure: Li, Monroe and Jurafsky 2016, arXiv:1612.08220.
@@ -160,11 +151,7 @@ def read_words(
 
 
 def check_texts(sentences: str | Sequence[str], conditions: str | Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return one or two sentences and up to `MAX_CONDITIONS` conditions as they are read.
-
-    Raises:
-        DataError: If a text cannot be used, or there are too many or none.
-    """
+    """Return one or two sentences and up to `MAX_CONDITIONS` conditions as they are read."""
     sentences = [sentences] if isinstance(sentences, str) else list(sentences)
     if not 1 <= len(sentences) <= 2:
         raise DataError(f"One or two sentences can be read, got {len(sentences)}. Leave some out.")

@@ -66,14 +66,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def write_space(folder: Path, hardware: str) -> list[str]:
-    """Write what a Space needs, and nothing else.
-
-    Returns:
-        The paths of the files within the folder, sorted.
-
-    Raises:
-        ConfigError: If the package is not in a checkout.
-    """
+    """Write what a Space needs, and nothing else."""
     root = Path(__file__).resolve().parents[2]
     if missing := [name for name in FILES if not (root / name).is_file()]:
         raise ConfigError(f"{root} has no {missing[0]}: `deploy` sends a checkout. Run it in a clone of CondViz.")

@@ -75,11 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    """Serve the page until the process is stopped.
-
-    Raises:
-        ConfigError: If the port is none or taken, the host is not this machine, or uploads cannot be stored.
-    """
+    """Serve the page until the process is stopped."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     port = options.port if options.port is not None else os.environ.get("GRADIO_SERVER_PORT", "7860")
     if not str(port).isdecimal() or not 0 < int(port) < 2**16:

@@ -54,11 +54,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
-    """Fit and store, model by model, and print how far readings are from labels.
-
-    Raises:
-        ConfigError: If a model has no checkpoint, or takes no condition.
-    """
+    """Fit and store, model by model, and print how far readings are from labels."""
     from condviz.evaluation.calibration import calibrate, read_rows, store
     from condviz.models.registry import describe, list_models
 

@@ -50,11 +50,7 @@ def models(default: str = "all", *, required: bool = False, several: bool = True
 
 
 def on_encoder(options: argparse.Namespace) -> None:
-    """Turn --model and --backbone into names such as "csr on intfloat/e5-base-v2".
-
-    Raises:
-        ConfigError: If there is a backbone and no method.
-    """
+    """Turn --model and --backbone into names such as "csr on intfloat/e5-base-v2"."""
     encoder = getattr(options, "backbone", None)
     if not encoder or not hasattr(options, "model"):
         return
@@ -153,20 +149,7 @@ def _parent() -> argparse.ArgumentParser:
 
 
 def load_asked(names: Sequence[str], *, device: str, precision: str) -> Iterator[tuple[str, ConditionalScorer]]:
-    """Load models one after the other; if none is named, all, leaving out broken ones with a note.
-
-    Args:
-        names: Names, folders or hub ids; empty for all.
-        device, precision: See `condviz.models.registry.load`.
-
-    Yields:
-        What was asked for, and the model.
-
-    Raises:
-        UnknownModelError: If there is no model of a name.
-        CheckpointError: If a model that is asked for is broken.
-        CondvizError: If none could be loaded.
-    """
+    """Load models one after the other; if none is named, all, leaving out broken ones with a note."""
     from condviz.models.registry import list_models, load
 
     none = True

@@ -56,9 +56,6 @@ class CrossEncoder(ConditionalScorer):
         """Join the texts into one string, with `Backbone.separator` and blanks between, as the official code does.
 
         The result is tokenized with `separators=True`; special tokens inside of the texts are broken up.
-
-        Raises:
-            ConfigError: If the encoder has neither a separator nor an end token.
         """
         both = [self.backbone.without_special_tokens(text) for text in (sentence1, sentence2)]
         last = [] if condition is None else [self.backbone.without_special_tokens(condition)]

@@ -83,13 +83,7 @@ class CASE(ConditionalEncoder):
         return self.method_config.fitted
 
     def fit_projection(self, sentences: Sequence[str], conditions: Sequence[str], *, seed: int = 0) -> None:
-        """Fit "pca" or "ica" to the offsets of training texts.
-
-        Raises:
-            ConfigError: If the projection is not one that is fitted.
-            DataError: If there are fewer offsets than dimensions.
-            MissingExtraError: If scikit-learn is not installed.
-        """
+        """Fit "pca" or "ica" to the offsets of training texts, of which there are at least as many as dimensions."""
         if not self.needs_fitting:
             raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
         self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
@@ -199,11 +193,7 @@ class FittedProjection(nn.Module):
 
 
 def make_projection(config: CASEConfig, size: int) -> nn.Module:
-    """Build g of z = g(x) for vectors of length d = `size`.
-
-    Raises:
-        ConfigError: If PCA or ICA is asked for more dimensions than there are.
-    """
+    """Build g of z = g(x) for vectors of length d = `size`."""
     if config.projection is None:
         return nn.Identity()
     if config.projection == "linear":

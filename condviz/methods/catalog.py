@@ -199,11 +199,7 @@ def split_variant(name: str) -> tuple[str, str]:
 
 
 def describe_variant(info: ModelInfo, name: str) -> ModelInfo:
-    """Describe a variant of a model. It counts as untrained: its weights were trained for another router.
-
-    Raises:
-        UnknownModelError: If there is no such variant.
-    """
+    """Describe a variant of a model. It counts as untrained: its weights were trained for another router."""
     if name not in VARIANTS:
         raise UnknownModelError(f"There is no variant {name[:40]!r}. Variants: {', '.join(VARIANTS)}.")
     variant = VARIANTS[name]

@@ -104,12 +104,7 @@ class CSR(RoutedEncoder):
         return pool([hidden], Tokens(ids, mask), self.method_config.pooling), weights
 
     def make_variant(self, name: str) -> CSR:
-        """Build a variant, see `condviz.methods.catalog`. The encoder is shared.
-
-        Raises:
-            UnknownModelError: If there is no such variant.
-            ConfigError: If the encoder does not fit, for instance its size the heads of "heavy".
-        """
+        """Build a variant, see `condviz.methods.catalog`. The encoder is shared."""
         described = describe_variant(self.info, name)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(HEAVY_SEED)

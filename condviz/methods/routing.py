@@ -222,9 +222,6 @@ class RoutedEncoder(ConditionalEncoder):
     def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
         """Encode sentences under conditions, row by row.
 
-        Args:
-            sentence, condition: As `tokenize` returns them.
-
         Returns:
             Embeddings (b, d), with gradient where it is switched on, and the weights (b, L) of each routed layer.
         """

@@ -63,12 +63,7 @@ def with_styles(markup: str, *names: str) -> str:
 
 
 def term(key: str, text: str) -> Markup:
-    """Mark a term that the page explains; elsewhere it is plain text.
-
-    Args:
-        key: Of the glossary.
-        text: As it stands in the sentence.
-    """
+    """Mark a term that the page explains; elsewhere it is plain text."""
     return Markup('<dfn data-term="{}">{}</dfn>').format(key, text)
 
 

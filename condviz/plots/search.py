@@ -30,11 +30,7 @@ def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> M
 
 
 def headline(results: Sequence[Hits]) -> Markup:
-    """Render what the conditions change as one sentence.
-
-    Args:
-        results: The same query in the same corpus, under different conditions or none.
-    """
+    """Render what the conditions change as one sentence."""
     asked = [result for result in results if result.condition] or list(results[:1])
     first = next((result for result in asked if result.matches and not result.untold), asked[0])
     best = first.hits[0] if first.hits else None

@@ -201,13 +201,7 @@ def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) 
 
 
 def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Markup:
-    """Render a sentence as running text, with a switch that moves the tint from condition to condition.
-
-    Args:
-        reading: Any reading; its last routed layer is shown.
-        place: Position of the sentence.
-        chosen: Position of the condition that is shown first.
-    """
+    """Render a sentence as running text, with a switch that moves the tint from condition to condition."""
     text, scale = reading.texts[place], reading_scale([reading])
     cells = make_cells(text.sentence, text.words, text.weights[-1], scale, _account(reading, place, -1, scale))
     line = Line("", f"Sentence {place + 1}", cells, after=text.sentence[text.words[-1].end :] if text.words else "")

@@ -173,10 +173,6 @@ def _objects(values: list | tuple) -> np.ndarray:
 def select(expression: str, columns: Columns) -> np.ndarray:
     """Return the rows for which a filter is true: (p,) bool; a blank filter keeps all.
 
-    Args:
-        expression: The filter.
-        columns: Name -> (p,) values, as `condviz.analysis.errors.study.Study.columns`.
-
     Raises:
         DataError: If the filter cannot be read, is too long, or names something that does not exist; says where.
     """

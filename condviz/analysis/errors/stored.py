@@ -53,11 +53,7 @@ def read_stored(dataset: Dataset) -> dict[str, Stored]:
 
 @lru_cache(maxsize=1)
 def stored_study(model: str) -> Study:
-    """Return a study of a shipped model on the test part of the scenes, made of its stored scores.
-
-    Raises:
-        DataError: If there are none of this model.
-    """
+    """Return a study of a shipped model on the test part of the scenes, made of its stored scores."""
     dataset = with_training_of(corpus_dataset(CORPUS, PART), model)
     found = read_stored(dataset)
     if model not in found:
