@@ -212,6 +212,7 @@ def _wrong_order(model: str, one: Contrast) -> tuple[str, ...]:
 # ---- links of a knowledge graph --------------------------------------------------------------------------------------
 
 MARKS = ("<!-- links:start -->", "<!-- links:end -->")
+HOW = {"frozen": "head on a frozen encoder", "layers": "upper layers and head", "full": "encoder and head"}
 
 
 def _add_links(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -283,7 +284,7 @@ def _describe_links(model: ConditionalScorer, report: dict) -> LinkScores:
 
     training = read_manifest(Path(model.info.path))["training"] if model.info.path else {}
     tuning = training.get("recipe", {}).get("tuning") if model.info.graph else None
-    how = {"frozen": "head on a frozen encoder", "full": "encoder and head"}.get(tuning, "not trained for links")
+    how = HOW.get(tuning, "not trained for links")
     return LinkScores(
         model=model.info.name,
         title=model.info.title,

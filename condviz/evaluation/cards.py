@@ -28,6 +28,11 @@ TUNING = {
     "lora": "low-rank adapters in all linear layers of the encoder, and the head",
     "frozen": "the head alone",
 }
+LINK_TUNING = {
+    "full": "encoder and head",
+    "layers": "the layers of the encoder above the lowest {frozen}, and the head",
+    "frozen": "the head alone, on vectors of a frozen encoder",
+}
 
 
 def write_card(folder: str | Path, board: Board) -> Path:
@@ -84,6 +89,7 @@ def link_card(
         info=info,
         training=training,
         recipe=training["recipe"],
+        trained=LINK_TUNING[training["recipe"]["tuning"]].format(frozen=training["recipe"].get("frozen_layers")),
         data=training["data"][0],
         scores=markdown_table(("part", "MRR", "Hits@1", "Hits@3", "Hits@10", "MR"), rows),
         notice=notice,

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -155,7 +156,7 @@ def _report(ranks: Tensor) -> RankingReport:
 # ---- vectors ---------------------------------------------------------------------------------------------------------
 
 MAX_TOKENS = 50
-"""Tokens of an entity's text (SimKGC, --max-num-tokens)."""
+"""Tokens of an entity's text where a recipe does not say (SimKGC, --max-num-tokens)."""
 PART = 4096
 """Entities of one file: an interrupted encoding goes on behind the last one."""
 VARIABLE = "CONDVIZ_CACHE"
@@ -168,10 +169,13 @@ def cache_folder() -> Path:
 
 def reads_neighbours(model: ConditionalScorer) -> bool:
     """Return whether a model was trained on texts with the names of neighbours; False where it does not say."""
-    if not model.info.path:
-        return False
-    recipe = read_manifest(Path(model.info.path))["training"].get("recipe")
-    return bool(isinstance(recipe, dict) and recipe.get("neighbours", False))
+    return bool(_recipe(model).get("neighbours", False))
+
+
+def _recipe(model: ConditionalScorer) -> Mapping[str, Any]:
+    """Return what a model says of its training; {} where it says nothing."""
+    recipe = read_manifest(Path(model.info.path))["training"].get("recipe") if model.info.path else None
+    return recipe if isinstance(recipe, dict) else {}
 
 
 def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[str]:
@@ -185,10 +189,13 @@ def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKE
     return cut
 
 
-def entity_texts(graph: Graph, model: ConditionalScorer, *, neighbours: bool | None = None) -> list[str]:
-    """Return the text of each entity as a model reads it; `neighbours` None asks the model's recipe."""
+def entity_texts(
+    graph: Graph, model: ConditionalScorer, *, neighbours: bool | None = None, max_tokens: int | None = None
+) -> list[str]:
+    """Return the text of each entity as a model reads it; `neighbours` and `max_tokens` None ask its recipe."""
     chosen = reads_neighbours(model) if neighbours is None else neighbours
-    return shorten(model.backbone, graph.texts(neighbours=chosen))
+    limit = _recipe(model).get("max_tokens", MAX_TOKENS) if max_tokens is None else max_tokens
+    return shorten(model.backbone, graph.texts(neighbours=chosen), limit)
 
 
 def entity_vectors(
@@ -222,14 +229,14 @@ def stored_vectors(
     for start in range(0, len(texts), PART):
         chunk = list(texts[start : start + PART])
         file = place / f"{start:07d}.safetensors"
-        vectors = _read(file, len(chunk))
-        if vectors is None:
+        vectors = (read_tensors(file) or {}).get("vectors")
+        if vectors is None or len(vectors) != len(chunk):
             told = progress and (lambda done, _, start=start: progress(start + done, len(texts)))
             if plain:
                 vectors = backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)
             else:
                 vectors = torch.from_numpy(model.encode_sentences(chunk, progress=told))
-            _write(file, vectors)
+            write_tensors(file, {"vectors": vectors.contiguous()})
         parts.append(vectors)
         if progress:
             progress(start + len(chunk), len(texts))
@@ -287,21 +294,20 @@ def query_vectors(
     return functional.normalize(result, dim=1)
 
 
-def _read(file: Path, rows: int) -> Tensor | None:
-    """Return stored vectors, or None where there are none or the file is damaged."""
+def read_tensors(file: Path) -> dict[str, Tensor] | None:
+    """Return stored tensors, or None where there are none or the file is damaged."""
     try:
-        vectors = load_file(file)["vectors"]
-    except (OSError, SafetensorError, KeyError):
+        return load_file(file)
+    except (OSError, SafetensorError):
         return None
-    return vectors if len(vectors) == rows else None
 
 
-def _write(file: Path, vectors: Tensor) -> None:
-    """Keep vectors; where that is not possible they are computed again the next time."""
+def write_tensors(file: Path, tensors: dict[str, Tensor]) -> None:
+    """Keep tensors; where that is not possible they are computed again the next time."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_file({"vectors": vectors.contiguous()}, partial)
+        save_file(tensors, partial)
         os.replace(partial, file)
     except (OSError, SafetensorError):
         with suppress(OSError):

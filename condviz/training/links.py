@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
+from condviz.encoder.backbone import BATCH_TOKENS as EVALUATION_TOKENS
+from condviz.encoder.pooling import pool
+from condviz.encoder.tokens import Tokens, batches_by_length
 from condviz.errors import DataError
 from condviz.evaluation.cards import link_card
 from condviz.evaluation.kgc import (
@@ -35,9 +38,12 @@ from condviz.methods.base import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import TrainingModel, load_pretrained
+from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_pretrained, set_dropout
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
+from condviz.training.states import LowerStates, lower_states
+from condviz.training.vicinity import NearbyOrder
+from condviz.types import Progress
 
 
 class LinkTask(Task):
@@ -47,7 +53,7 @@ class LinkTask(Task):
         recipe: How.
         device: Where.
         report: Called while entities are encoded: "event" is "encode"; may raise to stop.
-        folder: Where vectors of entities are kept, see `condviz.evaluation.kgc.stored_vectors`.
+        folder: Where vectors or states of entities are kept, see `condviz.evaluation.kgc.stored_vectors`.
 
     Raises:
         DataError: If the graph is missing, or its train or validation part is empty.
@@ -55,7 +61,6 @@ class LinkTask(Task):
     """
 
     best, part, divisible, whole_batches = "MRR", "valid", False, True
-    collate = staticmethod(lambda triples: {"triples": torch.stack(triples)})
 
     def __init__(
         self, recipe: LinkRecipe, device: str, *, report: Report | None = None, folder: Path | None = None
@@ -66,24 +71,26 @@ class LinkTask(Task):
                 raise DataError(
                     f"The {split} part of {self.graph.name} has no triples. Training needs train and valid."
                 )
-        self.units = torch.from_numpy(self.graph.directed("train"))
-        self.order = MixedOrder([len(self.units)], [1.0], seed=recipe.seed)
-        self.batch_units = min(recipe.batch_size, len(self.units))
+        self._set_units()
         backbone = load_pretrained(recipe, device)
+        set_dropout(backbone, recipe.dropout)
         torch.manual_seed(recipe.seed)
         self.method = METHODS[recipe.method](backbone, recipe.method_config()).to(device)
         if recipe.start == "identity":
             self.method.start_identity()
-        self.texts = entity_texts(self.graph, self.method, neighbours=recipe.neighbours)
+        self.texts = entity_texts(self.graph, self.method, neighbours=recipe.neighbours, max_tokens=recipe.max_tokens)
+
+        def told(done: int, total: int) -> None:
+            if report:
+                report({"event": "encode", "step": done, "steps": total})
+
         self.stored: Tensor | None = None
         if recipe.tuning == "frozen":
-
-            def told(done: int, total: int) -> None:
-                if report:
-                    report({"event": "encode", "step": done, "steps": total})
-
             self.stored = stored_vectors(self.method, self.texts, folder=folder, progress=told)
-        self.module = LinkModel(self._vectors(), self._loss(), self_negatives=recipe.self_negatives)
+        options = {"folder": folder, "progress": told}
+        vectors = self._read_states(**options) if recipe.tuning == "layers" else self._vectors()
+        self.module = LinkModel(vectors, self._loss(), self_negatives=recipe.self_negatives)
+        self._ranked: dict[str, dict[str, float]] = {}
 
     def warmup(self, steps: int) -> float:
         """Return the steps of the recipe, at most a tenth of all."""
@@ -91,19 +98,29 @@ class LinkTask(Task):
 
     def validate(self) -> dict[str, float]:
         """Compute the mean of both directions, and the temperature that is learnt."""
+        owner = self.method.weights_hash
+        if owner not in self._ranked:  # the best weights are measured once more at the end
+            self._ranked[owner] = self._rank()
+        return self._ranked[owner] | {"temperature": round(float(self.module.loss.temperature.detach()), 4)}
+
+    def _rank(self) -> dict[str, float]:
         with torch.autocast(self.device, enabled=False), torch.no_grad():
             entities = self._entities(self.method)
             queries = split_queries(self.graph, "valid", limit=self.recipe.validation_triples)
             vectors = encode_queries(self.method, self.graph, entities=entities, texts=self.texts, queries=queries)
             if not vectors.isfinite().all():
                 raise ArithmeticError("a vector of the validation part is not a number")
-            metrics = RankingReport.from_ranks(*rank_queries(self.graph, vectors, entities, queries).chunk(2)).mean
-        return metrics.to_dict() | {"temperature": round(float(self.module.loss.temperature.detach()), 4)}
+            ranks = rank_queries(self.graph, vectors, entities, queries)
+        return RankingReport.from_ranks(*ranks.chunk(2)).mean.to_dict()
 
     def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
-        """Return one group: SimKGC applies weight decay to all weights."""
-        trained = [value for value in self.module.parameters() if value.requires_grad]
-        return [{"params": trained, "lr": self.recipe.lr, "weight_decay": self.recipe.weight_decay}]
+        """Return a group for each rate: SimKGC applies weight decay to all weights."""
+        recipe, groups = self.recipe, {}
+        for name, value in self.module.named_parameters():
+            if value.requires_grad:
+                rate = recipe.lr if recipe.head_lr is None or ".backbone." in name else recipe.head_lr
+                groups.setdefault(rate, []).append(value)
+        return [{"params": group, "lr": rate, "weight_decay": recipe.weight_decay} for rate, group in groups.items()]
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 validation triples."""
@@ -126,9 +143,33 @@ class LinkTask(Task):
     def _entities(self, method: ConditionalEncoder) -> Tensor:
         if self.stored is not None:
             return project(method, self.stored)
+        if isinstance(self.module.vectors, UpperLayers):
+            return project(method, self.module.vectors.pooled(range(len(self.texts))))
         entities = torch.from_numpy(method.encode_sentences(self.texts))
         method.backbone.cache.clear()  # those vectors will not be asked for again
         return entities
+
+    def _set_units(self) -> None:
+        """Choose what is shuffled, and what of it is a batch."""
+        recipe, graph = self.recipe, self.graph
+        both = recipe.tuning == "layers"
+        rows = graph.splits["train"] if both else graph.directed("train")
+        self.units = torch.from_numpy(rows)
+        self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
+        self.collate = partial(_collate, inverse=graph.num_relations if both else 0)
+        if recipe.vicinity:
+            size, entities = recipe.vicinity, graph.num_entities
+            self.order = NearbyOrder(rows, num_entities=entities, size=size, seed=recipe.seed)
+        else:
+            self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
+
+    def _read_states(self, *, folder: Path | None, progress: Progress) -> UpperLayers:
+        """Compute what the frozen layers give for all texts, of relations, too."""
+        method, recipe = self.method, self.recipe
+        freeze_lowest(method.backbone, recipe.frozen_layers)
+        texts = self.texts + relation_texts(self.graph, range(2 * self.graph.num_relations))
+        states = lower_states(method.backbone, texts, recipe.frozen_layers, folder=folder, progress=progress)
+        return UpperLayers(method, states, recipe, entities=len(self.texts))
 
     def _vectors(self) -> nn.Module:
         method, recipe = self.method, self.recipe
@@ -142,7 +183,7 @@ class LinkTask(Task):
     def _loss(self) -> LinkContrast:
         recipe, graph, queue = self.recipe, self.graph, None
         if recipe.pre_batch:
-            size = recipe.pre_batch * self.batch_units
+            size = recipe.pre_batch * self.batch_units * (1 + (recipe.tuning == "layers"))
             queue = TailQueue(size, self.method.backbone.hidden_size, seed=recipe.seed)
         return LinkContrast(
             TrueAnswers(graph.splits["train"], num_entities=graph.num_entities, num_relations=graph.num_relations),
@@ -222,7 +263,7 @@ class TripleEncoder(nn.Module):
 
     def _text(self, entity: int, other: int) -> str:
         text = self.graph.text(entity, neighbours=self.recipe.neighbours, without=other)
-        return shorten(self.inner.method.backbone, [text])[0]
+        return shorten(self.inner.method.backbone, [text], self.recipe.max_tokens)[0]
 
 
 class TripleHead(nn.Module):
@@ -257,6 +298,63 @@ class TripleHead(nn.Module):
         queries = self.method.embed_by_condition(heads, conditions, index)
         tails, heads = functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
         return _finish(queries, self.normalize), tails, heads
+
+
+class UpperLayers(nn.Module):
+    """Trains the upper layers of an encoder, and the head, on states that the layers below gave once.
+
+    Args:
+        method: A method that encodes head and relation apart.
+        states: Of the texts of all entities, then of all relations and inverse relations.
+        recipe: Says where the trained layers begin.
+        entities: How many of the texts are entities, E.
+
+    Attributes:
+        tokens: Tokens encoded so far in training, without padding.
+    """
+
+    def __init__(self, method: SeparableEncoder, states: LowerStates, recipe: LinkRecipe, *, entities: int) -> None:
+        super().__init__()
+        self.method, self.states, self.recipe, self.entities = method, states, recipe, entities
+        self.tokens = 0
+
+    def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Encode a batch, each different text once; as `TripleEncoder.forward`."""
+        triples = triples.cpu()
+        entities, place = torch.cat([triples[:, 0], triples[:, 2]]).unique(return_inverse=True)
+        relations, index = triples[:, 1].unique(return_inverse=True)
+        device = self.method.backbone.device
+        # On CPUs the fused attention is slow backwards, see `TrainingModel.forward`.
+        with sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext():
+            pooled = self.pooled([*entities.tolist(), *(self.entities + relations).tolist()])
+        vectors = self.method.project_sentences(pooled[: len(entities)])
+        heads = vectors[place[: len(triples)].to(device)]
+        conditions = self.method.project_conditions(pooled[len(entities) :])
+        queries = self.method.embed_by_condition(heads, conditions, index.to(device))
+        plain = functional.normalize(vectors.float(), dim=1)[place.to(device)]
+        return _finish(queries, self.recipe.normalize), plain[len(triples) :], plain[: len(triples)]
+
+    def pooled(self, texts: Sequence[int]) -> Tensor:
+        """Run the trained layers on texts by their number: (n, d), with gradient where it is switched on."""
+        backbone, lengths = self.method.backbone, [self.states.lengths[text] for text in texts]
+        limits = BATCH_TOKENS if torch.is_grad_enabled() else EVALUATION_TOKENS
+        self.tokens += sum(lengths) if torch.is_grad_enabled() else 0
+        order, results = [], []
+        for part in batches_by_length(lengths, limits.get(backbone.device.type, limits["cpu"])):
+            chosen = [texts[i] for i in part]
+            states, mask = self.states.batch(chosen, device=backbone.device, dtype=backbone.dtype)
+            top = backbone.layers.run(states, mask, start=self.recipe.frozen_layers)[-1:]
+            results.append(pool(top, Tokens(mask.long(), mask), self.method.method_config.pooling))
+            order += part
+        return torch.cat(results)[torch.tensor(order, device=backbone.device).argsort()]
+
+
+def _collate(triples: list[Tensor], *, inverse: int) -> dict[str, Tensor]:
+    """Build a batch of triples (b, 3); where `inverse` is the number of relations N, with the inverse of each."""
+    rows = torch.stack(triples)
+    if not inverse:
+        return {"triples": rows}
+    return {"triples": torch.cat([rows, (rows + torch.tensor([0, inverse, 0]))[:, [2, 1, 0]]])}
 
 
 def _finish(queries: Tensor, normalize: bool) -> Tensor:

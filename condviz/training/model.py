@@ -321,22 +321,30 @@ def _take_over(model: ConditionalScorer, name: str) -> None:
 
 def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
     """Choose which weights of the encoder are trained, and how."""
-    if recipe.dropout is not None:
-        for module in backbone.modules():
-            if isinstance(module, nn.Dropout):
-                module.p = recipe.dropout
+    set_dropout(backbone, recipe.dropout)
     if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
     if recipe.tuning == "layers":
-        _freeze_lowest(backbone, recipe.frozen_layers)
+        freeze_lowest(backbone, recipe.frozen_layers)
     if recipe.tuning == "frozen":
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
     if recipe.tuning == "lora":
         add_adapters(backbone.model, recipe.lora)
 
 
-def _freeze_lowest(backbone: Backbone, layers: int) -> None:
-    """Leave the embeddings and the lowest layers as they are."""
+def set_dropout(backbone: Backbone, rate: float | None) -> None:
+    """Set the dropout of an encoder in training; None leaves what it was pretrained with."""
+    for module in backbone.modules():
+        if isinstance(module, nn.Dropout) and rate is not None:
+            module.p = rate
+
+
+def freeze_lowest(backbone: Backbone, layers: int) -> None:
+    """Leave the embeddings and the lowest layers as they are.
+
+    Raises:
+        ConfigError: If there are not so many layers.
+    """
     for module in backbone.model.modules():
         if isinstance(module, nn.Embedding):
             module.requires_grad_(False)

@@ -26,6 +26,8 @@ Start = Literal["random", "identity"]
 Keep = Literal["best", "last"]
 DiskType = Literal["float32", "float16"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
+STORED_POOLINGS = ("cls", "mean", "last")
+"""Poolings of the states that the last layer gives, whatever was kept of those below."""
 T = TypeVar("T")
 
 # Strict: 2.0 epochs, "yes" and true for a number are mistakes of whoever wrote the recipe.
@@ -276,14 +278,23 @@ class LinkRecipe(Recipe):
     Attributes:
         graph: "wn18rr", "fb15k237" or a folder of tables, see `condviz.data.kg_formats`.
         neighbours: Append names of neighbours to short definitions; in training without the answer.
-        tuning: "full", or "frozen": entities are encoded once and only the head of the method is trained.
+        max_tokens: Tokens of an entity's text, special tokens included; what is longer loses its end.
+        tuning: "full"; or "frozen": entities are encoded once and only the head of the method is trained; or "layers":
+            their states after the `frozen_layers` lowest layers are computed once, and the layers above are trained
+            with the head.
+        frozen_layers: As in `SentenceRecipe`.
+        dropout: As in `SentenceRecipe`.
         normalize: Scale (head, relation) vectors to length 1 in the loss; False is Hyper-CL's code.
         self_negatives: The head of a query is a wrong answer to it (SimKGC).
         pre_batch: How many earlier batches serve their tails as more negatives.
         pre_batch_weight: What their logits are multiplied by.
         temperature: Initial value of the learnt temperature.
         margin: Subtracted from the score of the right answer.
-        batch_size: Triples of a batch; all other tails of the batch are negatives.
+        batch_size: Triples of a batch; all other tails of the batch are negatives. With tuning = "layers" each triple
+            and its inverse share a batch, and each different entity is encoded once in it.
+        vicinity: With tuning = "layers": triples that are close in the graph come one behind the other, about so many,
+            so that a batch holds fewer entities, and negatives that are harder to tell apart; 0 shuffles them singly.
+        head_lr: Learning rate of the head; None takes `lr`.
         weight_decay: On all weights, as in SimKGC's code.
         warmup: Steps, at most a tenth of all, in which the rate rises; then it falls linearly to 0.
         validation_triples: How many triples of the validation part decide which epoch is kept; 0 takes all.
@@ -298,7 +309,10 @@ class LinkRecipe(Recipe):
 
     graph: str = "wn18rr"
     neighbours: Switch = True
-    tuning: Literal["full", "frozen"] = "full"
+    max_tokens: Annotated[Int, Field(ge=4)] = 50
+    tuning: Literal["full", "layers", "frozen"] = "full"
+    frozen_layers: Annotated[Int, Field(ge=0)] = 0
+    dropout: Annotated[Share | None, OrNone] = None
     normalize: Switch = True
     self_negatives: Switch = True
     pre_batch: Annotated[Int, Field(ge=0)] = 0
@@ -307,7 +321,9 @@ class LinkRecipe(Recipe):
     margin: NotNegative = 0.02
     epochs: AtLeastOne = 50
     batch_size: Annotated[Int, Field(ge=2)] = 1024
+    vicinity: Annotated[Int, Field(ge=0)] = 0
     lr: Rate = 5e-5
+    head_lr: Annotated[Rate | None, OrNone] = None
     weight_decay: NotNegative = 1e-4
     warmup: Annotated[Int, Field(ge=0)] = 400
     clip: NotNegative = 10.0
@@ -320,16 +336,30 @@ class LinkRecipe(Recipe):
         if not method.answers_links:
             known = [name for name, other in CATALOG.items() if other.answers_links]
             raise ConfigError(f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}.")
-        if self.tuning == "frozen" and not method.separable:
-            raise ConfigError(
-                f'tuning is "frozen" and method {self.method!r}, which has no head over the vectors of entities and '
-                'relations. Use tri-encoder or hyper-cl, or set tuning = "full".'
-            )
-        if self.tuning == "frozen" and self.neighbours:
-            raise ConfigError(
-                "A frozen encoder reads each entity once, so the answer to a train triple would be in the text of "
-                "its head. Set neighbours = false."
-            )
+        for refused, message in self._conflicts():
+            if refused:
+                raise ConfigError(message)
+
+    def _conflicts(self) -> Iterable[tuple[object, str]]:
+        """Yield what does not go together, and what to do about it."""
+        once, layers = self.tuning != "full", self.tuning == "layers"
+        yield (
+            once and not CATALOG[self.method].separable,
+            f"tuning is {self.tuning!r} and method {self.method!r}, which has no head over the vectors of entities and "
+            'relations. Use tri-encoder or hyper-cl, or set tuning = "full".',
+        )
+        yield (
+            once and self.neighbours,
+            "A frozen encoder, or layer, reads each entity once, so the answer to a train triple would be in the text "
+            "of its head. Set neighbours = false.",
+        )
+        yield (
+            layers and self.method_config().pooling not in STORED_POOLINGS,
+            f"pooling is {self.method_config().pooling!r}, which needs states of several layers. With tuning = "
+            f'"layers" it is one of {", ".join(STORED_POOLINGS)}.',
+        )
+        for key in ("frozen_layers", "vicinity"):
+            yield getattr(self, key) and not layers, f'{key} is {getattr(self, key)}, which needs tuning = "layers".'
 
 
 def _kind(content: object) -> str:

@@ -16,8 +16,9 @@ from condviz.evaluation.kgc import query_vectors
 from condviz.methods import METHODS
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
-from condviz.training.links import LinkTask, TripleEncoder, TripleHead
+from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
+from condviz.training.states import lower_states
 from condviz.training.trainer import carry_out
 from tests.kg_toy import toy_graph, write_graph
 from tests.tiny import tiny_backbone, tiny_folder
@@ -45,6 +46,7 @@ def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
         "graph": str(write_graph(tmp_path / "graph")),
         "backbone": str(tiny_folder(tmp_path / "encoder")),
         "epochs": 1, "batch_size": 8, "precision": "float32", "disk": "float32",
+        "frozen_layers": int(content["tuning"] == "layers"),
     }  # fmt: skip
     records: list[Mapping[str, Any]] = []
     folder = carry_out(from_dict(content | small), tmp_path / "model", device="cpu", report=records.append)
@@ -110,6 +112,34 @@ def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: P
     torch.testing.assert_close(heads, unit[triples[:, 0]])
 
 
+@pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
+def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
+    graph, method = toy_graph(tmp_path / "graph"), METHODS[name](
+        tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"}))
+    )  # fmt: skip
+    texts = graph.texts(neighbours=False)
+    names = [graph.relation_text(relation) for relation in range(2 * graph.num_relations)]
+    recipe = LinkRecipe(name="toy", method=name, config=SMALL.get(name, {"pooling": "mean"}), neighbours=False,
+                        tuning="layers", frozen_layers=2)  # fmt: skip
+    states = lower_states(method.backbone, texts + names, 2)
+    layers = UpperLayers(method, states, recipe, entities=len(texts)).eval()
+    triples = torch.from_numpy(graph.directed("train"))
+    queries, tails, heads = layers(triples)
+    used = {*triples[:, [0, 2]].flatten().tolist(), *(len(texts) + triples[:, 1]).tolist()}
+    assert layers.tokens == sum(states.lengths[text] for text in used), "each different text once"
+    entities = torch.from_numpy(method.encode_sentences(texts))
+    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
+    torch.testing.assert_close(queries, query_vectors(method, graph, **options), rtol=1e-2, atol=5e-3)
+    unit = torch.nn.functional.normalize(entities, dim=1)
+    torch.testing.assert_close(tails, unit[triples[:, 2]], rtol=1e-2, atol=5e-3)
+    torch.testing.assert_close(heads, unit[triples[:, 0]], rtol=1e-2, atol=5e-3)
+    queries.sum().backward()
+    weights = method.backbone.model.named_parameters()
+    reached = {name for name, weight in weights if weight.grad is not None}
+    assert reached
+    assert all(name.startswith("encoder.layer.2.") for name in reached)
+
+
 @pytest.mark.parametrize("name", ["bi-encoder", "csr", "hyper-cl"])
 def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
     graph, method = toy_graph(tmp_path / "graph"), METHODS[name](
@@ -134,6 +164,11 @@ def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Pa
         ({"method": "cross-encoder"}, "encoders that can predict links"),
         ({"tuning": "frozen"}, "neighbours = false"),
         ({"tuning": "frozen", "neighbours": False, "method": "csr"}, "no head over the vectors"),
+        ({"tuning": "layers"}, "neighbours = false"),
+        ({"tuning": "layers", "neighbours": False, "method": "csr"}, "no head over the vectors"),
+        ({"tuning": "layers", "neighbours": False, "config": {"pooling": "top-2"}}, "one of cls, mean, last"),
+        ({"frozen_layers": 2}, 'needs tuning = "layers"'),
+        ({"vicinity": 8}, 'needs tuning = "layers"'),
         ({"batch_size": 1}, "batch_size is 1"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"bacth_size": 8}, "Did you mean batch_size"),
@@ -154,8 +189,11 @@ def test_a_graph_without_validation_is_refused(tmp_path: Path) -> None:
         carry_out(LinkRecipe(name="toy", method="csr", graph=str(folder)), tmp_path / "model")
 
 
-@pytest.mark.parametrize("tuning", ["full", "frozen"])
-def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_path: Path) -> None:
+UPPER = {"tuning": "layers", "frozen_layers": 2, "vicinity": 4, "head_lr": 2e-2}
+
+
+@pytest.mark.parametrize("tuning", [{"tuning": "full"}, {"tuning": "frozen"}, UPPER], ids=lambda part: part["tuning"])
+def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, Any], tmp_path: Path) -> None:
     recipe = from_dict({
         "name": "toy",
         "method": "tri-encoder",
@@ -163,7 +201,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_p
         "config": {"pooling": "mean"},
         "backbone": str(tiny_folder(tmp_path / "encoder")),
         "neighbours": False,
-        "tuning": tuning,
+        **tuning,
         "pre_batch": 2,
         "epochs": 4,
         "batch_size": 8,
@@ -181,6 +219,35 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: str, tmp_p
     assert one.keys() == other.keys()
     for name, value in one.items():
         torch.testing.assert_close(other[name], value, rtol=0, atol=0, msg=name)
+    if tuning is UPPER:
+        trained = {name for name in one if name.startswith("backbone.")}
+        assert trained
+        assert all(name.startswith("backbone.encoder.layer.2.") for name in trained), "what stayed frozen is not stored"
+
+
+def test_a_batch_of_upper_layers_holds_each_triple_and_its_inverse(tmp_path: Path) -> None:
+    graph = write_graph(tmp_path / "graph")
+    recipe = LinkRecipe(name="toy", method="hyper-cl", config=SMALL["hyper-cl"], graph=str(graph), neighbours=False,
+                        backbone=str(tiny_folder(tmp_path / "encoder")), tuning="layers", frozen_layers=1,
+                        batch_size=8, pre_batch=1, max_tokens=4)  # fmt: skip
+    task = LinkTask(recipe, "cpu")
+    units = [task.units[i] for i in list(task.order)[: task.batch_units]]
+    triples = task.collate(units)["triples"]
+    assert triples.shape == (8, 3)
+    assert triples[4:].tolist() == [[tail, relation + 2, head] for head, relation, tail in triples[:4].tolist()]
+    assert len(task.module.loss.queue.vectors) == 8
+    assert max(len(row) for row in task.method.backbone.tokenize([(text,) for text in task.texts])) == 4
+
+
+def test_the_head_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    recipe = LinkRecipe(name="toy", method="hyper-cl", config=SMALL["hyper-cl"], graph=str(write_graph(tmp_path / "g")),
+                        backbone=str(tiny_folder(tmp_path / "encoder")), neighbours=False, tuning="layers",
+                        frozen_layers=1, lr=1e-4, head_lr=1e-3)  # fmt: skip
+    task = LinkTask(recipe, "cpu")
+    rates = {id(weight): group["lr"] for group in task.parameter_groups(()) for weight in group["params"]}
+    for name, weight in task.module.named_parameters():
+        expected = None if not weight.requires_grad else 1e-4 if "backbone." in name else 1e-3
+        assert rates.get(id(weight)) == expected, name
 
 
 def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
