@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import gradio as gr
 from gradio.blocks import BlocksConfig
@@ -68,8 +69,10 @@ def crowded(queue: Queue, session: str | None, address: str | None) -> str:
     )
     for whose, found, allowed, state in counts:
         if found >= allowed:
-            times = queue.process_time_per_fn
-            seconds = max(1, round(max((times[event.fn].avg_time for event in events if event.fn in times), default=1)))
+            times, now = queue.process_time_per_fn, time.monotonic()
+            usual = [times[event.fn].avg_time for event in events if event.fn in times]
+            # Of what has never ended here, only how long it has been going on is known.
+            seconds = max(1, round(max([*usual, *(now - event.enqueue_time for event in events)], default=1)))
             return (
                 f"{whose} {found} requests here {state}; at most {allowed} may. Wait for an answer, about {seconds} s, "
                 "and ask again."

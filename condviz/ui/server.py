@@ -84,13 +84,20 @@ class Origins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        origin = dict(scope.get("headers", ())).get(b"origin", b"").decode("latin-1")
+        headers = dict(scope.get("headers", ()))
+        origin, called = (headers.get(key, b"").decode("latin-1") for key in (b"origin", b"host"))
         name = re.sub(r"^\w+://|:\d+$", "", origin)
-        if origin and not any(fnmatch(name, host) for host in self.hosts):
+        # Other programs of this machine have pages, too, with the same name and another port.
+        foreign = "*" not in self.hosts and name in LOOPBACK and _port(origin) != _port(called)
+        if origin and (foreign or not any(fnmatch(name, host) for host in self.hosts)):
             message = f"The page of {name[:80]!r} may not use this server. CONDVIZ_HOSTS lists names that may."
             await answer(send, 403, message)
             return
         await self.app(scope, receive, send)
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2] if re.search(r":\d+$", address) else ""
 
 
 class Limits:

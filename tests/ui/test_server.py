@@ -43,6 +43,8 @@ def test_a_server_answers_to_the_names_it_is_given(monkeypatch: pytest.MonkeyPat
         ("http://127.0.0.1:7860", 200),
         ("http://localhost:7860", 200),
         ("https://class.example", 200),
+        ("http://localhost:9999", 403),
+        ("http://localhost", 403),
         ("http://evil.example", 403),
         ("http://127.0.0.1.evil.example:7860", 403),
         ("null", 403),
@@ -52,7 +54,7 @@ def test_a_server_answers_to_the_names_it_is_given(monkeypatch: pytest.MonkeyPat
 def test_pages_of_other_sites_may_send_nothing(monkeypatch: pytest.MonkeyPatch, origin: str, status: int) -> None:
     assert client("0.0.0.0", "class.example").post("/", headers={"origin": origin}).status_code == 200
     monkeypatch.setenv("CONDVIZ_HOSTS", "class.example")
-    asked = client("127.0.0.1", "localhost").post("/", headers={"origin": origin})
+    asked = client("127.0.0.1", "localhost:7860").post("/", headers={"origin": origin})
     assert asked.status_code == status
     assert status == 200 or "CONDVIZ_HOSTS" in asked.json()["error"]
 

@@ -370,8 +370,11 @@ class ErrorsTab:
         dataset = self.desk.dataset(source)
         names = list(dataset.stored)[:2] or [model, second or ""]
         choices = [*self.desk.corpora(), (source.name, "upload")]
-        yield {self.data: gr.Dropdown(choices, value="upload")}
+        menu = {self.data: gr.Dropdown(choices, value="upload")}
+        yield menu
         yield from self._find(Choice(source, names[0], names[1] if len(names) > 1 else ""))
+        # Of two updates that arrive together gradio may drop one: the menu would name other rows than those judged.
+        yield {**menu, self.notice: gr.skip()}
 
     def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
         """Restore what a link asks for."""
