@@ -243,7 +243,11 @@ class ConditionalScorer(nn.Module, ABC):
         """Fill the cache with what a frozen encoder gives for these rows, in one go sorted by length."""
 
     def start_identity(self) -> None:
-        """Set the head so that conditions change almost nothing: a start for training."""
+        """Set the head so that conditions change almost nothing: a start for training.
+
+        Raises:
+            ConfigError: If the method has no such head.
+        """
         raise ConfigError(
             f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {self.name}. '
             'Use start = "random".'
@@ -294,7 +298,11 @@ class ConditionalScorer(nn.Module, ABC):
         return self
 
     def make_variant(self, name: str) -> ConditionalScorer:
-        """Build a variant: the same encoder under other settings of the method. Most methods have none."""
+        """Build a variant: the same encoder under other settings of the method. Most methods have none.
+
+        Raises:
+            UnknownModelError: If there is no such variant.
+        """
         raise UnknownModelError(
             f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
         )
@@ -315,7 +323,11 @@ class ConditionalScorer(nn.Module, ABC):
         return super().train(mode)
 
     def _run(self, work: Callable[..., Tensor], options: EncodeOptions) -> np.ndarray | Tensor:
-        """Check the options of a public call, and run its work with those that concern the encoder."""
+        """Check the options of a public call, and run its work with those that concern the encoder.
+
+        Raises:
+            ConfigError: If an option is unknown or not allowed.
+        """
         if unknown := set(options) - EncodeOptions.__annotations__.keys():
             raise ConfigError(f"Unknown option {min(unknown)}. Options: {', '.join(EncodeOptions.__annotations__)}.")
         size, progress = options.get("batch_size"), options.get("progress")
