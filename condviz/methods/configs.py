@@ -92,13 +92,10 @@ class HyperCLConfig(BiEncoderConfig):
     Attributes:
         rank: K of the low-rank form, where two hypernetworks make d x K and K x d; None makes the whole d x d matrix.
         condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
-        width: Bring the condition to so many numbers in front of the hypernetwork, which has that many fewer weights:
-            a whole matrix then costs what rank `width` / 2 costs. Ours; None as in the paper.
     """
 
     rank: AtLeastOne | None = 64
     condition_transform: bool = True
-    width: AtLeastOne | None = None
 
 
 @dataclass(frozen=True)

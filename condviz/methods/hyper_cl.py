@@ -3,7 +3,7 @@
 Paper: Yoo et al. 2024, "Hyper-CL: Conditioning Sentence Representations with Hypernetworks", arXiv:2403.09490.
 Code followed: HYU-NLP/Hyper-CL, c-sts/utils/sts/modeling_encoders.py:82-156. Differs: W_c is made once for both
 sentences of a pair (the code makes it twice, under two dropout masks); layers that the code builds and never uses are
-left out; initial weights are PyTorch's (transformers 5 would redraw them). Ours: the option `width`.
+left out; initial weights are PyTorch's (transformers 5 would redraw them).
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ class HyperCL(SeparableEncoder):
         self.transform = SentenceTransform(backbone, method_config)
         self.condition = ConditionLayer(backbone) if method_config.condition_transform else nn.Identity()
         self.dropout = nn.Dropout(HYPER_DROPOUT)
-        width = method_config.width or size
-        self.narrow = nn.Linear(size, width) if method_config.width else nn.Identity()
         if rank is None:
-            self.hyper = nn.Linear(width, size * size)
+            self.hyper = nn.Linear(size, size * size)
         else:
-            self.hyper_left = nn.Linear(width, size * rank)
-            self.hyper_right = nn.Linear(width, rank * size)
+            self.hyper_left = nn.Linear(size, size * rank)
+            self.hyper_right = nn.Linear(size, rank * size)
 
     def project_sentences(self, pooled: Tensor) -> Tensor:
         """Apply the optional transform: (b, d) -> (b, d)."""
@@ -67,8 +65,7 @@ class HyperCL(SeparableEncoder):
             (W_c^T,) of shape (m, d, d), or for rank K the two factors (m, d, K) and (m, K, d): W_c2 and W_c1^T in the
             paper's notation.
         """
-        size, rank = self.backbone.hidden_size, self.method_config.rank
-        inputs = self.narrow(self.dropout(conditions))
+        size, rank, inputs = self.backbone.hidden_size, self.method_config.rank, self.dropout(conditions)
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         return tuple(
             layer(inputs.to(layer.weight.dtype)).view(-1, *shape).to(conditions.dtype)
