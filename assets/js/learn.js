@@ -83,12 +83,32 @@
     change(field.form, 0);
   });
 
+  // Text and picture of a step can part: on a busy server a figure that was asked for before its step was left comes
+  // in over the new one, and gradio may drop one of the updates of an answer, or that to the address.
+  const settle = (delay = 1000) => {
+    clearTimeout(late);
+    late = setTimeout(() => {
+      const link = document.querySelector("#cv-learn-picture section")?.dataset.link;
+      const shown = new URLSearchParams(link);
+      const address = new URLSearchParams(location.search);
+      const { lesson, step: number } = step()?.dataset ?? {};
+      let query;
+      if (lesson && (shown.get("lesson") !== lesson || shown.get("step") !== number)) query = `?t=learn&lesson=${lesson}&step=${number}`;
+      else if (!lesson && shown.has("step")) query = `?${link}`;
+      else if (address.get("t") === "learn" && address.has("lesson") && !shown.has("lesson")) query = location.search;
+      if (!query) return;
+      follow({ query });
+      settle(4000);
+    }, delay);
+  };
+
   const learn = (element, onGo, onAsk, watch) => {
     [follow, compute] = [onGo, onAsk];
     watch("value", () => {
       // gradio writes new markup into old elements, whose state would stay.
       for (const form of $$("form", element)) form.reset();
       for (const part of $$("details", element)) part.open = false;
+      settle();
       if (!moved) return;
       moved = false;
       element.querySelector(".cv-step-title, h2")?.focus({ preventScroll: true });
@@ -107,13 +127,7 @@
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
       if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);
-      // On a busy server a figure that was asked for before its step was left can still come in over the new one.
-      clearTimeout(late);
-      late = setTimeout(() => {
-        const { lesson, step: number } = step()?.dataset ?? {};
-        const link = new URLSearchParams(place?.dataset.link);
-        if (lesson && (link.get("lesson") !== lesson || link.get("step") !== number)) follow({ query: `?t=learn&lesson=${lesson}&step=${number}` });
-      }, 1000);
+      settle();
     };
     watch("value", () => setTimeout(show, 0));
     show();

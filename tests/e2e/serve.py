@@ -8,7 +8,11 @@ from __future__ import annotations
 import os
 import sys
 
-NAMES = ("minilm", "bi-encoder", "case", "csr-bi", "csr-prefix", "hyper-cl", "cross-encoder")
+NAMES = (
+    "minilm", "bi-encoder", "case", "csr-bi", "csr-prefix", "hyper-cl", "cross-encoder",
+    "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
+)  # fmt: skip
+"""What tests and lessons ask for. A page with the Train tab adds all others once it is opened."""
 
 
 def main() -> None:
