@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from condviz.errors import ConfigError, DataError, require
 from condviz.types import Progress
@@ -97,7 +96,7 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
     vectors, ways = check_vectors(embeddings), check_vectors(directions)
     if vectors.shape[1] != ways.shape[1]:
         raise DataError(f"Vectors have {vectors.shape[1]} dimensions, directions {ways.shape[1]}. They must agree.")
-    return logsumexp(ways @ vectors.T, axis=1)
+    return np.logaddexp.reduce(ways @ vectors.T, axis=1)
 
 
 def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarray:

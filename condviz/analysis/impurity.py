@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import entr
-from scipy.stats.contingency import crosstab
 
 from condviz.analysis.geometry import check_vectors
 from condviz.errors import ConfigError, DataError, require
@@ -84,6 +82,8 @@ def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | in
     rows, columns = _labels(groups, "groups"), _labels(clusters, "clusters")
     if len(rows) != len(columns):
         raise DataError(f"Every member needs a group and a cluster; got {len(rows)} and {len(columns)}.")
+    from scipy.stats.contingency import crosstab  # a second to import, and the start of the page does not need it
+
     found = crosstab(rows, columns)
     names = [tuple(str(name) for name in element) for element in found.elements]
     return Table(names[0], names[1], np.asarray(found.count))
@@ -193,6 +193,8 @@ def _impurity_of_codes(groups: np.ndarray, clusters: np.ndarray, num_clusters: i
 
 
 def _impurity_of_counts(counts: np.ndarray) -> float:
+    from scipy.special import entr  # slow to import, and the start of the page does not need it
+
     sizes = counts.sum(axis=1)
     return float(np.sum(sizes / sizes.sum() * entr(counts / sizes[:, None]).sum(axis=1)))
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.linalg import orthogonal_procrustes
 
 from condviz.analysis.geometry import principal_axes, unit_rows
 from condviz.analysis.neighbors import nearest
@@ -84,6 +83,8 @@ def project(
         DataError: If the rows do not match, there is none, or one is not finite.
         MissingExtraError: If scikit-learn or umap-learn is not installed.
     """
+    from scipy.linalg import orthogonal_procrustes  # slow to import, and the start of the page does not need it
+
     made = made or Layout()
     distinct = []
     for side in (before, after):

@@ -42,13 +42,18 @@ def silent(comparison: Comparison, column: int) -> str:
     return "the sentences" if first and second else "sentence 1" if first else "sentence 2" if second else ""
 
 
-def headline(comparison: Comparison) -> Markup:
-    """Render the one sentence that the first model's scores support; what the sentences may not say takes no part."""
+def headline(comparison: Comparison, *, english: bool = False) -> Markup:
+    """Render the one sentence that the first model's scores support; what the sentences may not say takes no part.
+
+    Args:
+        comparison: Of one or more models.
+        english: True if the sentences are known to be English; finding out reads the corpus, once in a process.
+    """
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]
     values: dict = {
         "comparison": comparison,
-        "foreign": not_english(comparison.sentence1, comparison.sentence2),
+        "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
     if known:

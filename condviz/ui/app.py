@@ -77,8 +77,8 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
         if settings.preload:
             blocks.load(lambda: _preload(page), None, None, queue=False, api_visibility="private")
         blocks.unload(forget_uploads)
-    blocks.queue(api_open=False, default_concurrency_limit=8)
-    limits.keep_queue_quiet(blocks._queue)
+    blocks.api_open = False
+    limits.tune_queue(blocks._queue)
     limits.keep_sessions_small(blocks)
     blocks.condviz_pool = pool
     if pool.forks:

@@ -46,7 +46,7 @@ class CompareTab:
                 self._form(stored or example)
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.result = html(
-                    self._picture(stored) if stored else render("compare/empty.html"), elem_id="cv-result",
+                    self._picture(stored, english=True) if stored else render("compare/empty.html"), elem_id="cv-result",
                     script="condviz.bars(element, watch);",
                 )  # fmt: skip
                 self.tries = html(
@@ -374,10 +374,10 @@ class CompareTab:
         view = render("compare/busy.html", picture=self._picture(shown) if shown else "")
         return {self.notice: busy(message + "."), self.result: view, self.stop: gr.update(visible=True)}
 
-    def _picture(self, comparison: Comparison, before: dict[str, float] | None = None) -> str:
+    def _picture(self, comparison: Comparison, before: dict[str, float] | None = None, *, english: bool = False) -> str:
         return render(
             "compare/result.html",
-            headline=similarity.headline(comparison),
+            headline=similarity.headline(comparison, english=english),
             bars=similarity.bars(comparison, before=before),
             link=_link(comparison),
             comparison=comparison,
