@@ -46,7 +46,8 @@ class CompareTab:
                 self._form(stored or example)
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.result = html(
-                    self._picture(stored, english=True) if stored else render("compare/empty.html"), elem_id="cv-result",
+                    self._picture(stored, english=True) if stored else render("compare/empty.html"),
+                    elem_id="cv-result",
                     script="condviz.bars(element, watch);",
                 )  # fmt: skip
                 self.tries = html(
