@@ -157,6 +157,11 @@ class Backbone(nn.Module):
         parts = [self.weights_hash, str(self.dtype), *([self.prefix] if self.prefix else [])]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
+    def copy_weights(self, other: Backbone) -> None:
+        """Take over the weights of an encoder of the same kind, and with them its identity."""
+        self.model.load_state_dict(other.model.state_dict())
+        self.digest, self._hash = other.weights_hash, None
+
     def train(self, mode: bool = True) -> Backbone:
         """Switch between training and inference; after training the cache no longer answers for the old weights.
 

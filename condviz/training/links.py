@@ -38,7 +38,7 @@ from condviz.methods.base import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_pretrained, set_dropout
+from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_pretrained, set_dropout, take_over
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
 from condviz.training.states import LowerStates, lower_states
@@ -78,6 +78,8 @@ class LinkTask(Task):
         self.method = METHODS[recipe.method](backbone, recipe.method_config()).to(device)
         if recipe.start == "identity":
             self.method.start_identity()
+        if recipe.init:
+            take_over(self.method, recipe.init)
         self.texts = entity_texts(self.graph, self.method, neighbours=recipe.neighbours, max_tokens=recipe.max_tokens)
 
         def told(done: int, total: int) -> None:

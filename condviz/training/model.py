@@ -287,7 +287,7 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
     if recipe.start == "identity":
         model.start_identity()
     if recipe.init:
-        _take_over(model, recipe.init)
+        take_over(model, recipe.init)
     _prepare(backbone, recipe, vectors)
     if not model.needs_fitting and not any(parameter.requires_grad for parameter in model.parameters()):
         raise ConfigError(
@@ -302,7 +302,7 @@ def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
     return load_backbone(recipe.backbone, revision=recipe.revision, device=device, precision="float32", shared=False)
 
 
-def _take_over(model: ConditionalScorer, name: str) -> None:
+def take_over(model: ConditionalScorer, name: str) -> None:
     """Copy the encoder that another model has trained, and its head, if it fits.
 
     Raises:
@@ -314,7 +314,7 @@ def _take_over(model: ConditionalScorer, name: str) -> None:
             f"init is {name!r}, a trained {trained.backbone.name} ({trained.backbone.revision}), and the recipe's "
             f"backbone is {backbone.name} ({backbone.revision}). They have to be the same."
         )
-    backbone.model.load_state_dict(trained.backbone.model.state_dict())
+    backbone.copy_weights(trained.backbone)
     if (trained.name, trained.method_config) == (model.name, model.method_config):
         model.load_state_dict(trained.head_state(), strict=False)
 

@@ -300,14 +300,14 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
             f"name is {recipe.name[:80]!r}; allowed are up to 64 letters, digits, dots, hyphens and underscores."
         )
     folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), CHECKPOINTS)]
-    recipe = replace(recipe, backbone=_encoder(recipe.backbone, folders))
+    init = _model("init", recipe.init, folders) if recipe.init else ""
+    recipe = replace(recipe, backbone=_encoder(recipe.backbone, folders), init=init)
     if isinstance(recipe, LinkRecipe):
         return recipe if recipe.graph in GRAPHS else replace(recipe, graph=_place("graph", recipe.graph, folders))
     recipe = replace(
         recipe,
         train=tuple(_source(source, folders) for source in recipe.train),
         validation=tuple(_source(source, folders) for source in recipe.validation),
-        init=_model("init", recipe.init, folders) if recipe.init else "",
         teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
     )
     _check_tables(recipe)

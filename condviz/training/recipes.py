@@ -132,6 +132,8 @@ class Recipe:
         config: Settings of the method.
         backbone, revision: The pretrained encoder; an empty revision takes the pinned or newest one.
         start: "random" head, or "identity": a head under which conditions change (almost) nothing at first.
+        init: A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method
+            with the same settings. "" starts from the pretrained encoder.
         epochs: Passes over the data.
         lr: Peak learning rate of the encoder, or of its adapters.
         clip: Largest norm of the gradient; 0 does not clip.
@@ -146,6 +148,7 @@ class Recipe:
     backbone: str = DEFAULT_BACKBONE
     revision: str = ""
     start: Start = "random"
+    init: str = ""
     epochs: AtLeastOne = 3
     lr: Rate = 3e-5
     clip: NotNegative = 0.0
@@ -176,8 +179,6 @@ class SentenceRecipe(Recipe):
     Attributes:
         train: Sources of training rows.
         validation: Sources of the rows that decide which weights are kept.
-        init: A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method
-            with the same settings. "" starts from the pretrained encoder.
         loss: The loss.
         teacher: Models whose mean score is learnt too, see `Loss.teacher`.
         batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or
@@ -201,7 +202,6 @@ class SentenceRecipe(Recipe):
 
     train: tuple[Source, ...]
     validation: tuple[Source, ...] = ()
-    init: str = ""
     loss: Loss = Field(default_factory=Loss)
     teacher: tuple[str, ...] = ()
     batching: Batching = "rows"

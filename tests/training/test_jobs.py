@@ -288,6 +288,7 @@ ENTRIES: list[dict[str, Any]] = [
     {"init": "/etc"},
     {"teacher": ["minilm", "/etc"], "loss": {"mse": 1.0, "teacher": 1.0}},
     {"graph": "/etc"},
+    {"graph": "everyday", "init": "/etc"},
 ]
 
 

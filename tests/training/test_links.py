@@ -225,6 +225,19 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, 
         assert all(name.startswith("backbone.encoder.layer.2.") for name in trained), "what stayed frozen is not stored"
 
 
+def test_a_training_starts_where_another_ended(tmp_path: Path) -> None:
+    content = {
+        "name": "first", "method": "hyper-cl", "graph": str(write_graph(tmp_path / "graph")),
+        "config": SMALL["hyper-cl"], "backbone": str(tiny_folder(tmp_path / "encoder")), "neighbours": False,
+        "epochs": 1, "batch_size": 22, "precision": "float32", "disk": "float32",
+    }  # fmt: skip
+    folder = carry_out(from_dict(content | UPPER), tmp_path / "first", device="cpu")
+    task = LinkTask(from_dict(content | UPPER | {"name": "second", "init": str(folder)}), "cpu")
+    trained = condviz.load(str(folder))
+    assert task.method.eval().backbone.weights_hash == trained.backbone.weights_hash
+    torch.testing.assert_close(task.sample(task.method), task.sample(trained))
+
+
 def test_a_batch_of_upper_layers_holds_each_triple_and_its_inverse(tmp_path: Path) -> None:
     graph = write_graph(tmp_path / "graph")
     recipe = LinkRecipe(name="toy", method="hyper-cl", config=SMALL["hyper-cl"], graph=str(graph), neighbours=False,
