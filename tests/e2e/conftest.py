@@ -83,26 +83,30 @@ def address(addresses: dict[str, str], request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium. Missing, it skips on a laptop and fails where CI is set."""
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """One profile for all tests: the program of the page is large, and the browser keeps it compiled in a folder.
+
+    Without a Chromium, it skips on a laptop and fails where CI is set.
+    """
     sync_api = pytest.importorskip("playwright.sync_api")
     sync_api.expect.set_options(timeout=PATIENCE_MS)
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-dev-shm-usage"]
     with sync_api.sync_playwright() as playwright:
+        launch, profile = playwright.chromium.launch_persistent_context, tmp_path_factory.mktemp("profile")
         try:
-            chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+            context = launch(profile, executable_path=CHROMIUM, args=arguments)
         except sync_api.Error as error:
             if os.environ.get("CI"):
                 raise
             pytest.skip(f"No Chromium can be started: {error}")
-        yield chromium
-        chromium.close()
+        yield context
+        context.close()
 
 
 @pytest.fixture(scope="session")
-def context(browser: Browser) -> BrowserContext:
-    """One profile for all tests: the program of the page is large, and the browser keeps it."""
-    return browser.new_context()
+def browser(context: BrowserContext) -> Browser:
+    """The browser, for profiles in which nothing is kept."""
+    return context.browser
 
 
 @contextmanager
