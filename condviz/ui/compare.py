@@ -18,10 +18,9 @@ from condviz.errors import DataError
 from condviz.plots import similarity
 from condviz.types import Comparison, columns
 from condviz.ui import export, limits
-from condviz.ui.events import connect, publish
+from condviz.ui.events import connect, follow, publish
 from condviz.ui.markup import busy, html, noted, read_asset, render
 from condviz.ui.page import Page, Tab, section
-from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, lines, write_link
 
 MAX_WORD_SCORES = 200
@@ -173,9 +172,7 @@ class CompareTab:
         }
         if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).conditional:
             work = self.pool.run(add_words, model, comparison, patient=True)
-            for done, total in work.steps():
-                yield {self.notice: busy("Looking for the words behind each score.", done, total)}
-            comparison = work.result()
+            comparison = yield from follow(work, "Looking for the words behind each score.", self.notice)
             yield {self.result: self._picture(comparison, before), self.shown: comparison}
         yield {self.stop: gr.update(visible=False)}
 
@@ -222,9 +219,7 @@ class CompareTab:
         comparison = _needed(shown)
         if not comparison.words:
             work = self.pool.run(add_words, comparison.models[0].name, comparison)
-            for done, total in work.steps():
-                yield {self.words_notice: busy("Leaving out each word once.", done, total)}
-            comparison = work.result()
+            comparison = yield from follow(work, "Leaving out each word once.", self.words_notice)
         pictures = [
             similarity.attribution(item, comparison.sentence1, comparison.sentence2) for item in comparison.words
         ]
@@ -242,12 +237,8 @@ class CompareTab:
                 names.append(info.name) if state.phase != "failed" else missing.update({info.title: state.reason})
         names.sort(key=lambda name: name != comparison.models[0].name)
         work = self.pool.run(compare, names, comparison.sentence1, comparison.sentence2, comparison.conditions)
-        for done, total in work.steps():
-            yield {
-                self.models_notice: busy(f"Scoring with {len(names)} models.", done, total),
-                self.models_stop: gr.update(visible=True),
-            }
-        table = work.result()
+        message = f"Scoring with {len(names)} models."
+        table = yield from follow(work, message, self.models_notice, self.models_stop)
         view = render(
             "compare/models.html", headline=_agreement(table), matrix=similarity.matrix(table), missing=missing
         )
@@ -260,12 +251,8 @@ class CompareTab:
         comparison = _needed(shown)
         model = comparison.models[0]
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
-        for done, total in work.steps():
-            yield {
-                self.finder_notice: busy("Trying the library of conditions.", done, total),
-                self.finder_stop: gr.update(visible=True),
-            }
-        ranked = work.result()
+        message = "Trying the library of conditions."
+        ranked = yield from follow(work, message, self.finder_notice, self.finder_stop)
         view = render(
             "compare/ranking.html", ranked=ranked, count=len(ranked), shown=min(8, (len(ranked) + 1) // 2), model=model
         )
@@ -305,13 +292,9 @@ class CompareTab:
                 f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "
                 "use: python -m condviz score - < table.csv"
             )
-        work: Work = self.pool.run(_score_rows, model, table.pairs, rows=len(table.pairs))
-        for done, total in work.steps():
-            yield {
-                self.table_notice: busy(f"Scoring {len(table.pairs):,} rows.", done, total),
-                self.table_stop: gr.update(visible=True),
-            }
-        scores = work.result()
+        work = self.pool.run(_score_rows, model, table.pairs, rows=len(table.pairs))
+        message = f"Scoring {len(table.pairs):,} rows."
+        scores = yield from follow(work, message, self.table_notice, self.table_stop)
         target = Path(file).with_name("scores.csv")
         write_text(target, format_predictions(table, {model: scores}))
         preview = [

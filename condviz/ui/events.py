@@ -7,7 +7,7 @@ import functools
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
@@ -20,7 +20,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.markup import busy, notice
-from condviz.ui.pool import TICK_SECONDS, Stopped, Work, visitors_before
+from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -141,6 +141,23 @@ def _stop(button: gr.Button, run: Dependency, notice: gr.HTML) -> None:
         queue=False,
         **PRIVATE,
     )
+
+
+def follow(
+    work: Work[Outcome], message: str, notice: gr.HTML, stop: gr.Button | None = None
+) -> Generator[dict, None, Outcome]:
+    """Show the progress of work until it has ended; the value of the generator is the result.
+
+    Args:
+        work: The work.
+        message: What it does, a sentence.
+        notice: Where it is shown.
+        stop: Button that cancels it, which a later step has to hide.
+    """
+    shown = {stop: gr.update(visible=True)} if stop else {}
+    for done, total in work.steps():
+        yield {notice: busy(message, done, total), **shown}
+    return work.result()
 
 
 def stopped_notice() -> str:

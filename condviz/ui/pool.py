@@ -4,9 +4,7 @@ A handler starts work and yields while it goes on; whoever leaves the page or pr
 ends at its next report of progress:
 
     work = page.pool.run(compare, names, sentence1, sentence2, conditions)
-    for done, total in work.steps():
-        yield {notice: busy(done, total)}
-    comparison = work.result()
+    comparison = yield from follow(work, "Scoring.", notice)
 """
 
 from __future__ import annotations

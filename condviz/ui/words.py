@@ -19,7 +19,7 @@ from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_v
 from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
-from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.pool import Work
@@ -165,7 +165,7 @@ class WordsTab:
             form, (reading, *chosen) = inputs[:4], inputs[4:]
             # A link may open a section before the sentence has been read.
             if reading is None:
-                reading = yield from self._wait(name, self._start_reading(*form), "Reading the words")
+                reading = yield from follow(self._start_reading(*form), "Reading the words.", self.notices[name])
             done = handler(reading, *(form[:2] if name == "pair" else ()), *chosen)
             yield from done if isinstance(done, Iterator) else [done]
 
@@ -287,7 +287,7 @@ class WordsTab:
             return
         if [text.sentence for text in reading.texts] != [sentence.strip(), sentence2.strip()]:
             work = self._start_reading(sentence, sentence2, "\n".join(reading.conditions), reading.model.name)
-            reading = yield from self._wait("pair", work, "Reading both sentences")
+            reading = yield from follow(work, "Reading both sentences.", self.notices["pair"])
         _check_size([reading])
         yield {
             self.pair: words.strips([reading]),
@@ -328,7 +328,7 @@ class WordsTab:
             title = self._info(name).title
             try:
                 work = self._run(name, read_words, texts, reading.conditions)
-                readings.append((yield from self._wait("models", work, f"Reading with {title}")))
+                readings.append((yield from follow(work, f"Reading with {title}.", self.notices["models"])))
             except CondvizError as error:
                 failed[title] = str(error)
             if readings:
@@ -342,7 +342,7 @@ class WordsTab:
         from condviz.analysis.words import delete_words
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
-        test = yield from self._wait("deletion", work, "Deleting words and scoring again")
+        test = yield from follow(work, "Deleting words and scoring again.", self.notices["deletion"])
         yield {
             self.deletion: noted(router.deletion([test], [reading.model.title]), delete=_unless(count, DELETE_COUNT))
         }
@@ -353,7 +353,7 @@ class WordsTab:
 
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
-        found = yield from self._wait("heads", work, "Reading layers and heads")
+        found = yield from follow(work, "Reading layers and heads.", self.notices["heads"])
         menu = gr.Dropdown(_numbered(reading), value=place)
         yield {self.heads: noted(router.heads(found), heads=_unless(place, 0)), self.head_condition: menu}
 
@@ -363,7 +363,7 @@ class WordsTab:
 
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
-        pictures = yield from self._wait("figures", work, "Reading the attention")
+        pictures = yield from follow(work, "Reading the attention.", self.notices["figures"])
         menu = gr.Dropdown(_numbered(reading), value=place)
         shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
         yield {self.figures: shown, self.figure_condition: menu}
@@ -450,12 +450,6 @@ class WordsTab:
         texts = [check_sentence(text, name) for text, name in zip(_sentences(sentence, sentence2), names, strict=False)]
         texts, under = check_texts(texts, lines(conditions))
         return self._run(model, read_words, texts, under)
-
-    def _wait(self, name: str, work: Work, message: str) -> Iterator[dict]:
-        """Show progress in a section until work has ended; the value of the generator is the result."""
-        for done, total in work.steps():
-            yield {self.notices[name]: busy(f"{message}.", done, total)}
-        return work.result()
 
     def _picture(self, reading: WordReading, chosen: int = 0, expected: str = "", **flags: str) -> str:
         wrong = expected and words.heaviest_word(reading.texts[0], chosen) != expected

@@ -76,9 +76,7 @@ def test_the_size_is_told_before_the_download(form: EncoderForm, monkeypatch: py
     monkeypatch.setattr(pretrained, "count_missing", lambda name: 133_500_000)
     monkeypatch.setattr(pretrained, "fetch", fetch)
     told: list[str] = []
-    monkeypatch.setattr(
-        encoders.EncoderForm, "_wait", lambda self, work, message: told.append(message) or _result(work)
-    )
+    monkeypatch.setattr(encoders, "follow", lambda work, message, **_: told.append(message) or _result(work))
     with pytest.raises(CheckpointError, match="disk is full"):
         list(form.add(request(), ENCODERS[0], "csr"))
     assert "134 MB" in told[-1]

@@ -13,7 +13,7 @@ import numpy as np
 from condviz.analysis.errors.filters import COLUMN_HELP, RULES
 from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
-from condviz.ui.events import connect
+from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import section
 from condviz.ui.state import Values, first
@@ -164,9 +164,8 @@ class Sections:
         if row is None:
             row = int(self.desk.found(choice).rows[0])
         work = self.pool.run(_nearest, self.desk.scorer(choice.first), study.dataset.pairs[row])
-        for _ in work.steps():
-            yield {self.near_notice: busy("Encoding training rows.")}
-        yield {self.near: view.neighbours(work.result(), choice.first)}
+        found = yield from follow(work, "Encoding training rows.", self.near_notice)
+        yield {self.near: view.neighbours(found, choice.first)}
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
         """Rewrite the slice by a rule and score it again."""
@@ -179,10 +178,9 @@ class Sections:
         effects = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
-            for done, total in work.steps():
-                message = busy(f"{judged.model} scores {len(rewritten.pairs)} changed rows.", done, total)
-                yield {self.rewrite_notice: message, self.rewrite_stop: gr.update(visible=True)}
-            effects.append(measure_effect(rewritten, judged, work.result()))
+            message = f"{judged.model} scores {len(rewritten.pairs)} changed rows."
+            scores = yield from follow(work, message, self.rewrite_notice, self.rewrite_stop)
+            effects.append(measure_effect(rewritten, judged, scores))
         words = {"old": old or "", "new": new or ""} if rule == "word" else {"old": "", "new": ""}
         shown = noted(view.effects(study, effects), rule=rule, **words)
         yield {self.effect: shown, self.rewrite_stop: gr.update(visible=False)}

@@ -18,10 +18,10 @@ from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
 from condviz.types import TOLD
 from condviz.ui import export, limits
-from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
-from condviz.ui.markup import busy, html, notice, read_asset, render
+from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.state import Values, first, read_link, read_rows
@@ -301,9 +301,8 @@ class MapTab:
             return shown
         points = shown.result.points
         work = self.pool.run(build_map, shown.form.model, points, rows=len(points.texts), method="pca")
-        for done, total in work.steps():
-            yield {notice: busy("Measuring.", done, total), stop: gr.update(visible=True)}
-        result = shown.result.with_measures(work.result())
+        measured = yield from follow(work, "Measuring.", notice, stop)
+        result = shown.result.with_measures(measured)
         MAPS.keep(result)
         yield {stop: gr.update(visible=False)}
         return replace(shown, map=ref(result))

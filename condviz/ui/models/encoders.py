@@ -12,8 +12,8 @@ import gradio as gr
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CondvizError, DataError
 from condviz.models import registry
-from condviz.ui.events import connect
-from condviz.ui.markup import busy, html, noted, notice, render
+from condviz.ui.events import connect, follow
+from condviz.ui.markup import html, noted, notice, render
 from condviz.ui.page import Page
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first
@@ -66,17 +66,17 @@ class EncoderForm:
         encoder = check_encoder(encoder, request)
         if method not in METHODS:
             raise DataError(f"There is no method {str(method)[:40]!r} here. Choose one of: {', '.join(METHODS)}.")
-        name = f"{method}{registry.ON}{encoder}"
+        name, wait = f"{method}{registry.ON}{encoder}", partial(follow, notice=self.notice, stop=self.stop)
         if name not in self.pool.names:
-            total = yield from self._wait(Work(lambda _: count_missing(encoder)), f"Looking for {encoder}.")
+            total = yield from wait(Work(lambda _: count_missing(encoder)), f"Looking for {encoder}.")
             if total:
                 size = f"{total / 1e6:,.0f} MB" if total < 1e9 else f"{total / 1e9:.1f} GB"
                 work = Work(partial(fetch, encoder, total))
-                yield from self._wait(work, f"Downloading {encoder}, {size}, once for this machine.")
+                yield from wait(work, f"Downloading {encoder}, {size}, once for this machine.")
             self._make_room()
             self.pool.add(name)
         try:
-            yield from self._wait(Work(lambda _: self.pool.get(name)), f"Loading {encoder}.")
+            yield from wait(Work(lambda _: self.pool.get(name)), f"Loading {encoder}.")
         except CondvizError:
             self.pool.remove(name)
             raise
@@ -95,11 +95,6 @@ class EncoderForm:
             self.encoder: encoder if encoder in ENCODERS or (encoder and self.local) else gr.skip(),
             self.method: method if method in METHODS else gr.skip(),
         }
-
-    def _wait(self, work: Work, message: str) -> Iterator[dict]:
-        for done, total in work.steps():
-            yield {self.notice: busy(message, done, total), self.stop: gr.update(visible=True)}
-        return work.result()
 
     def _make_room(self) -> None:
         added = [name for name in self.pool.names if registry.ON in name]

@@ -21,7 +21,7 @@ from condviz.plots import search as plots
 from condviz.store.sources import peek
 from condviz.types import Hits, ModelInfo, Progress, Result
 from condviz.ui import export
-from condviz.ui.events import connect, publish
+from condviz.ui.events import connect, follow, publish
 from condviz.ui.markup import busy, html, notice, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -213,9 +213,8 @@ class SearchTab:
             **{part: gr.Accordion(open=False) for part in self._folded},
         }
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
-        for done, total in work.steps():
-            yield {self.notice: busy("Looking for the words that carry each hit.", done, total)}
-        found = Searches(corpus, work.result())
+        results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
+        found = Searches(corpus, results)
         yield {self.result: view.show(found), self.shown: found, self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
@@ -275,9 +274,8 @@ class SearchTab:
         yield {self.sample: render("search/sample.html", **shown, seconds=None)}
         names = self._names(model)
         work = self.pool.run(_time, names, texts, query, asked)
-        for _ in work.steps():
-            yield {self.own_notice: busy(f"Timing {min(TIMED, len(texts))} of them.")}
-        yield {self.sample: render("search/sample.html", **shown, seconds=work.result())}
+        seconds = yield from follow(work, f"Timing {min(TIMED, len(texts))} of them.", self.own_notice)
+        yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}
 
     def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         """Read a file of texts and search it."""
@@ -355,9 +353,7 @@ class SearchTab:
         if not needed or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
             names = names[-1:]
         work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:needed], options or {})
-        for done, total in work.steps():
-            yield {told: busy(message, done, total)}
-        return work.result()
+        return (yield from follow(work, message, told))
 
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""

@@ -15,8 +15,8 @@ import gradio as gr
 
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.jobs import Jobs, is_enabled
-from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.markup import busy, html, notice, render
+from condviz.ui.events import PRIVATE, connect, follow, publish
+from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, Tab, section
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Work
@@ -334,9 +334,7 @@ class TrainTab:
         _need_table(source, table, text)
         owner = owner or secrets.token_urlsafe(16)
         work = Work(lambda progress: self._submit(text, owner))
-        for _ in work.steps():
-            yield {self.notice: busy("Reading the data."), self.stop: gr.update(visible=True)}
-        job = work.result()
+        job = yield from follow(work, "Reading the data.", self.notice, self.stop)
         view = self.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
         yield {**view, self.found: "", self.sample: "", self.owner: owner, self.stop: gr.update(visible=False)}
 
