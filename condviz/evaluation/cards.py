@@ -83,13 +83,15 @@ def link_card(
         (split, *(f"{100 * figures[key]:.1f}" for key in LINK_FIGURES), f"{figures['MR']:.0f}")
         for split, figures in metrics.items()
     ]
+    recipe = {"init": "", **training["recipe"]}  # the oldest models were trained before there was a start
     return _render(
         "link_card.md",
         name=name,
         info=info,
         training=training,
-        recipe=training["recipe"],
-        trained=LINK_TUNING[training["recipe"]["tuning"]].format(frozen=training["recipe"].get("frozen_layers")),
+        recipe=recipe,
+        trained=LINK_TUNING[recipe["tuning"]].format(frozen=recipe.get("frozen_layers")),
+        commands=_commands(name, recipe["init"]),
         data=training["data"][0],
         scores=markdown_table(("part", "MRR", "Hits@1", "Hits@3", "Hits@10", "MR"), rows),
         notice=notice,
@@ -125,12 +127,12 @@ def _training(name: str, training: Mapping[str, Any]) -> dict[str, Any]:
         # There is no best step where nothing was validated, or where a head is fitted in closed form.
         "kept": training["best_step"] or training["steps"],
         "data": markdown_table(("data", "part", "rows", "share of an epoch"), rows),
-        "commands": [f"python -m condviz train assets/recipes/{part}.toml" for part in _chain(name, recipe["init"])],
+        "commands": _commands(name, recipe["init"]),
     }
 
 
-def _chain(name: str, init: str) -> list[str]:
-    """Return the shipped recipes that make a model, first to last; none where its own does not ship."""
+def _commands(name: str, init: str) -> list[str]:
+    """Return what trains a model by the shipped recipes, first to last; nothing where its own does not ship."""
     if not (ASSETS / "recipes" / f"{name}.toml").is_file():
         return []
     names, start = [name], init
@@ -138,7 +140,7 @@ def _chain(name: str, init: str) -> list[str]:
         names.insert(0, start)
         path = ASSETS / "recipes" / f"{start}.toml"
         start = tomllib.loads(path.read_text(encoding="utf-8")).get("init") if path.is_file() else None
-    return names
+    return [f"python -m condviz train assets/recipes/{part}.toml" for part in names]
 
 
 def _scores(name: str, board: Board) -> str:

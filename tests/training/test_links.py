@@ -47,6 +47,7 @@ def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
         "backbone": str(tiny_folder(tmp_path / "encoder")),
         "epochs": 1, "batch_size": 8, "precision": "float32", "disk": "float32",
         "frozen_layers": int(content["tuning"] == "layers"),
+        "init": "",
     }  # fmt: skip
     records: list[Mapping[str, Any]] = []
     folder = carry_out(from_dict(content | small), tmp_path / "model", device="cpu", report=records.append)
