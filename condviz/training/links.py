@@ -42,7 +42,6 @@ from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, l
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
 from condviz.training.states import LowerStates, lower_states
-from condviz.training.vicinity import NearbyOrder
 from condviz.types import Progress
 
 
@@ -159,11 +158,7 @@ class LinkTask(Task):
         self.units = torch.from_numpy(rows)
         self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
         self.collate = partial(_collate, inverse=graph.num_relations if both else 0)
-        if recipe.vicinity:
-            size, entities = recipe.vicinity, graph.num_entities
-            self.order = NearbyOrder(rows, num_entities=entities, size=size, seed=recipe.seed)
-        else:
-            self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
+        self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
 
     def _read_states(self, *, folder: Path | None, progress: Progress) -> UpperLayers:
         """Compute what the frozen layers give for all texts, of relations, too."""

@@ -280,13 +280,13 @@ class Log(TrainerCallback):
         scores = {name.removeprefix("eval_"): value for name, value in logs.items() if name.startswith("eval_")}
         if not state.is_world_process_zero:
             return
+        seconds, tokens = time.perf_counter() - self.clock, self._tokens() - self.tokens
         if "loss" in logs:
-            seconds, tokens = time.perf_counter() - self.clock, self._tokens() - self.tokens
             speed = {"seconds": round(seconds, 3), "tokens_per_second": round(tokens / seconds)}
             shown = {name: logs[name] for name in ("loss", "learning_rate", "grad_norm") if name in logs}
             self.add({"event": "step", **place, **shown, **speed})
         elif scores:
-            self.add({"event": "evaluation", **place, **scores})
+            self.add({"event": "evaluation", **place, **scores, "seconds": round(seconds, 3)})
         self._restart()
 
     def _restart(self) -> None:

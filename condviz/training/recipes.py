@@ -292,8 +292,6 @@ class LinkRecipe(Recipe):
         margin: Subtracted from the score of the right answer.
         batch_size: Triples of a batch; all other tails of the batch are negatives. With tuning = "layers" each triple
             and its inverse share a batch, and each different entity is encoded once in it.
-        vicinity: With tuning = "layers": triples that are close in the graph come one behind the other, about so many,
-            so that a batch holds fewer entities, and negatives that are harder to tell apart; 0 shuffles them singly.
         head_lr: Learning rate of the head; None takes `lr`.
         weight_decay: On all weights, as in SimKGC's code.
         warmup: Steps, at most a tenth of all, in which the rate rises; then it falls linearly to 0.
@@ -321,7 +319,6 @@ class LinkRecipe(Recipe):
     margin: NotNegative = 0.02
     epochs: AtLeastOne = 50
     batch_size: Annotated[Int, Field(ge=2)] = 1024
-    vicinity: Annotated[Int, Field(ge=0)] = 0
     lr: Rate = 5e-5
     head_lr: Annotated[Rate | None, OrNone] = None
     weight_decay: NotNegative = 1e-4
@@ -358,8 +355,10 @@ class LinkRecipe(Recipe):
             f"pooling is {self.method_config().pooling!r}, which needs states of several layers. With tuning = "
             f'"layers" it is one of {", ".join(STORED_POOLINGS)}.',
         )
-        for key in ("frozen_layers", "vicinity"):
-            yield getattr(self, key) and not layers, f'{key} is {getattr(self, key)}, which needs tuning = "layers".'
+        yield (
+            self.frozen_layers and not layers,
+            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".',
+        )
 
 
 def _kind(content: object) -> str:

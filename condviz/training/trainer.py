@@ -112,7 +112,7 @@ def carry_out(
     else:
         task = SentenceTask(recipe, device, vectors=vectors)
     loop = Loop(task, run, report=report, steer=steer, probes=probes)
-    started = time.time()
+    started = time.time() - _spent(run, state)
     _work(loop, state)
     if loop.stopped:
         raise TrainingStopped(f"Stopped after step {loop.state.global_step} of {loop.state.max_steps}, which is saved.")
@@ -124,6 +124,14 @@ def carry_out(
         run.close()
     loop.accelerator.wait_for_everyone()
     return run.out
+
+
+def _spent(run: Run, state: Path | None) -> float:
+    """Return how many seconds the steps and evaluations up to a saved state took."""
+    if state is None:
+        return 0.0
+    done = int(state.name.rpartition("-")[2])
+    return sum(record.get("seconds", 0.0) for record in read_records(run.log) if record["step"] <= done)
 
 
 def _work(loop: Loop, state: Path | None) -> None:

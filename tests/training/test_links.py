@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,6 @@ def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Pa
         ({"tuning": "layers", "neighbours": False, "method": "csr"}, "no head over the vectors"),
         ({"tuning": "layers", "neighbours": False, "config": {"pooling": "top-2"}}, "one of cls, mean, last"),
         ({"frozen_layers": 2}, 'needs tuning = "layers"'),
-        ({"vicinity": 8}, 'needs tuning = "layers"'),
         ({"batch_size": 1}, "batch_size is 1"),
         ({"temperature": 0.0}, "temperature is 0.0"),
         ({"bacth_size": 8}, "Did you mean batch_size"),
@@ -190,7 +190,7 @@ def test_a_graph_without_validation_is_refused(tmp_path: Path) -> None:
         carry_out(LinkRecipe(name="toy", method="csr", graph=str(folder)), tmp_path / "model")
 
 
-UPPER = {"tuning": "layers", "frozen_layers": 2, "vicinity": 4, "head_lr": 2e-2}
+UPPER = {"tuning": "layers", "frozen_layers": 2, "head_lr": 2e-2}
 
 
 @pytest.mark.parametrize("tuning", [{"tuning": "full"}, {"tuning": "frozen"}, UPPER], ids=lambda part: part["tuning"])
@@ -214,8 +214,12 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, 
     steps = read_manifest(straight)["training"]["steps"]
     with pytest.raises(TrainingStopped):
         carry_out(recipe, tmp_path / "broken", device="cpu", steer=lambda step, _: "stop" if step > 2 else "go")
+    slow = {"event": "step", "step": 2, "steps": steps, "loss": 1.0, "seconds": 1000.0}
+    with (tmp_path / ".broken.run" / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write(json.dumps(slow) + "\n")
     resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True)
     assert steps > 4
+    assert read_manifest(resumed)["training"]["seconds"] > 1000, "what was done before the stop counts"
     one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
     assert one.keys() == other.keys()
     for name, value in one.items():
