@@ -47,8 +47,8 @@ def lasso(page: Page, side: str) -> None:
 def test_the_first_map_is_there_without_a_model_and_a_phone_shows_one_picture(open_page: Callable[..., Page]) -> None:
     page = open_map(open_page)
     expect(page.get_by_test_id("map-headline")).to_contain_text("same value are neighbours")
-    assert page.locator("#cv-map-after .points path").count() == 60
-    assert page.locator(".cv-map-key").count() == 15
+    expect(page.locator("#cv-map-after .points path")).to_have_count(60)
+    expect(page.locator(".cv-map-key")).to_have_count(15)
     page.set_viewport_size({"width": 380, "height": 800})
     expect(pane(page, "before")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -67,7 +67,7 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
             "plot => [...plot.querySelectorAll('.points path')].filter((p) => p.style.opacity < 0.5).length"
         )
         assert greyed == 60 - chosen
-    assert page.locator(".cv-map-item").count() == chosen
+    expect(page.locator(".cv-map-item")).to_have_count(chosen)
     expect(page.locator("#cv-map-after .cv-figure-tip")).to_be_hidden()
     page.get_by_test_id("map-chosen").get_by_role("button", name="Clear", exact=True).click()
     expect(page.get_by_test_id("map-chosen")).to_contain_text("Click a point")

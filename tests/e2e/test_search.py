@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -26,11 +27,11 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     page.locator("#cv-search-run").click()
     page.wait_for_url("**q=A+cat+sleeps**")
     lists = page.locator(f"{RESULT} .cv-search-list")
-    assert lists.locator("h3").all_inner_texts() == ["the weather", "the animal"]
+    expect(lists.locator("h3")).to_have_text(["the weather", "the animal"])
     found = lists.locator(".cv-hit-text").all_inner_texts()
     again = open_page("?" + page.url.partition("?")[2], width=380, height=800)
     again.locator(RESULT).wait_for()
-    assert again.locator(f"{RESULT} .cv-hit-text").all_inner_texts() == found
+    expect(again.locator(f"{RESULT} .cv-hit-text")).to_have_text(found)
     assert again.evaluate("document.documentElement.scrollWidth") <= 380
 
 
@@ -53,4 +54,4 @@ def test_an_error_dims_what_was_shown(open_page: Callable[..., Page]) -> None:
     page.get_by_label("A sentence like those you want").fill(" ")
     page.locator("#cv-search-run").click()
     page.locator("#cv-search-notice").get_by_role("alert").wait_for()
-    assert page.locator("#cv-search-result .cv-dimmed").count() == 1
+    expect(page.locator("#cv-search-result .cv-dimmed")).to_have_count(1)
