@@ -7,6 +7,7 @@ standard error, so that output can be piped.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 import tempfile
@@ -15,9 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from condviz.cli.options import on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
+
+if TYPE_CHECKING:
+    from gradio import Blocks
 
 COMMANDS = "deploy models score errors words map store links data train benchmark papers"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
@@ -88,17 +93,29 @@ def _serve(options: argparse.Namespace) -> None:
         except OSError as error:
             raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be written: {error}.") from error
     require("gradio", "app")
+    gc.disable()  # what a page is built of stays: looking for garbage in it takes a tenth of a second
+    try:
+        blocks = _launch(options.host, options.port)
+    finally:
+        gc.enable()
+    blocks.block_thread()
+
+
+def _launch(host: str | None, port: int | None) -> Blocks:
+    """Build the page and begin to serve it."""
     from condviz.ui.app import build_app, launch_options
 
-    launch = launch_options(options.host, options.port)
+    launch = launch_options(host, port)
+    blocks = build_app()
     try:
-        build_app().launch(**launch)
+        blocks.launch(**launch, prevent_thread_lock=True)
     except OSError as error:
         place = f"{launch['server_name']}:{launch['server_port']}"
         raise ConfigError(
             f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
             "Choose another --port or --host."
         ) from error
+    return blocks
 
 
 @contextmanager

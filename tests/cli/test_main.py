@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import io
 import json
 import os
@@ -256,11 +257,18 @@ def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatc
         "server_port": port or 7860,
         "share": False,
     }
-    page.build_app = lambda: SimpleNamespace(launch=lambda **options: launched.append(options))
+    blocked: list[bool] = []
+
+    def launch(*, prevent_thread_lock: bool, **options: object) -> None:
+        assert prevent_thread_lock
+        launched.append(options)
+
+    page.build_app = lambda: SimpleNamespace(launch=launch, block_thread=lambda: blocked.append(gc.isenabled()))
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
     monkeypatch.setattr(cli, "require", lambda *_: None)  # importing gradio takes seconds
     assert cli.main(["serve", "--port", "8000"]) == 0
     assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False}]
+    assert blocked == [True], "it serves, and looks for garbage"
 
 
 def test_serve_on_a_taken_port_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

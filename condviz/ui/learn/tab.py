@@ -7,11 +7,10 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 from cachetools import LRUCache
-from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from condviz.data.lessons import LESSONS, Lesson, load_lessons
@@ -24,6 +23,9 @@ from condviz.ui.learn.figures.base import Figure
 from condviz.ui.markup import busy, html, render, term
 from condviz.ui.page import Page, Tab
 from condviz.ui.state import Values, first, number, read_link, write_link
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 KEPT_RESULTS = 500
 """A class of thirty looks at the same figures: each is computed once."""
@@ -177,6 +179,8 @@ def to_html(text: str, *, inline: bool = False) -> Markup:
 
 @cache
 def _markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
     return MarkdownIt("commonmark", {"html": False, "typographer": False}).enable("table")
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import gradio as gr
 
 from condviz.errors import DataError, UnknownModelError
-from condviz.evaluation import papers
 from condviz.evaluation.kgc_scores import read_scores as read_link_scores
 from condviz.evaluation.kgc_scores import table_rows
 from condviz.evaluation.leaders import OVERALL, strengths
@@ -155,6 +154,8 @@ class ModelsTab:
 
     def show_papers(self) -> dict:
         """Show which claims of the papers hold, and each of their tables beside ours."""
+        from condviz.evaluation import papers
+
         results = papers.read_results()
 
         def fill(table: papers.Table) -> tuple:
