@@ -12,17 +12,13 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from condviz.cli.options import on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
-
-if TYPE_CHECKING:
-    from gradio import Blocks
 
 COMMANDS = "deploy models score errors words map store links data train benchmark papers"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
@@ -95,14 +91,14 @@ def _serve(options: argparse.Namespace) -> None:
     require("gradio", "app")
     gc.disable()  # what a page is built of stays: looking for garbage in it takes a tenth of a second
     try:
-        blocks = _launch(options.host, options.port)
+        wait = _launch(options.host, options.port)
     finally:
         gc.enable()
-    blocks.block_thread()
+    wait()
 
 
-def _launch(host: str | None, port: int | None) -> Blocks:
-    """Build the page and begin to serve it."""
+def _launch(host: str | None, port: int | None) -> Callable[[], None]:
+    """Build the page and begin to serve it; return what waits until it is stopped."""
     from condviz.ui.app import build_app, launch_options
 
     launch = launch_options(host, port)
@@ -115,7 +111,7 @@ def _launch(host: str | None, port: int | None) -> Blocks:
             f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
             "Choose another --port or --host."
         ) from error
-    return blocks
+    return blocks.block_thread
 
 
 @contextmanager
