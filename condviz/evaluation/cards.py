@@ -103,7 +103,11 @@ def _render(template: str, **values: Any) -> str:  # noqa: ANN401 - what the tem
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
-    environment.filters |= {"number": "{:,}".format, "fixed": lambda value, digits: f"{value:.{digits}f}"}
+    environment.filters |= {
+        "number": "{:,}".format,
+        "fixed": lambda value, digits: f"{value:.{digits}f}",
+        "minutes": lambda seconds: f"{(number := round(seconds / 60))} minute{'s' * (number != 1)}",
+    }
     return environment.get_template(template).render(**values)
 
 
