@@ -25,7 +25,7 @@ LINK_FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
 TUNING = {
     "full": "the whole encoder and the head",
     "layers": "the layers of the encoder, without embeddings and the lowest {frozen} layers, and the head",
-    "lora": "low-rank adapters in all linear layers of the encoder, and the head",
+    "lora": "low-rank adapters in the linear layers of the encoder above the lowest {frozen}, and the head",
     "frozen": "the head alone",
 }
 LINK_TUNING = {

@@ -200,7 +200,7 @@ def _check_fit(path: Path, part: str, stored: Mapping[str, Tensor], expected: Ma
 def _changed_weights(
     path: Path, stored: Mapping[str, Mapping[str, Tensor]], backbone: Backbone, scale: float | None
 ) -> dict[str, Tensor]:
-    """Return the encoder weights that differ: stored whole, or as low-rank adapters that are added on."""
+    """Return the encoder weights that differ: stored whole, with the low-rank adapters that are added on."""
     weights, adapters = backbone.model.state_dict(), stored["adapter"]
     _check_fit(path, "backbone", stored["backbone"], weights)
     changed = dict(stored["backbone"])
@@ -210,7 +210,8 @@ def _changed_weights(
             raise CheckpointError(
                 f"{path}: adapter.{module}: lora_A, lora_B, or adapter_scale in {MANIFEST} is missing."
             )
-        weight = weights.get(f"{module}.weight")
+        # A model that started from a trained one has both: the weights of its start, and what the adapters add.
+        weight = changed.get(f"{module}.weight", weights.get(f"{module}.weight"))
         if weight is None or left.dim() != 2 or right.dim() != 2 or weight.shape != (len(left), right.shape[1]):
             raise CheckpointError(f"{path}: adapter.{module} does not fit the encoder {backbone.name}.")
         if left.shape[1] != len(right):

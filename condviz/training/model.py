@@ -329,7 +329,7 @@ def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache
     if recipe.tuning == "frozen":
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
     if recipe.tuning == "lora":
-        add_adapters(backbone.model, recipe.lora)
+        add_adapters(backbone, recipe.lora, frozen_layers=recipe.frozen_layers)
 
 
 def set_dropout(backbone: Backbone, rate: float | None) -> None:
@@ -348,24 +348,32 @@ def freeze_lowest(backbone: Backbone, layers: int) -> None:
     for module in backbone.model.modules():
         if isinstance(module, nn.Embedding):
             module.requires_grad_(False)
-    if not layers:
-        return
-    blocks = backbone.layers.blocks
-    if layers > len(blocks):
-        raise ConfigError(f"frozen_layers is {layers}, but {backbone.name} has {len(blocks)} layers.")
-    for block in blocks[:layers]:
+    for block in _lowest(backbone, layers):
         block.requires_grad_(False)
 
 
-def add_adapters(encoder: nn.Module, lora: Lora) -> None:
-    """Add low-rank adapters to an encoder, in place; only they require a gradient.
+def _lowest(backbone: Backbone, layers: int) -> Sequence[nn.Module]:
+    if not layers:
+        return ()
+    blocks = backbone.layers.blocks
+    if layers > len(blocks):
+        raise ConfigError(f"frozen_layers is {layers}, but {backbone.name} has {len(blocks)} layers.")
+    return blocks[:layers]
+
+
+def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> None:
+    """Add low-rank adapters to an encoder above its frozen layers, in place; only they require a gradient.
 
     Raises:
-        ConfigError: If no linear layer has one of the names.
+        ConfigError: If there are not so many layers, or no linear layer has one of the names.
         MissingExtraError: If peft is not installed.
     """
     peft = require("peft", "train")
-    linear = [name for name, module in encoder.named_modules() if isinstance(module, nn.Linear)]
+    encoder = backbone.model
+    frozen = {module for block in _lowest(backbone, frozen_layers) for module in block.modules()}
+    linear = [
+        name for name, module in encoder.named_modules() if isinstance(module, nn.Linear) and module not in frozen
+    ]
     chosen = [name for name in linear if not lora.targets or name.endswith(lora.targets)]
     if not chosen:
         ends = sorted({name.rpartition(".")[2] for name in linear})

@@ -185,7 +185,7 @@ class SentenceRecipe(Recipe):
             "blocks": all pairs of some sentences, see `condviz.data.pairs`.
         tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
             adapters and head ("lora"), or the head alone ("frozen").
-        frozen_layers: How many of the lowest layers stay frozen, too, in tuning = "layers".
+        frozen_layers: How many of the lowest layers stay frozen, too, in tuning = "layers" and "lora".
         dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
         lora: The adapters.
         blend: How far the weights go from those of the start (0) to the trained ones (1) in the end. In between they
@@ -234,13 +234,8 @@ class SentenceRecipe(Recipe):
             'infonce and quadruplet compare two conditions. Set batching = "pairs".',
         )
         yield (
-            self.frozen_layers and self.tuning != "layers",
-            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".',
-        )
-        yield (
-            self.init and self.tuning == "lora",
-            f"init is {self.init!r}, but adapters of a checkpoint change the pretrained encoder only. Set "
-            'tuning = "layers", "full" or "frozen".',
+            self.frozen_layers and self.tuning not in ("layers", "lora"),
+            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers" or "lora".',
         )
         yield (
             self.batching == "pairs" and self.batch_size % 2,

@@ -177,8 +177,18 @@ def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> Non
     assert any(value.requires_grad for value in model.backbone.parameters())
     plain = build_model(quick(tmp_path, "csr", tuning="layers")).eval().score(*ROWS)
     assert np.abs(model.eval().score(*ROWS) - plain).max() > 1e-3
-    with pytest.raises(ConfigError, match=r"adapters of a checkpoint.*layers"):
-        quick(tmp_path, tuning="lora", init=str(first))
+
+
+def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) -> None:
+    first = carry_out(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "first", device="cpu")
+    recipe = quick(tmp_path, tuning="lora", frozen_layers=1, lr=1e-2, init=str(first))
+    second = carry_out(recipe, tmp_path / "second", device="cpu")  # which compares the scores of the loaded files
+    before, after = load_file(first / WEIGHTS), load_file(second / WEIGHTS)
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    added = set(after) - set(before)
+    assert added
+    assert all(name.startswith("adapter.") and "layer.0." not in name for name in added)
+    assert np.abs(load(second).score(*ROWS) - load(first).score(*ROWS)).max() > 1e-3
 
 
 def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
