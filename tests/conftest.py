@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +16,10 @@ if TYPE_CHECKING:
 # Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
 # much as one. Set before anything imports torch.
 os.environ["OMP_NUM_THREADS"] = "1"
+# What Python compiles is kept, else each of these processes would compile this package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+gc.disable()  # until all tests are collected: what they import stays
 # Examples are the same in every run, and a slow machine is no failure.
 settings.register_profile("condviz", derandomize=True, deadline=None)
 settings.register_profile("fast", settings.get_profile("condviz"), max_examples=20)
@@ -47,8 +53,6 @@ MARKED = {
     ),
 }  # fmt: skip
 """Marker -> folders, files and tests. `make test-fast` leaves all of them out."""
-WHOLE_PAGE = ("test_addresses", "test_class_mode", "test_frame", "test_learn", "test_panels")
-"""Browser tests of no single tab: they take about as long as all others."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,18 +69,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: first.get(item.path, len(MARKED)))
 
 
+def pytest_collection_finish() -> None:
+    """Look for garbage from now on, without searching a million imported objects each time."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Give each file to one worker; those that drive a browser go in two groups, each with a page and a browser."""
+    """Give each file to one worker; those that drive a browser go to the same one, which has a page and a browser."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            if not file.startswith("tests/e2e/"):
-                return file
-            return (
-                "tests/e2e, the whole page" if file.removeprefix("tests/e2e/").startswith(WHOLE_PAGE) else "tests/e2e"
-            )
+            return "tests/e2e" if file.startswith("tests/e2e/") else file
 
     return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None

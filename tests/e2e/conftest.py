@@ -1,4 +1,4 @@
-"""Running pages and a browser, once per session."""
+"""A server with all pages and a browser, once per session."""
 
 from __future__ import annotations
 
@@ -58,28 +58,33 @@ def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event)
     serving.set()
 
 
-def tabs_of(item: pytest.Item) -> str:
-    """Return the tabs that a test asks for with the mark `tabs`; "" are all."""
+def page_of(item: pytest.Item) -> str:
+    """Return the page that a test asks for with the mark `tabs`; "" is the one with all tabs."""
     mark = item.get_closest_marker("tabs")
-    return "+".join(mark.args) if mark else ""
+    return "+".join(sorted(mark.args)) if mark else ""
 
 
 @pytest.fixture(scope="session")
-def addresses(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Addresses of pages over some of the shipped models, by their tabs, for all tests that are run."""
-    folder = tmp_path_factory.mktemp("serve")
-    pages = {"", *map(tabs_of, request.session.items)}
-    ports = dict(zip(sorted(pages), free_ports(len(pages)), strict=True))
-    places = [f"{port}={tabs}" for tabs, port in ports.items()]
-    command = [sys.executable, "-m", "tests.e2e.serve", str(folder), *places]
-    for _ in serve(command, ports[""], folder / "log.txt"):
-        yield {tabs: f"http://127.0.0.1:{port}/" for tabs, port in ports.items()}
+def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the server: `checkpoints` with a tiny encoder, and `jobs`."""
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="session")
+def addresses(request: pytest.FixtureRequest, served: Path) -> Iterator[dict[str, str]]:
+    """Addresses of the pages that the tests of this run ask for, all of one server."""
+    names = sorted({"", *map(page_of, request.session.items)})
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
+    places = [f"{port}={name}" for name, port in ports.items()]
+    command = [sys.executable, "-m", "tests.e2e.serve", str(served), *places]
+    for _ in serve(command, ports[""], served.with_suffix(".log")):
+        yield {name: f"http://127.0.0.1:{port}/" for name, port in ports.items()}
 
 
 @pytest.fixture
 def address(addresses: dict[str, str], request: pytest.FixtureRequest) -> str:
-    """Address of the page with the tabs that the test asks for."""
-    return addresses[tabs_of(request.node)]
+    """Address of the page that the test asks for."""
+    return addresses[page_of(request.node)]
 
 
 @pytest.fixture(scope="session")
@@ -144,6 +149,11 @@ def open_page(context: BrowserContext, address: str) -> Iterator[Callable[..., P
     """Open the page with a query."""
     with visiting(context) as open_:
         yield lambda query="", **options: wait_for_tabs(open_(address + query, **options))
+
+
+def go(page: Page, link: str) -> None:
+    """Open a link in the page that is there, as Back and Forward do, which takes a fraction of reading it anew."""
+    page.evaluate("link => { history.pushState({}, '', link); dispatchEvent(new PopStateEvent('popstate')); }", link)
 
 
 def open_tab(page: Page, name: str) -> None:

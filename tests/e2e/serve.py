@@ -1,35 +1,87 @@
-"""Serve pages with some shipped models and their jobs in FOLDER: python -m tests.e2e.serve FOLDER PORT[=TAB+TAB] ...
+"""Serve pages over the shipped models and their jobs in FOLDER: python -m tests.e2e.serve FOLDER PORT[=PAGE] ...
 
-Each port gets a page of its own, with all tabs or with those named: the fewer tabs, the sooner a browser has read it.
+Each port gets a page of its own: with all tabs; with those named, as TAB+TAB, which a browser reads sooner; `panels`,
+linked figures and nothing else. With `failing` among the tabs, every handler is made to fail. All of them share the
+models, and the folder FOLDER/checkpoints, where trainings find a tiny encoder and leave their models.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+    from condviz.ui.pool import ModelPool
 
 NAMES = (
     "minilm", "bi-encoder", "case", "csr-bi", "csr-prefix", "hyper-cl", "cross-encoder",
     "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
 )  # fmt: skip
 """What tests and lessons ask for. A page with the Train tab adds all others once it is opened."""
+SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 def main() -> None:
     """Serve until killed; the line of the last page says that all are there."""
     folder, *places = sys.argv[1:]
-    os.environ |= {"CONDVIZ_JOBS": folder, "GRADIO_TEMP_DIR": f"{folder}/uploads"}
-    from condviz.ui.app import TABS, Settings, build_app, launch_options
+    prepare(Path(folder))
+    from condviz.ui.app import launch_options
     from condviz.ui.pool import ModelPool
 
     pool = ModelPool(NAMES)
     pool.preload().join()  # while a model is missing, every page asks for news several times a second
     for place in places:
-        port, _, names = place.partition("=")
-        tabs = tuple(tab for tab in TABS if tab.id in names.split("+")) or TABS
-        demo = build_app(Settings(pool=lambda: pool, tabs=tabs, preload=False))
+        port, _, name = place.partition("=")
         last = place == places[-1]
-        demo.launch(**launch_options(port=int(port)), prevent_thread_lock=not last, quiet=not last)
+        build(name, pool).launch(**launch_options(port=int(port)), prevent_thread_lock=not last, quiet=not last)
+
+
+def prepare(folder: Path) -> None:
+    """Fill the folder; call before anything of the package is imported, which reads where it lies."""
+    checkpoints = folder / "checkpoints"
+    os.environ["CONDVIZ_CHECKPOINTS"], os.environ["CONDVIZ_JOBS"] = str(checkpoints), str(folder / "jobs")
+    os.environ["GRADIO_TEMP_DIR"] = str(folder / "uploads")
+    os.environ.pop("SPACE_ID", None)  # else nobody could train
+    checkpoints.mkdir()
+    for model in SHIPPED.iterdir():
+        (checkpoints / model.name).symlink_to(model)
+    from tests.tiny import tiny_folder
+
+    tiny_folder(checkpoints / "encoder")  # among the folders that a recipe may name
+
+
+def build(name: str, pool: ModelPool) -> gr.Blocks:
+    """Return the page of that name."""
+    from condviz.errors import DataError
+    from condviz.ui import events
+    from condviz.ui.app import TABS, Settings, build_app
+    from tests.e2e import panels
+
+    if name == "panels":
+        return panels.build()
+    tabs = tuple(tab for tab in TABS if tab.id in name.split("+")) or TABS
+    settings = Settings(pool=lambda: pool, tabs=tabs, preload=False)
+    if "failing" not in name.split("+"):
+        return build_app(settings)
+    guard = events._guard
+
+    def plant(handler: Callable, failed: Callable, notice: gr.HTML) -> Callable:
+        @functools.wraps(handler)
+        def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
+            raise DataError(f"planted in {handler.__qualname__}")
+            yield {}
+
+        return guard(fail, failed, notice)
+
+    with patch.object(events, "_guard", plant):
+        return build_app(settings)
 
 
 if __name__ == "__main__":

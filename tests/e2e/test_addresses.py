@@ -11,25 +11,20 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
+from tests.e2e.conftest import go, open_tab, visiting, wait_for_tabs
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Page
 
 COMPARE = "?t=compare&s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
 WORDS = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
 
 
-@pytest.fixture(scope="module")
-def another(browser: Browser) -> BrowserContext:
-    """The profile of another visitor."""
-    return browser.new_context()
-
-
 @contextmanager
-def newcomer(another: BrowserContext, link: str) -> Iterator[Page]:
-    """Open a link in a profile in which nothing is kept, as nothing stays there of the visit before."""
-    with visiting(another) as open_:
+def newcomer(page: Page, link: str) -> Iterator[Page]:
+    """Open a link as a new visitor, of whom the browser keeps nothing."""
+    page.evaluate("localStorage.clear()")
+    with visiting(page.context) as open_:
         yield wait_for_tabs(open_(link))
 
 
@@ -51,23 +46,55 @@ def pick(page: Page, label: str, choice: str) -> None:
     page.get_by_role("option", name=choice, exact=True).click()
 
 
-@pytest.mark.tabs("compare")
-def test_compare(open_page: Callable[..., Page], another: BrowserContext) -> None:
+@pytest.mark.tabs("compare", "models")
+def test_compare(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPARE + "&open=models.export")
     expect(page.locator("#cv-matrix table")).to_be_visible()
     page.get_by_label("most alike first").check()
     page.get_by_label("Show untrained models, too").check()
     expect(page).to_have_url(re.compile("untrained=1"))
-    with newcomer(another, copied(page)) as other:
+    with newcomer(page, copied(page)) as other:
         expect(other.locator("#cv-matrix table")).to_be_visible()
         expect(other.get_by_label("Show untrained models, too")).to_be_checked()
         expect(other.get_by_label("most alike first")).to_be_checked()
         expect(other.locator("#cv-export [data-copy=link]")).to_be_visible()
         assert values(other.url) == values(page.url)
+    a_tab_that_is_left_keeps_its_address(page)
+    back_opens_the_sections_of_its_address(page)
 
 
-@pytest.mark.tabs("router")
-def test_words(open_page: Callable[..., Page], another: BrowserContext) -> None:
+def a_tab_that_is_left_keeps_its_address(page: Page) -> None:
+    before = values(page.url)
+    open_tab(page, "Models")
+    expect(page).to_have_url(re.compile("t=models"))
+    open_tab(page, "Compare")
+    assert values(page.url) == before
+    page.go_back()
+    expect(page.get_by_role("tab", name="Models")).to_have_attribute("aria-selected", "true")
+    page.go_back()
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+    assert values(page.url) == before
+
+
+def back_opens_the_sections_of_its_address(page: Page) -> None:
+    page.get_by_label("Conditions, one per line").fill("the time of day")
+    expect(page).to_have_url(re.compile("c=the\\+time"))
+    expect(page.locator("#cv-matrix table")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#cv-matrix table")).to_contain_text("the place")
+
+
+@pytest.mark.tabs("compare", "models")
+def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    page.locator("#cv-compare-models > button").click()
+    expect(page).to_have_url(re.compile("s1=.*open=models"))
+    page.reload()
+    expect(page.locator("#cv-matrix table")).to_be_visible()
+
+
+@pytest.mark.tabs("compare", "router")
+def test_words(open_page: Callable[..., Page]) -> None:
     page = open_page(WORDS + "&open=strips.difference.heads.deletion.export")
     expect(page.get_by_test_id("deletion")).to_be_visible()
     page.get_by_role("radio", name="the mood").first.check(force=True)
@@ -82,7 +109,7 @@ def test_words(open_page: Callable[..., Page], another: BrowserContext) -> None:
     link = copied(page)
     page.locator("#cv-words-result .cv-token", has_text="wave").click()
     expect(page).to_have_url(re.compile("word=6"))
-    with newcomer(another, link + "&word=6") as other:
+    with newcomer(page, link + "&word=6") as other:
         expect(other.locator(".cv-word-tip b")).to_have_text("wave")
         expect(other.get_by_role("radio", name="the mood").first).to_be_checked()
         expect(other.get_by_label("Show the model’s sub-tokens")).to_be_checked()
@@ -97,73 +124,26 @@ def test_words(open_page: Callable[..., Page], another: BrowserContext) -> None:
 
 
 @pytest.mark.tabs("links", "models")
-@pytest.mark.parametrize(
-    ("link", "title", "part", "shown"),
-    [
-        ("?t=links&le=nurse", "nurse", "change", "#cv-links-table table"),
-        ("?t=models&m=case&by=cebab", "CASE", "links", "#cv-models-graphs table"),
-    ],
-    ids=["links", "models"],
-)
-def test_sections(
-    open_page: Callable[..., Page], another: BrowserContext, link: str, title: str, part: str, shown: str
-) -> None:
-    page = open_page(link)
+def test_links_and_models(open_page: Callable[..., Page]) -> None:
+    page = open_page("?t=links&le=nurse")
+    a_section_has_a_link(page, "nurse", "change", "#cv-links-table table")
+    go(page, "?t=models&m=case&by=cebab")
+    a_section_has_a_link(page, "CASE", "links", "#cv-models-graphs table")
+
+
+def a_section_has_a_link(page: Page, title: str, part: str, shown: str) -> None:
     expect(page.locator(":is(#cv-links-result .cv-headline, #cv-models-head h2):visible")).to_contain_text(title)
     tab = values(page.url)["t"][0]
     page.locator(f"#cv-{tab}-{part} > button").click()
     expect(page.locator(shown)).to_be_visible()
     expect(page).to_have_url(re.compile(f"open={part}"))
-    with newcomer(another, page.url) as other:
+    with newcomer(page, page.url) as other:
         expect(other.locator(shown)).to_be_visible()
         assert values(other.url) == values(page.url)
 
 
-def test_a_tab_that_is_left_keeps_its_address(open_page: Callable[..., Page]) -> None:
-    page = open_page(COMPARE + "&open=models")
-    expect(page.locator("#cv-matrix table")).to_be_visible()
-    before = values(page.url)
-    open_tab(page, "Models")
-    expect(page).to_have_url(re.compile("t=models"))
-    open_tab(page, "Compare")
-    assert values(page.url) == before
-    page.go_back()
-    expect(page.get_by_role("tab", name="Models")).to_have_attribute("aria-selected", "true")
-    page.go_back()
-    expect(page.locator("#cv-matrix table")).to_be_visible()
-    assert values(page.url) == before
-
-
-@pytest.mark.tabs("compare")
-def test_back_opens_the_sections_of_its_address(open_page: Callable[..., Page]) -> None:
-    page = open_page(COMPARE + "&open=models")
-    expect(page.locator("#cv-matrix table")).to_be_visible()
-    page.get_by_label("Conditions, one per line").fill("the time of day")
-    expect(page).to_have_url(re.compile("c=the\\+time"))
-    expect(page.locator("#cv-matrix table")).to_be_hidden()
-    page.go_back()
-    expect(page.locator("#cv-matrix table")).to_contain_text("the place")
-
-
-def test_the_menu_of_tabs_on_a_phone_changes_the_address(open_page: Callable[..., Page]) -> None:
-    page = open_page(width=380, height=800)
-    open_tab(page, "Models")
-    expect(page).to_have_url(re.compile("t=models"))
-    page.go_back()
-    expect(page.get_by_role("tab", name="Compare")).to_have_attribute("aria-selected", "true")
-
-
-@pytest.mark.tabs("compare")
-def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    page.locator("#cv-compare-models > button").click()
-    expect(page).to_have_url(re.compile("s1=.*open=models"))
-    page.reload()
-    expect(page.locator("#cv-matrix table")).to_be_visible()
-
-
-@pytest.mark.tabs("errors")
-def test_errors(open_page: Callable[..., Page], another: BrowserContext) -> None:
+@pytest.mark.tabs("compare", "errors")
+def test_errors(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=errors")
     expect(page.get_by_test_id("errors")).to_be_visible()
     page.get_by_label("Next row").click()
@@ -173,7 +153,7 @@ def test_errors(open_page: Callable[..., Page], another: BrowserContext) -> None
     expect(page.locator("#cv-err-worst table")).to_be_visible()
     expect(page).to_have_url(re.compile("open=worst.export"))
     number = page.locator("#cv-err-row [data-number]").get_attribute("data-number")
-    with newcomer(another, copied(page)) as other:
+    with newcomer(page, copied(page)) as other:
         expect(other.locator("#cv-err-worst table")).to_be_visible()
         expect(other.locator("#cv-err-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-err-row [data-number]")).to_have_attribute("data-number", number)
@@ -181,7 +161,7 @@ def test_errors(open_page: Callable[..., Page], another: BrowserContext) -> None
 
 
 @pytest.mark.tabs("map")
-def test_map(open_page: Callable[..., Page], another: BrowserContext) -> None:
+def test_map(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=map")
     page.locator("#cv-map-legend [data-act=value]").nth(1).click()
     page.locator("#cv-map-reading [data-act=open]").first.click()
@@ -189,7 +169,7 @@ def test_map(open_page: Callable[..., Page], another: BrowserContext) -> None:
     for part in ("table", "export"):
         page.locator(f"#cv-map-{part} > button").click()
     expect(page).to_have_url(re.compile("open=table.export"))
-    with newcomer(another, copied(page)) as other:
+    with newcomer(page, copied(page)) as other:
         expect(other.locator("#cv-map-points")).to_be_visible()
         expect(other.locator("#cv-map-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-map-legend [data-act=value]").nth(1)).to_have_attribute("aria-pressed", "true")
@@ -197,8 +177,8 @@ def test_map(open_page: Callable[..., Page], another: BrowserContext) -> None:
         assert values(other.url) == values(page.url)
 
 
-@pytest.mark.tabs("train")
-def test_train(open_page: Callable[..., Page], another: BrowserContext) -> None:
+@pytest.mark.tabs("compare", "train")
+def test_train(open_page: Callable[..., Page]) -> None:
     page = open_page("?t=train")
     page.locator("#cv-train-log > button").click()
     page.get_by_label("Example", exact=True).check()
@@ -208,7 +188,7 @@ def test_train(open_page: Callable[..., Page], another: BrowserContext) -> None:
     name.fill("mine")
     name.blur()
     expect(page).to_have_url(re.compile("name=mine"))
-    with newcomer(another, page.url) as other:
+    with newcomer(page, page.url) as other:
         expect(other.get_by_label("Example", exact=True)).to_be_checked()
         expect(other.locator("#cv-train-name").locator("textarea, input")).to_have_value("mine")
         expect(other.locator("#cv-train-upload")).to_be_hidden()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import serve, visiting
-from tests.ports import free_ports
+from tests.e2e.conftest import visiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.tabs("panels")
 NO_WEBGL = """
   const original = HTMLCanvasElement.prototype.getContext;
   HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
@@ -25,21 +24,13 @@ NO_WEBGL = """
   };"""
 
 
-@pytest.fixture(scope="module")
-def panels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the page with nothing but figures."""
-    (port,) = free_ports()
-    log = tmp_path_factory.mktemp("panels") / "log.txt"
-    yield from serve([sys.executable, "-m", "tests.e2e.serve_panels", str(port)], port, log)
-
-
 @pytest.fixture
-def open_panels(context: BrowserContext, panels: str) -> Iterator[Callable[..., Page]]:
-    """Open that page; fails the test on a script error."""
+def open_panels(context: BrowserContext, address: str) -> Iterator[Callable[..., Page]]:
+    """Open the page with nothing but figures; fails the test on a script error."""
     with visiting(context) as open_:
 
         def open_panels(**options: Any) -> Page:
-            page = open_(panels, height=1000, **options)
+            page = open_(address, height=1000, **options)
             for name in ("left", "right"):
                 frame(page, name, "[data-ready=true]").wait_for()
             return page
@@ -71,8 +62,15 @@ def ranges(page: Page, name: str) -> list[float]:
     return page.locator(f"#{name} .cv-figure-plot").evaluate("plot => plot._fullLayout.xaxis.range")
 
 
-def test_a_lasso_selects_in_both_figures_and_reaches_python(open_panels: Callable[..., Page]) -> None:
+def test_points_are_chosen_in_both_figures_by_hand_and_by_python(open_panels: Callable[..., Page]) -> None:
     page = open_panels()
+    a_lasso_reaches_python(page)
+    python_selects_and_marks(page)
+    new_data_keep_zoom_and_selection(page)
+    messages_are_text(page)
+
+
+def a_lasso_reaches_python(page: Page) -> None:
     lasso(page, "right")
     ids = told(page, "ids")["ids"]
     assert 10 < len(ids) < 150
@@ -85,8 +83,7 @@ def test_a_lasso_selects_in_both_figures_and_reaches_python(open_panels: Callabl
     expect(page.locator("#told")).to_contain_text('"ids": []')
 
 
-def test_python_selects_and_marks_in_both_figures(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
+def python_selects_and_marks(page: Page) -> None:
     page.locator("#choose").click()
     for name in ("left", "right"):
         expect(frame(page, name)).to_have_attribute("data-selected", "3")
@@ -96,14 +93,12 @@ def test_python_selects_and_marks_in_both_figures(open_panels: Callable[..., Pag
         expect(page.locator(f"#{name} .cv-figure-ring")).to_be_visible()
 
 
-def test_new_data_keep_zoom_and_selection(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
+def new_data_keep_zoom_and_selection(page: Page) -> None:
     page.locator("#left [data-tool=in]").click()
     told(page, '"x"')
     zoomed = ranges(page, "left")
     assert zoomed[1] < 1
     assert ranges(page, "right") == zoomed
-    page.locator("#choose").click()
     expect(frame(page, "left")).to_have_attribute("data-selected", "3")
     page.locator("#update").click()
     expect(page.locator("#left .cv-figure-count")).to_have_text("2 / 150 points")  # the point 150 is gone
@@ -112,8 +107,23 @@ def test_new_data_keep_zoom_and_selection(open_panels: Callable[..., Page]) -> N
     page.wait_for_function("() => document.querySelector('#left .cv-figure-plot')._fullLayout.xaxis.range[1] > 1")
 
 
-def test_tips_show_text_and_nothing_of_it_is_markup(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
+def messages_are_text(page: Page) -> None:
+    expect(page.locator("#alone .cv-figure-message")).to_have_text("Nothing yet. Press Load.")
+    page.locator("#fail").click()
+    expect(page.locator("#left .cv-figure-message")).to_have_text("It <b>failed</b>.")
+
+
+def test_a_figure_tells_and_moves_and_follows_the_theme_and_is_saved(
+    open_panels: Callable[..., Page], browser: Browser, tmp_path: Path
+) -> None:
+    page = open_panels(reduced_motion="reduce")
+    tips_show_text_and_nothing_of_it_is_markup(page)
+    the_slider_moves_points_from_before_to_after(page)
+    colours_follow_light_and_dark(page)
+    exports_are_pictures_and_a_page(page, browser, tmp_path)
+
+
+def tips_show_text_and_nothing_of_it_is_markup(page: Page) -> None:
     page.locator("#left .points path").first.click(force=True)
     assert told(page, '"id"')["id"] is not None
     tip = page.locator("#left .cv-figure-tip")
@@ -122,8 +132,7 @@ def test_tips_show_text_and_nothing_of_it_is_markup(open_panels: Callable[..., P
     assert tip.locator("b").count() == 0
 
 
-def test_the_slider_moves_points_from_before_to_after(open_panels: Callable[..., Page]) -> None:
-    page = open_panels(reduced_motion="reduce")
+def the_slider_moves_points_from_before_to_after(page: Page) -> None:
     where = "plot => [0, 1].map((i) => plot._fullData[i].x[3])"
     plot = page.locator("#left .cv-figure-plot")
     fixed, moving = plot.evaluate(where)
@@ -135,15 +144,7 @@ def test_the_slider_moves_points_from_before_to_after(open_panels: Callable[...,
     assert plot.evaluate(where) == pytest.approx([fixed, moving])
 
 
-def test_a_message_is_text(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
-    expect(page.locator("#alone .cv-figure-message")).to_have_text("Nothing yet. Press Load.")
-    page.locator("#fail").click()
-    expect(page.locator("#left .cv-figure-message")).to_have_text("It <b>failed</b>.")
-
-
-def test_colours_follow_light_and_dark(open_panels: Callable[..., Page]) -> None:
-    page = open_panels()
+def colours_follow_light_and_dark(page: Page) -> None:
     colours = "plot => [plot._fullLayout.paper_bgcolor, plot._fullData[0].marker.color]"
     light = page.locator("#left .cv-figure-plot").evaluate(colours)
     page.evaluate("document.body.classList.add('dark')")
@@ -154,18 +155,17 @@ def test_colours_follow_light_and_dark(open_panels: Callable[..., Page]) -> None
     assert light[1] != dark[1]
 
 
-def test_exports_are_pictures_and_a_page(open_panels: Callable[..., Page], browser: Browser, tmp_path: Path) -> None:
-    page = open_panels()
+def exports_are_pictures_and_a_page(page: Page, browser: Browser, folder: Path) -> None:
     starts = {"png": b"\x89PNG", "svg": b"<svg", "html": b"<!doctype html>"}
     for kind, start in starts.items():
         with page.expect_download() as download:
             page.locator(f"#left [data-tool={kind}]").click()
         assert download.value.suggested_filename == f"left.{kind}"
-        download.value.save_as(tmp_path / f"left.{kind}")
-        assert (tmp_path / f"left.{kind}").read_bytes().startswith(start)
-    assert b"<image" not in (tmp_path / "left.svg").read_bytes()
+        download.value.save_as(folder / f"left.{kind}")
+        assert (folder / f"left.{kind}").read_bytes().startswith(start)
+    assert b"<image" not in (folder / "left.svg").read_bytes()
     alone = browser.new_page()
-    alone.goto((tmp_path / "left.html").as_uri())
+    alone.goto((folder / "left.html").as_uri())
     expect(alone.locator(".points path")).to_have_count(200)
     alone.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import random
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,12 +17,13 @@ from playwright.sync_api import expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
-from tests.e2e.conftest import open_tab, serve
-from tests.ports import free_ports
+from tests.e2e.conftest import open_tab
 from tests.tiny import CONDITIONS, WORDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+pytestmark = pytest.mark.tabs("compare", "train")
 
 SECONDS = 300_000
 """Processes load torch, on a machine that may be busy."""
@@ -33,7 +33,7 @@ CHANGES = {
     r'init = "hyper-cl"': 'backbone = "{encoder}"',
     r'method = "hyper-cl"': 'method = "bi-encoder"',
     r'tuning = "frozen"': 'tuning = "full"',
-    r"epochs = \d+": "epochs = 20",
+    r"epochs = \d+": "epochs = 8",
     r"batch_size = \d+": "batch_size = 16",
     r"lr = \S+": "lr = 0.003",
     r"config = .*": 'config = { pooling = "mean" }\nprecision = "float32"',
@@ -41,19 +41,10 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the server: encoder, checkpoints and jobs."""
-    return tmp_path_factory.mktemp("train")
-
-
-@pytest.fixture(scope="module")
-def address(folder: Path) -> Iterator[str]:
-    """Address of a page over one tiny real model that can train."""
-    (port,) = free_ports()
-    places = [f"CONDVIZ_CHECKPOINTS={folder / 'checkpoints'}", f"CONDVIZ_JOBS={folder / 'jobs'}"]
-    command = ["env", "-u", "SPACE_ID", *places, sys.executable, "-m", "tests.e2e.serve_train", str(folder), str(port)]
-    yield from serve(command, port, folder / "log.txt")
-    jobs = Jobs(folder / "jobs")  # they outlive the server
+def folder(served: Path) -> Iterator[Path]:
+    """Folder of the server; trainings outlive it, and end here."""
+    yield served
+    jobs = Jobs(served / "jobs")
     for job in jobs.list():
         if job.state in UNFINISHED:
             jobs.stop(job.id, force=True)
@@ -110,7 +101,7 @@ def test_a_table_becomes_a_model_in_compare(
         text = re.sub(pattern, value.replace("{encoder}", str(folder / "checkpoints" / "encoder")), text, count=1)
     area.fill(text)
     area.blur()
-    expect(page.locator("#cv-train-epochs input")).to_have_value("20", timeout=SECONDS)
+    expect(page.locator("#cv-train-epochs input")).to_have_value("8", timeout=SECONDS)
     page.locator("#cv-train-check").click()
     expect(page.get_by_test_id("preflight")).to_have_attribute("data-ok", "true", timeout=SECONDS)
     page.locator("#cv-train-start").click()

@@ -1,15 +1,13 @@
-"""Start a page with linked figures and nothing else: python -m tests.e2e.serve_panels PORT."""
+"""A page with linked figures and nothing else."""
 
 from __future__ import annotations
 
 import json
-import sys
 
 import gradio as gr
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.ui.app import launch_options
 from condviz.ui.markup import html
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 
@@ -40,8 +38,8 @@ def figure(number: int, *, seed: int = 0, kind: type = go.Scattergl, title: str 
     return go.Figure(traces, {**layout, "template": "none", "showlegend": False})
 
 
-def main() -> None:
-    """Serve until killed."""
+def build() -> gr.Blocks:
+    """Lay out the page."""
     with gr.Blocks() as demo:
         with gr.Row():
             left = plotly_panel(figure(200), elem_id="left", label="Left ${1+1} {{2}}", link="pair", link_zoom=True)
@@ -65,8 +63,4 @@ def main() -> None:
         buttons["choose"].click(lambda: panel_update(selection=["1", "2", "150", "gone"]), None, left, **private)
         buttons["mark"].click(lambda: panel_update(marked="7"), None, left, **private)
         buttons["fail"].click(lambda: panel_update(message="It <b>failed</b>.", tone="error"), None, left, **private)
-    demo.launch(**{**launch_options(), "server_port": int(sys.argv[1])})
-
-
-if __name__ == "__main__":
-    main()
+    return demo
