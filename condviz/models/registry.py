@@ -240,6 +240,14 @@ def _graph_of(name: str) -> str:
         return ""
 
 
+def find_folder(name: str) -> Path:
+    """Return the folder of a trained model by its name or path; raises UnknownModelError where there is none."""
+    folder, _ = _resolve(name)
+    if folder is None:
+        raise _unknown(name)
+    return folder
+
+
 def _resolve(name: str) -> tuple[Path | None, Preset | None]:
     """Return the folder of a trained model, or the preset of an untrained one, or neither."""
     if not isinstance(name, str) or not name.strip() or "\0" in name:

@@ -24,7 +24,8 @@ from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, 
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.methods.base import number
-from condviz.models.registry import load
+from condviz.models.checkpoints import plain_name, read_adapters
+from condviz.models.registry import find_folder, load
 from condviz.training.data import (
     TABLE,
     Batch,
@@ -183,7 +184,7 @@ class SentenceTask(Task):
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
         self.method = build_model(recipe, vectors)
         self.fitted = self.method.needs_fitting
-        self.start = [weight.detach().clone() for weight in self._trained()] if recipe.blend < 1 else []
+        self.start = [weight.detach().clone() for weight in self._blended()] if recipe.blend < 1 else []
         pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
         self.module = TrainingModel(self.method, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 
@@ -199,7 +200,7 @@ class SentenceTask(Task):
     def finish(self) -> None:
         """Blend the trained weights with those of the start."""
         with torch.no_grad():
-            for weight, start in zip(self._trained(), self.start, strict=False):  # no start, nothing to blend
+            for weight, start in zip(self._blended(), self.start, strict=False):  # no start, nothing to blend
                 weight.lerp_(start.to(weight.device), 1 - self.recipe.blend)
 
     def validate(self) -> dict[str, float]:
@@ -247,8 +248,13 @@ class SentenceTask(Task):
         }
         return format_card(name, manifest, Board())
 
-    def _trained(self) -> list[nn.Parameter]:
-        return [weight for weight in self.method.parameters() if weight.requires_grad]
+    def _blended(self) -> list[nn.Parameter]:
+        """Return what is trained; of adapters one factor alone, which scales what they add."""
+        return [
+            weight
+            for name, weight in self.method.named_parameters()
+            if weight.requires_grad and not name.endswith("lora_A.default.weight")
+        ]
 
     def _with_teacher(self, rows: list[Example]) -> list[Example]:
         """Score rows that have no teacher's score yet by the mean of the teachers."""
@@ -365,7 +371,8 @@ def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> N
     """Add low-rank adapters to an encoder above its frozen layers, in place; only they require a gradient.
 
     Raises:
-        ConfigError: If there are not so many layers, or no linear layer has one of the names.
+        ConfigError: If there are not so many layers, no linear layer has one of the names, or the adapters to start
+            from do not fit.
         MissingExtraError: If peft is not installed.
     """
     peft = require("peft", "train")
@@ -382,6 +389,23 @@ def add_adapters(backbone: Backbone, lora: Lora, *, frozen_layers: int = 0) -> N
         r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=chosen, bias="none"
     )
     peft.inject_adapter_in_model(config, encoder)
+    if lora.init:
+        _take_adapters(encoder, lora)
+
+
+def _take_adapters(encoder: nn.Module, lora: Lora) -> None:
+    """Copy the adapters of a trained model into those of an encoder."""
+    given, scale = read_adapters(find_folder(lora.init))
+    own = {plain_name(name): weight for name, weight in encoder.named_parameters() if weight.requires_grad}
+    shapes = [{name: weight.shape for name, weight in adapters.items()} for adapters in (given, own)]
+    if shapes[0] != shapes[1] or scale != lora.alpha / lora.rank:
+        raise ConfigError(
+            f"lora.init is {lora.init!r}, whose {len(given)} adapters of scale {scale} do not fit: the recipe has "
+            f"{len(own)} of rank {lora.rank} and scale {lora.alpha / lora.rank:g}. Take its lora and frozen_layers."
+        )
+    with torch.no_grad():
+        for name, weight in own.items():
+            weight.copy_(given[name])
 
 
 def parameter_groups(model: nn.Module, recipe: SentenceRecipe, decayed: Iterable[str]) -> list[dict]:

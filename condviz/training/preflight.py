@@ -309,6 +309,7 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
         train=tuple(_source(source, folders) for source in recipe.train),
         validation=tuple(_source(source, folders) for source in recipe.validation),
         teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
+        lora=replace(recipe.lora, init=_model("lora.init", recipe.lora.init, folders) if recipe.lora.init else ""),
     )
     _check_tables(recipe)
     return recipe

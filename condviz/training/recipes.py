@@ -114,12 +114,15 @@ class Lora:
         alpha: The update is alpha / r times B A.
         dropout: On the input of A.
         targets: Ends of the names of the linear layers that get one; empty takes all linear layers.
+        init: A model whose adapters, of the same rank and in the same layers, are the start. What one method has learnt
+            helps others on the same encoder. "" starts with adapters that change nothing.
     """
 
     rank: AtLeastOne = 16
     alpha: Positive = 32.0
     dropout: Share = 0.0
     targets: tuple[str, ...] = ()
+    init: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)

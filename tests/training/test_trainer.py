@@ -191,6 +191,30 @@ def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) ->
     assert np.abs(load(second).score(*ROWS) - load(first).score(*ROWS)).max() > 1e-3
 
 
+def test_adapters_of_one_method_are_the_start_of_another(tmp_path: Path) -> None:
+    settings = {"tuning": "lora", "frozen_layers": 1}
+    first = carry_out(quick(tmp_path, **settings, lr=1e-2), tmp_path / "first", device="cpu")
+    model = build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first)}))
+    given, scale = checkpoints.read_adapters(first)
+    own = {checkpoints.plain_name(name): weight for name, weight in model.backbone.model.named_parameters()}
+    assert scale == 2.0
+    assert given
+    assert all(torch.equal(own[name], weight) for name, weight in given.items())
+    for lora in ({"rank": 4}, {"alpha": 8.0}, {"targets": ["query"]}):
+        with pytest.raises(ConfigError, match=r"lora.init is .* do not fit"):
+            build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first), **lora}))
+
+
+@pytest.mark.parametrize("blend", [1.0, 0.25])
+def test_adapters_blended_add_less(tmp_path: Path, blend: float) -> None:
+    folder = carry_out(quick(tmp_path, tuning="lora", lr=1e-2, blend=blend), tmp_path / "toy", device="cpu")
+    whole = carry_out(quick(tmp_path, tuning="lora", lr=1e-2), tmp_path / "whole", device="cpu")
+    plain = build_model(quick(tmp_path)).backbone.model.state_dict()
+    name = "encoder.layer.1.attention.self.query.weight"
+    part, full = (load(one).backbone.model.state_dict()[name] - plain[name] for one in (folder, whole))
+    torch.testing.assert_close(part, blend * full, atol=1e-6, rtol=1e-4)
+
+
 def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
     settings = {"tuning": "frozen", "config": {"rank": 4}, "lr": 1e-2, "epochs": 1}
     first = carry_out(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first", device="cpu")
