@@ -13,22 +13,14 @@ Source: bootstrap over clusters, Efron and Tibshirani 1993, chapters 13 and 16.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from condviz.errors import ConfigError
-from condviz.evaluation.metrics import (
-    LEVEL,
-    Metric,
-    PairAccuracy,
-    pair_accuracy,
-    pearson,
-    spearman,
-    why_undefined,
-    wilson,
-)
+from condviz.evaluation import metrics
+from condviz.evaluation.metrics import LEVEL, Metric, PairAccuracy
 from condviz.types import Record
 
 RESAMPLES = 10_000
@@ -72,12 +64,15 @@ def resample(sample: Sample, *, resamples: int, seed: int) -> list[dict[str, np.
     groups = int(clusters.max()) + 1
     level_counts = np.zeros((groups, len(levels)), dtype=np.float32)
     np.add.at(level_counts, (clusters, level), 1)
-    models = [_Model(sample, index, clusters, level) for index in range(len(sample.scores))]
+    models = [_Model(sample, *one, clusters, level) for one in zip(sample.scores, sample.right, strict=True)]
     parts: list[list[dict[str, np.ndarray]]] = [[] for _ in models]
     for counts in draw(groups, len(clusters), resamples=resamples, seed=seed):
-        gold_ranks = _level_ranks(counts @ level_counts)
+        drawn = counts @ level_counts  # the centred mean rank of each level, and the sum of their squares
+        total = np.cumsum(drawn, axis=1)
+        ranks = total - (drawn - 1) / 2 - (total[:, -1:] + 1) / 2
+        variance = np.einsum("bk,bk,bk->b", drawn, ranks, ranks, dtype=np.float64)
         for model, part in zip(models, parts, strict=True):
-            part.append(model.figures(counts, *gold_ranks))
+            part.append(model.figures(counts, ranks, variance))
     return [{name: np.concatenate([chunk[name] for chunk in part]) for name in FIGURES} for part in parts]
 
 
@@ -103,8 +98,9 @@ def draw(groups: int, rows: int, *, resamples: int, seed: int) -> Iterator[np.nd
 class _Model:
     """What stays the same over the resamples of one model."""
 
-    def __init__(self, sample: Sample, index: int, clusters: np.ndarray, level: np.ndarray) -> None:
-        scores, right = sample.scores[index], sample.right[index]
+    def __init__(
+        self, sample: Sample, scores: np.ndarray, right: np.ndarray, clusters: np.ndarray, level: np.ndarray
+    ) -> None:
         order = np.argsort(scores, kind="stable")
         self.clusters, ordered = clusters[order], scores[order]
         # The last row of each run of equal scores, and which run a row is in.
@@ -155,13 +151,6 @@ class _Model:
         return np.where(np.isfinite(value), value, np.nan)
 
 
-def _level_ranks(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the centred mean rank of each level, (c, k), and the sum of squares, (c,), from counts (c, k)."""
-    total = np.cumsum(counts, axis=1)
-    ranks = total - (counts - 1) / 2 - (total[:, -1:] + 1) / 2
-    return ranks, np.einsum("bk,bk,bk->b", counts, ranks, ranks, dtype=np.float64)
-
-
 def _standard(values: np.ndarray) -> np.ndarray:
     """Centre and scale, so that sums of squares lose nothing in single precision."""
     spread = values.std()
@@ -186,11 +175,11 @@ class Rows:
 
     def clusterings(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return the numbers by which some of the rows are to be resampled: sentence pairs, then aspects."""
-        usable = [self.clusters[rows]] if len(np.unique(self.clusters[rows])) >= MIN_CLUSTERS else []
-        if usable and self.aspects is not None:
-            aspects = self.aspects[rows]
-            if MIN_CLUSTERS <= len(np.unique(aspects)) < len(aspects):
-                usable.append(aspects)
+        usable = [self.clusters[rows]]
+        if len(np.unique(usable[0])) < MIN_CLUSTERS:
+            return []
+        if self.aspects is not None and MIN_CLUSTERS <= len(np.unique(self.aspects[rows])) < len(rows):
+            usable.append(self.aspects[rows])
         return usable
 
 
@@ -249,7 +238,11 @@ def measure(
         items = rows.items[np.isin(rows.items, chosen).all(axis=1)]
     finite = all(np.isfinite(one[chosen]).all() for one in scores)
     clusterings = rows.clusterings(chosen) if resamples and finite else []
-    samples = [_sample(rows, scores, chosen, items, clusters) for clusters in clusterings]
+    item = np.full(len(rows.gold), -1)
+    item[items] = np.arange(len(items))[:, None]
+    right = [order_right(rows.gold, one, items)[chosen] for one in scores]
+    values = [one[chosen].astype(float) for one in scores]
+    samples = [Sample(rows.gold[chosen], clusters, item[chosen], values, right) for clusters in clusterings]
     drawn = [resample(sample, resamples=resamples, seed=seed) for sample in samples]
     found = [
         _agreement(rows.gold, one, chosen, items, [by[index] for by in drawn], intervals=resamples > 0)
@@ -275,33 +268,11 @@ def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.n
     return right
 
 
-def interval(drawn: Sequence[np.ndarray]) -> tuple[float | None, float | None]:
+def interval(drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
     """Return the widest of the 95 % percentile intervals of some sets of resampled values; None where there is none."""
-    ends = [np.quantile(one, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]) for one in map(_defined, drawn) if len(one)]
-    if not ends:
-        return None, None
-    low, high = max(ends, key=lambda pair: pair[1] - pair[0])
-    return float(low), float(high)
-
-
-def share_interval(share: float, n: int, drawn: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Return Wilson's interval of a share, on the effective number that the spread of its resamples implies."""
-    variance = max((float(one.var()) for one in map(_defined, drawn) if len(one)), default=0.0)
-    alone = share * (1 - share) / n
-    return wilson(share, n * min(1.0, alone / variance) if variance > 0 and alone > 0 else n)
-
-
-def _defined(values: np.ndarray) -> np.ndarray:
-    return values[np.isfinite(values)]
-
-
-def _sample(
-    rows: Rows, scores: Sequence[np.ndarray], chosen: np.ndarray, items: np.ndarray, clusters: np.ndarray
-) -> Sample:
-    item = np.full(len(rows.gold), -1)
-    item[items] = np.arange(len(items))[:, None]
-    right = [order_right(rows.gold, one, items)[chosen] for one in scores]
-    return Sample(rows.gold[chosen], clusters, item[chosen], [one[chosen].astype(float) for one in scores], right)
+    defined = [one[np.isfinite(one)] for one in drawn]
+    ends = [np.quantile(one, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist() for one in defined if len(one)]
+    return tuple(max(ends, key=lambda pair: pair[1] - pair[0], default=(None, None)))
 
 
 def _agreement(
@@ -313,33 +284,34 @@ def _agreement(
     *,
     intervals: bool,
 ) -> Agreement:
-    ratings, values = gold[chosen], scores[chosen].astype(np.float64)
+    ratings, values = gold[chosen], scores[chosen]
     first, second = items.T
-    counts = pair_accuracy(gold[first], gold[second], *(scores[side].astype(np.float64) for side in (first, second)))
-    reason = why_undefined(ratings, values)
+    counts = metrics.pair_accuracy(gold[first], gold[second], scores[first], scores[second])
 
-    def correlation(name: str, value: float | None) -> Metric:
+    def correlation(name: str) -> Metric:
+        value = getattr(metrics, name)(ratings, values)
         if value is None:
-            return Metric(None, n=len(chosen), reason=reason)
-        low, high = interval([by[name] for by in drawn])
-        return Metric(100 * value, _hundredfold(low), _hundredfold(high), len(chosen))
+            return Metric(None, n=len(chosen), reason=metrics.why_undefined(ratings, values))
+        return Metric(100 * value, *interval(100 * by[name] for by in drawn), len(chosen))
 
-    def share(name: str, value: float | None, n: int) -> Metric:
+    def share(name: str, n: int) -> Metric:
+        value = getattr(counts, name)
         if value is None:
             return Metric(None, n=n, reason=ALL_EQUAL if counts.pairs else NO_ITEM)
-        low, high = share_interval(value, n, [by[name] for by in drawn]) if intervals else (None, None)
-        return Metric(100 * value, _hundredfold(low), _hundredfold(high), n)
+        if not intervals:
+            return Metric(100 * value, n=n)
+        # The effective number of sentence pairs is that which the spread of the resamples implies.
+        variance = max((float(np.nanvar(by[name])) for by in drawn if not np.isnan(by[name]).all()), default=0.0)
+        alone = value * (1 - value) / n
+        low, high = metrics.wilson(value, n * min(1.0, alone / variance) if variance > 0 and alone > 0 else n)
+        return Metric(100 * value, 100 * low, 100 * high, n)
 
     return Agreement(
         n=len(chosen),
         items=counts.pairs,
-        spearman=correlation("spearman", spearman(ratings, values)),
-        pearson=correlation("pearson", pearson(ratings, values)),
-        ties_wrong=share("ties_wrong", counts.ties_wrong, counts.pairs),
-        ties_excluded=share("ties_excluded", counts.ties_excluded, counts.pairs - counts.equal_ratings),
+        spearman=correlation("spearman"),
+        pearson=correlation("pearson"),
+        ties_wrong=share("ties_wrong", counts.pairs),
+        ties_excluded=share("ties_excluded", counts.pairs - counts.equal_ratings),
         pair_accuracy=counts,
     )
-
-
-def _hundredfold(value: float | None) -> float | None:
-    return None if value is None else 100 * value

@@ -103,7 +103,7 @@ def table_rows(scores: Sequence[LinkScores]) -> list[TableRow]:
     """Return our results, plain and re-ranked, and the papers' as rows of one table, the best first."""
     rows = [*PUBLISHED]
     for item in scores:
-        encoder = f"{_short(item.encoder)}, {item.hardware}"
+        encoder = f"{item.encoder.rpartition('/')[2]}, {item.hardware}"
         for ranking in (PLAIN, RERANKED):
             figures = item.figures(reranked=ranking == RERANKED)
             if figures[0] is not None:
@@ -115,24 +115,17 @@ def format_scores(scores: Sequence[LinkScores]) -> str:
     """Format our results, plain and re-ranked, and the papers' as one Markdown table, the best first."""
     head = ("model", "from", "encoder, hardware", "ranking", "MRR", "Hits@1", "Hits@3", "Hits@10")
     rows = [
-        (f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking, *map(_percent, row.figures))
+        (
+            f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking,
+            *(NONE if value is None else f"{value:.1f}" for value in row.figures),
+        )
         for row in table_rows(scores)
-    ]
+    ]  # fmt: skip
     return markdown_table(head, rows)
 
 
 def format_relations(scores: LinkScores) -> str:
     """Format the figures of one model by relation as Markdown, the best first."""
     found = sorted(scores.report["by_relation"].items(), key=lambda item: -item[1]["MRR"])
-    rows = [
-        (name, f"{figures['queries']:,}", *(_percent(100 * figures[key]) for key in FIGURES)) for name, figures in found
-    ]
+    rows = [(name, f"{one['queries']:,}", *(f"{100 * one[key]:.1f}" for key in FIGURES)) for name, one in found]
     return markdown_table(("relation", "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)
-
-
-def _percent(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1f}"
-
-
-def _short(encoder: str) -> str:
-    return encoder.rpartition("/")[2]

@@ -6,7 +6,6 @@ Needs neither torch nor scipy. The page and the documents show them; `condviz be
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -52,51 +51,26 @@ class Part:
     split: str
 
 
-PARTS: Mapping[str, Part] = MappingProxyType(
-    {
-        part.name: part
-        for part in (
-            Part("test", "test", "scenes; only the sentences are new", "scenes", "test"),
-            Part(
-                "unseen_phrasings", "unseen wordings", "the pairs of test, each condition in words never trained on",
-                "scenes", "unseen_phrasings",
-            ),
-            Part(
-                "unseen_aspects", "unseen aspects", "scenes; conditions ask about what was never asked in training",
-                "scenes", "unseen_aspects",
-            ),
-            Part(
-                "own_aspects", "own aspects", "scenes; each condition fits a handful of sentences only",
-                "scenes", "own_aspects",
-            ),
-            Part(
-                "unseen_domains", "unseen domains",
-                "scenes; stage, farms, railways, museums, job advertisements: left out of training",
-                "scenes", "unseen_domains",
-            ),
-            Part(
-                "tables", "tables", "natural tables; different texts under conditions of their own", "tables", "test"
-            ),
-            Part(
-                "tables_unseen_domains", "tables, unseen domains",
-                "natural tables of law and history: left out of training",
-                "tables", "unseen_domains",
-            ),
-            Part(
-                "tables_hard", "hard tables", "tables that always tell the same value by other words",
-                "tables-hard", "test",
-            ),
-            Part("cebab", "CEBaB", "restaurant reviews, ratings derived from labels of people", "cebab", "test"),
-            Part("mams", "MAMS", "sentences of restaurant reviews", "mams", "test"),
-            Part("e2e", "E2E", "descriptions of invented restaurants", "e2e", "test"),
-            Part(
-                PLAIN, "plain similarity", "scenes; no condition: a paraphrase against a sentence on something else; "
-                "two ratings only, so Spearman cannot exceed 86.6",
-                "scenes-plain", "test",
-            ),
-        )
-    }
-)  # fmt: skip
+PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (
+    Part("test", "test", "scenes; only the sentences are new", "scenes", "test"),
+    Part("unseen_phrasings", "unseen wordings", "the pairs of test, each condition in words never trained on",
+         "scenes", "unseen_phrasings"),
+    Part("unseen_aspects", "unseen aspects", "scenes; conditions ask about what was never asked in training",
+         "scenes", "unseen_aspects"),
+    Part("own_aspects", "own aspects", "scenes; each condition fits a handful of sentences only",
+         "scenes", "own_aspects"),
+    Part("unseen_domains", "unseen domains", "scenes; stage, farms, railways, museums, job advertisements: left out of "
+         "training", "scenes", "unseen_domains"),
+    Part("tables", "tables", "natural tables; different texts under conditions of their own", "tables", "test"),
+    Part("tables_unseen_domains", "tables, unseen domains", "natural tables of law and history: left out of training",
+         "tables", "unseen_domains"),
+    Part("tables_hard", "hard tables", "tables that always tell the same value by other words", "tables-hard", "test"),
+    Part("cebab", "CEBaB", "restaurant reviews, ratings derived from labels of people", "cebab", "test"),
+    Part("mams", "MAMS", "sentences of restaurant reviews", "mams", "test"),
+    Part("e2e", "E2E", "descriptions of invented restaurants", "e2e", "test"),
+    Part(PLAIN, "plain similarity", "scenes; no condition: a paraphrase against a sentence on something else; two "
+         "ratings only, so Spearman cannot exceed 86.6", "scenes-plain", "test"),
+)})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -247,17 +221,13 @@ def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
     models = []
     for name, scores in board.models.items():
         facts = asdict(scores)
-        parts = ",\n".join(f"   {_entry(part, _stored(found))}" for part, found in facts.pop("parts").items())
+        for part in facts["parts"].values():
+            part |= {name: {key: part[name][key] for key in ("value", "low", "high")} for name in FIGURES}
+        parts = ",\n".join(f"   {_entry(part, found)}" for part, found in facts.pop("parts").items())
         head = json.dumps(facts, ensure_ascii=False)[1:-1]
         models.append(f'  {json.dumps(name)}: {{{head}, "parts": {{\n{parts}\n  }}}}')
     body = ",\n".join(models)
     write_text(path, f'{{"format": {FORMAT},\n "samples": {{\n{samples}\n }},\n "models": {{\n{body}\n }}\n}}\n')
-
-
-def _stored(part: dict[str, Any]) -> dict[str, Any]:
-    """Keep of each figure what the file holds: value and interval."""
-    kept = {name: {key: part[name][key] for key in ("value", "low", "high")} for name in FIGURES}
-    return {name: kept.get(name, value) for name, value in part.items()}
 
 
 def _entry(name: str, content: Mapping[str, Any]) -> str:
@@ -284,7 +254,10 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
             "Plain similarity, without a condition: a paraphrase against a sentence about something else.",
             _plain(board, models),
         ]
-    legend = [_describe(board, part) for part in measured]
+    legend = []
+    for part, sample in ((PARTS[name], board.samples[name]) for name in measured):
+        of = "" if sample.pairs == sample.available else f" of {sample.available:,}"
+        legend.append(f"- {part.title}: {part.about} ({sample.pairs:,}{of} pairs, seed {sample.seed})")
     notes = ["In brackets: 95 % interval."]
     if not all(board.models[model].trained for model in models):
         notes.append("\\* not trained.")
@@ -314,26 +287,23 @@ def format_summary(board: Board, models: Sequence[str]) -> str:
 
 def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> str:
     """Format the aspects or domains of one model as Markdown, a table for each part, the weakest first."""
-    blocks = []
+    blocks, head = [], (kind, "rows", "pairs", "pair accuracy", "Spearman")
     for part in parts:
-        scores = board.find(model, part)
-        if scores is None or kind not in scores.groups:
-            continue
-        groups = sorted(scores.groups[kind].items(), key=lambda item: (item[1].pair_accuracy or 0, item[0]))
-        rows = [
-            (name, f"{group.rows:,}", f"{group.pairs:,}", _number(group.pair_accuracy), _number(group.spearman))
-            for name, group in groups
-        ]
-        head = (kind, "rows", "pairs", "pair accuracy", "Spearman")
-        blocks += [f"{model}, {PARTS[part].title}, by {kind}:", markdown_table(head, rows)]
+        if (scores := board.find(model, part)) and kind in scores.groups:
+            groups = sorted(scores.groups[kind].items(), key=lambda item: (item[1].pair_accuracy or 0, item[0]))
+            rows = [
+                (name, f"{group.rows:,}", f"{group.pairs:,}", _number(group.pair_accuracy), _number(group.spearman))
+                for name, group in groups
+            ]
+            blocks += [f"{model}, {PARTS[part].title}, by {kind}:", markdown_table(head, rows)]
     return "\n\n".join(blocks) or f"{model}: no part that was measured has more than one {kind}."
 
 
 def fill_document(text: str, path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> None:
     """Replace what stands between the marks of a document; by default docs/results.md of the clone."""
-    path = path or RESULTS
-    content = read_marked(path, marks=marks)
-    write_text(path, _between(marks).sub(lambda found: f"{found[1]}{text}\n{found[2]}", content))
+    content, (start, end) = read_marked(path, marks=marks), marks
+    before, _, rest = content.partition(f"{start}\n")
+    write_text(path or RESULTS, f"{before}{start}\n{text}\n{end}{rest.rpartition(end)[2]}")
 
 
 def read_marked(path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> str:
@@ -343,13 +313,9 @@ def read_marked(path: str | Path | None = None, *, marks: tuple[str, str] = MARK
         content = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}. --docs works in a clone only.") from error
-    if not _between(marks).search(content):
+    if marks[1] not in content.partition(f"{marks[0]}\n")[2]:
         raise ConfigError(f"{path} has no lines {marks[0]} and {marks[1]}: put them where the table belongs.")
     return content
-
-
-def _between(marks: tuple[str, str]) -> re.Pattern[str]:
-    return re.compile(f"({marks[0]}\n).*({marks[1]})", re.DOTALL)
 
 
 def format_figure(figure: Metric) -> str:
@@ -360,40 +326,24 @@ def format_figure(figure: Metric) -> str:
 
 
 def _conditional(board: Board, models: Sequence[str], parts: Sequence[str], metric: str) -> str:
-    rows = []
-    for model in models:
-        found = [board.find(model, part) for part in parts]
-        rows.append((_name(board, model), *(_cell(scores, metric) for scores in found)))
+    def cell(scores: PartScores | None) -> str:
+        if scores is None:
+            return NONE
+        return "all equal" if metric == "pair_accuracy" and scores.blind else format_figure(getattr(scores, metric))
+
+    rows = [(_name(board, model), *(cell(board.find(model, part)) for part in parts)) for model in models]
     return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
-
-
-def _cell(scores: PartScores | None, metric: str) -> str:
-    if scores is None:
-        return NONE
-    if metric == "pair_accuracy" and scores.blind:
-        return "all equal"
-    return format_figure(getattr(scores, metric))
 
 
 def _plain(board: Board, models: Sequence[str]) -> str:
     rows = []
     for model in models:
-        scores = board.find(model, PLAIN)
-        if scores is None:
-            continue
-        value, baseline = scores.spearman.value, scores.baseline
-        change = NONE if value is None or baseline is None else f"{value - baseline:+.1f}"
-        accuracy = format_figure(scores.pair_accuracy)
-        rows.append((_name(board, model), format_figure(scores.spearman), change, accuracy))
+        if scores := board.find(model, PLAIN):
+            value, baseline = scores.spearman.value, scores.baseline
+            change = NONE if value is None or baseline is None else f"{value - baseline:+.1f}"
+            accuracy = format_figure(scores.pair_accuracy)
+            rows.append((_name(board, model), format_figure(scores.spearman), change, accuracy))
     return markdown_table(("model", "Spearman × 100", "against the untrained encoder", "paraphrase is closer, %"), rows)
-
-
-def _describe(board: Board, part: str) -> str:
-    sample = board.samples[part]
-    of = f"{sample.pairs:,} pairs" if sample.pairs == sample.available else (
-        f"{sample.pairs:,} of {sample.available:,} pairs"
-    )  # fmt: skip
-    return f"- {PARTS[part].title}: {PARTS[part].about} ({of}, seed {sample.seed})"
 
 
 def _name(board: Board, model: str) -> str:
