@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import permutations
@@ -25,7 +25,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows, check_resamples
 from condviz.evaluation.agreement import measure as agree
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
+from condviz.evaluation.scoreboard import FIGURES, PARTS, PLAIN, Group, ModelScores, Part, PartScores, Sample
 from condviz.methods.base import ConditionalScorer
 from condviz.types import Progress, columns
 from condviz.version import __version__
@@ -99,21 +99,29 @@ def measure(
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
     found = _agree(chosen.rows, scores, resamples=resamples, seed=chosen.sample.seed)
-    reference = None
-    if is_plain and baseline is not None:
-        compared = _agree(chosen.rows, _plain_scores(baseline, chosen.rows))
-        reference = _rounded(compared.spearman.value)
+    groups, reference = {}, None
+    if not is_plain:
+        kinds = {
+            # Aspects of single families are too many; so are the domains that families name themselves, in place of
+            # which the collections count: "sport" for sport-001.
+            "aspect": [set() if ":" in row.aspect else {row.aspect} for row in chosen.rows],
+            "domain": [{one.rpartition("-")[0] for one in (row.family1, row.family2)} for row in chosen.rows],
+        }
+        groups = {kind: made for kind, names in kinds.items() if (made := _groups(chosen.rows, scores, names))}
+    elif baseline is not None:
+        reference = _rounded(_agree(chosen.rows, _plain_scores(baseline, chosen.rows)).spearman.value)
     return PartScores(
         digest=chosen.sample.digest,
         rows=found.n,
         pairs=found.pair_accuracy.pairs,
         resamples=resamples,
-        spearman=_figure(found.spearman),
-        pearson=_figure(found.pearson),
-        pair_accuracy=_figure(found.ties_wrong),
+        **{
+            name: Metric(*map(_rounded, (one.value, one.low, one.high)))
+            for name, one in zip(FIGURES, (found.spearman, found.pearson, found.ties_wrong), strict=True)
+        },
         equal_scores=found.pair_accuracy.equal_similarities,
         baseline=reference,
-        groups={} if is_plain else _all_groups(chosen.rows, scores),
+        groups=groups,
     )
 
 
@@ -162,12 +170,8 @@ def contrast(
         progress: Told (done, total) of the encodings that are not in the cache.
     """
     rows = [(example, condition) for example in examples for condition in example.conditions]
-    scores = model.score(
-        [example.sentence1 for example, _ in rows],
-        [example.sentence2 for example, _ in rows],
-        [condition for _, condition in rows],
-        progress=progress,
-    )
+    texts = zip(*((example.sentence1, example.sentence2, condition) for example, condition in rows), strict=True)
+    scores = model.score(*map(list, texts), progress=progress)
     known = {(example.id, condition): float(score) for (example, condition), score in zip(rows, scores, strict=True)}
     return [
         Contrast(example.id, higher, lower, known[example.id, higher], known[example.id, lower])
@@ -192,54 +196,24 @@ def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0,
     return agree(ties, [np.asarray(scores)], resamples=resamples, seed=seed)[0][0]
 
 
-def _all_groups(rows: Sequence[RatedPair], scores: np.ndarray) -> dict[str, dict[str, Group]]:
-    kinds = {"aspect": _aspects, "domain": _domains}
-    return {kind: groups for kind, names in kinds.items() if (groups := _groups(rows, scores, names))}
-
-
-def _aspects(row: RatedPair) -> set[str]:
-    """Return the shared aspect of a row; those of single families are too many."""
-    return set() if ":" in row.aspect else {row.aspect}
-
-
-def _domains(row: RatedPair) -> set[str]:
-    """Return the collections that the sentences are from, "sport" for sport-001.
-
-    The domains that families name themselves are several hundred, with a handful of rows each.
-    """
-    return {family.rpartition("-")[0] for family in (row.family1, row.family2)}
-
-
-def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Callable[[RatedPair], set[str]]) -> dict[str, Group]:
+def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Sequence[set[str]]) -> dict[str, Group]:
     """Return the figures of every group that is large enough, in alphabetical order; none where there is only one."""
     members: dict[str, list[int]] = defaultdict(list)
     partners: dict[int, list[int]] = defaultdict(list)
     for index, row in enumerate(rows):
         partners[row.pair].append(index)
-        for name in names(row):
+        for name in names[index]:
             members[name].append(index)
-    return {
-        name: _group(rows, scores, members[name], partners)
-        for name in sorted(members)
-        if len(members) > 1 and len(members[name]) >= MIN_ROWS
-    }
-
-
-def _group(rows: Sequence[RatedPair], scores: np.ndarray, own: Sequence[int], partners: dict[int, list[int]]) -> Group:
-    """Take the correlation over a group's own rows, and the order of conditions over the pairs that these are in."""
-    numbers = dict.fromkeys(rows[index].pair for index in own)
-    both = [index for number in numbers for index in partners[number]]
-    among, within = (_agree([rows[index] for index in indices], scores[indices]) for indices in (own, both))
-    return Group(
-        rows=len(own),
-        pairs=len(numbers),
-        spearman=_rounded(among.spearman.value),
-        pair_accuracy=_rounded(within.ties_wrong.value),
-    )
-
-
-def _figure(metric: Metric) -> Metric:
-    return Metric(*map(_rounded, (metric.value, metric.low, metric.high)))
+    groups = {}
+    for name, own in sorted(members.items()) if len(members) > 1 else ():
+        if len(own) >= MIN_ROWS:
+            # The correlation is that of its own rows, the order of conditions that of the pairs that these are in.
+            pairs = dict.fromkeys(rows[index].pair for index in own)
+            both = [index for pair in pairs for index in partners[pair]]
+            among, within = (_agree([rows[index] for index in part], scores[part]) for part in (own, both))
+            figures = map(_rounded, (among.spearman.value, within.ties_wrong.value))
+            groups[name] = Group(len(own), len(pairs), *figures)
+    return groups
 
 
 def _rounded(value: float | None) -> float | None:

@@ -58,9 +58,12 @@ def calibrate(model: ConditionalScorer, rows: Rows, *, progress: Progress | None
         kept = folds != fold
         found = Calibration(*_knots(scores[kept], labels[kept], weights[kept]), error=0.0, rows={})
         readings[~kept] = found.rate(scores[~kept])
+    # The expected calibration error: the mean distance of reading and label in tenths of the readings.
+    tenths = np.array_split(np.argsort(readings, kind="stable"), TENTHS)
+    gaps = [abs(np.average(labels[part] - readings[part], weights=weights[part])) for part in tenths]
+    error = np.average(gaps, weights=[weights[part].sum() for part in tenths])
     counts = {source: len(part) for source, part in rows.items()}
-    error = round(_error(readings, labels, weights), 4)
-    return Calibration(*_knots(scores, labels, weights), error=error, rows=counts)
+    return Calibration(*_knots(scores, labels, weights), error=round(float(error), 4), rows=counts)
 
 
 def store(folder: Path, calibration: Calibration) -> None:
@@ -88,10 +91,3 @@ def _knots(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple
         knots.append((round(float(np.average(x[block], weights=total[block])), 5), float(rating)))
     knots = [knot for place, knot in enumerate(knots) if not place or knot[0] > knots[place - 1][0]]
     return tuple(zip(*knots, strict=True))
-
-
-def _error(readings: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-    """Return the mean distance of reading and label in tenths of the readings: the expected calibration error."""
-    parts = np.array_split(np.argsort(readings, kind="stable"), TENTHS)
-    gaps = [abs(np.average(labels[part] - readings[part], weights=weights[part])) for part in parts]
-    return float(np.average(gaps, weights=[weights[part].sum() for part in parts]))

@@ -15,13 +15,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from condviz.data.corpora import CORPORA
 from condviz.data.files import write_text
+from condviz.evaluation.kgc_scores import FIGURES
 from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table
 from condviz.methods import METHODS
 from condviz.models.manifest import CARD, calibration_of, read_manifest
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
-LINK_FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
 TUNING = {
     "full": "the whole encoder and the head",
     "layers": "the layers of the encoder, without embeddings and the lowest {frozen} layers, and the head",
@@ -47,6 +47,11 @@ def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:
     """Format the card of a model of sentences, from a condviz.json and the stored scores."""
     training, calibration = manifest["training"], calibration_of(manifest)
     sources = [part["source"] for part in training.get("data", ()) if part["source"] in CORPORA]
+    rows = [
+        (PARTS[part].title, f"{scores.rows:,}", format_figure(scores.pair_accuracy), format_figure(scores.spearman))
+        for part in PARTS
+        if (scores := board.find(name, part))
+    ]
     return _render(
         "card.md",
         name=name,
@@ -57,7 +62,7 @@ def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:
         validation=manifest["metrics"].get("validation"),
         calibration=calibration,
         sources=[f"{source} {count:,}" for source, count in calibration.rows.items()] if calibration else (),
-        scores=_scores(name, board),
+        scores=markdown_table(("part", "rows", "pair accuracy, %", "Spearman × 100"), rows) if rows else "",
         attributions=dict.fromkeys(CORPORA[source].attribution for source in sources),
     )
 
@@ -80,8 +85,8 @@ def link_card(
         notice: Who made the graph, and its licence.
     """
     rows = [
-        (split, *(f"{100 * figures[key]:.1f}" for key in LINK_FIGURES), f"{figures['MR']:.0f}")
-        for split, figures in metrics.items()
+        (split, *(f"{100 * found[key]:.1f}" for key in FIGURES), f"{found['MR']:.0f}")
+        for split, found in metrics.items()
     ]
     recipe = {"init": "", **training["recipe"]}  # the oldest models were trained before there was a start
     return _render(
@@ -145,14 +150,3 @@ def _commands(name: str, init: str) -> list[str]:
         path = ASSETS / "recipes" / f"{start}.toml"
         start = tomllib.loads(path.read_text(encoding="utf-8")).get("init") if path.is_file() else None
     return [f"python -m condviz train assets/recipes/{part}.toml" for part in names]
-
-
-def _scores(name: str, board: Board) -> str:
-    """Return the table of test parts; "" where none was measured."""
-    measured = [(part, board.find(name, part)) for part in PARTS]
-    rows = [
-        (PARTS[part].title, f"{scores.rows:,}", format_figure(scores.pair_accuracy), format_figure(scores.spearman))
-        for part, scores in measured
-        if scores is not None
-    ]
-    return markdown_table(("part", "rows", "pair accuracy, %", "Spearman × 100"), rows) if rows else ""

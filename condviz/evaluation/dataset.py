@@ -36,8 +36,7 @@ MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
 MAX_SCENE_PAIRS = 2_000
 BY_RULE = "ratings made by rule, for sentences that a language model wrote"
-BY_PEOPLE = "ratings by people"
-DERIVED = "ratings derived from the labels of the corpus"
+BY_PEOPLE, DERIVED = "ratings by people", "ratings derived from the labels of the corpus"
 _COMPUTED = """row sentence1 sentence2 condition gold seen length length_gap overlap negation numerals
 numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
 RESERVED = frozenset(_COMPUTED.split())
@@ -156,35 +155,38 @@ def make_dataset(
         for key, values in columns.items()
         if key.startswith(SCORE_PREFIX) and (scores := _numbers(values)) is not None
     }
-    usable = {identifier(key): tuple(values) for key, values in columns.items() if not key.startswith(SCORE_PREFIX)}
-    items = condition_pairs(pairs)
+    content = hashlib.sha256()
+    for pair in pairs:
+        content.update(repr((pair.sentence1, pair.sentence2, pair.condition, pair.label)).encode())
+    for column in sorted(columns.items()):
+        content.update(repr(column).encode())
+    items, clusters = condition_pairs(pairs), {}
     return Dataset(
         name=name,
         pairs=tuple(pairs),
         numbers=np.arange(1, len(pairs) + 1),
         items=items,
-        clusters=_clusters(pairs),
-        seen=None if training_conditions is None else is_seen((p.condition for p in pairs), training_conditions),
-        extra=usable,
+        clusters=np.array([clusters.setdefault((p.sentence1, p.sentence2), len(clusters)) for p in pairs]),
+        seen=None,
+        extra={identifier(key): tuple(values) for key, values in columns.items() if not key.startswith(SCORE_PREFIX)},
         stored=stored,
-        notes=(*notes, *_repeats(pairs), *_missing(pairs, items)),
-        digest=_digest(pairs, columns),
+        notes=(*notes, *_remarks(pairs, items)),
+        digest=content.hexdigest(),
         ratings=ratings,
-    )
+    ).with_training(training_conditions)
 
 
 def table_dataset(
     table: PairTable, name: str, *, training_conditions: Collection[str] | None = None, max_rows: int | None = MAX_ROWS
 ) -> Dataset:
     """Turn a table that was read into a dataset; arguments and errors as in `make_dataset`."""
-    return make_dataset(
-        name,
-        table.pairs,
-        extra=_further_columns(table),
-        training_conditions=training_conditions,
-        notes=table.notes,
-        max_rows=max_rows,
-    )
+    further = {
+        column: [row[position] for row in table.rows]
+        for position, column in enumerate(table.columns)
+        if column and column.casefold() not in (*TEXT_COLUMNS, LABEL_COLUMN)
+    }
+    options = {"training_conditions": training_conditions, "notes": table.notes, "max_rows": max_rows}
+    return make_dataset(name, table.pairs, extra=further, **options)
 
 
 def corpus_dataset(corpus: str, part: str) -> Dataset:
@@ -212,10 +214,8 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
 def training_conditions(model: str) -> frozenset[str] | None:
     """Return the conditions that a model was trained on, as its checkpoint records its data.
 
-    Corpora whose files are not here are left out.
-
-    Returns:
-        The conditions; None where nothing is recorded: an untrained model, a column of a file, a lost table.
+    Corpora whose files are not here are left out. None where nothing is recorded: an untrained model, a column of a
+    file, a lost table.
     """
     from condviz.models.manifest import read_manifest
     from condviz.models.registry import describe
@@ -250,19 +250,14 @@ def identifier(column: str) -> str:
     return plain if free else f"file_{plain}"
 
 
-def _repeats(pairs: Sequence[Pair]) -> list[str]:
-    """Return a note on rows that repeat an earlier one; they count like all others, as in official figures."""
-    repeats = len(pairs) - len({(pair.sentence1, pair.sentence2, pair.condition) for pair in pairs})
-    conflicts = repeats - (len(pairs) - len(set(pairs)))
-    if not repeats:
-        return []
-    end = f"; {conflicts:,} of them with another label" if conflicts else ""
-    verb = "row repeats" if repeats == 1 else "rows repeat"
-    return [f"{repeats:,} {verb} an earlier one and count like others{end}."]
-
-
-def _missing(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
+def _remarks(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
+    """Return notes on rows that repeat (they count like all others, as in official figures) or lack something."""
     notes = []
+    if repeats := len(pairs) - len({(pair.sentence1, pair.sentence2, pair.condition) for pair in pairs}):
+        conflicts = repeats - (len(pairs) - len(set(pairs)))
+        end = f"; {conflicts:,} of them with another label" if conflicts else ""
+        verb = "row repeats" if repeats == 1 else "rows repeat"
+        notes.append(f"{repeats:,} {verb} an earlier one and count like others{end}.")
     rated = sum(pair.label is not None for pair in pairs)
     if not rated:
         notes.append("No row has a label: scores only, there is nothing to compare them with.")
@@ -279,20 +274,6 @@ def _missing(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
     return notes
 
 
-def _clusters(pairs: Sequence[Pair]) -> np.ndarray:
-    known: dict[tuple[str, str], int] = {}
-    return np.array([known.setdefault((p.sentence1, p.sentence2), len(known)) for p in pairs], dtype=np.int64)
-
-
-def _further_columns(table: PairTable) -> dict[str, list[str]]:
-    known = {*TEXT_COLUMNS, LABEL_COLUMN}
-    return {
-        column: [row[position] for row in table.rows]
-        for position, column in enumerate(table.columns)
-        if column and column.casefold() not in known
-    }
-
-
 def _numbers(values: Sequence[str]) -> np.ndarray | None:
     """Return a column of scores, or None if it has anything but finite numbers."""
     try:
@@ -300,12 +281,3 @@ def _numbers(values: Sequence[str]) -> np.ndarray | None:
     except ValueError:
         return None
     return numbers if np.isfinite(numbers).all() else None
-
-
-def _digest(pairs: Sequence[Pair], columns: Mapping[str, Sequence[str]]) -> str:
-    content = hashlib.sha256()
-    for pair in pairs:
-        content.update(repr((pair.sentence1, pair.sentence2, pair.condition, pair.label)).encode())
-    for name, values in sorted(columns.items()):
-        content.update(repr((name, list(values))).encode())
-    return content.hexdigest()

@@ -75,18 +75,12 @@ def rank(values: Sequence[float]) -> np.ndarray:
 
 def spearman(ratings: Sequence[float], predictions: Sequence[float]) -> float | None:
     """Compute the rank correlation of two (p,) arrays, in [-1, 1], or None: see `why_undefined`. Ties share a rank."""
-    ratings, predictions = _parallel(ratings, predictions)
-    if why_undefined(ratings, predictions):
-        return None
-    return pearson(rank(ratings), rank(predictions))
+    return None if why_undefined(ratings, predictions) else pearson(rank(ratings), rank(predictions))
 
 
 def pearson(ratings: Sequence[float], predictions: Sequence[float]) -> float | None:
     """Compute the linear correlation of two (p,) arrays, in [-1, 1], or None as in `spearman`."""
-    ratings, predictions = _parallel(ratings, predictions)
-    if why_undefined(ratings, predictions):
-        return None
-    return float(np.corrcoef(ratings, predictions)[0, 1])
+    return None if why_undefined(ratings, predictions) else float(np.corrcoef(ratings, predictions)[0, 1])
 
 
 def why_undefined(ratings: Sequence[float], predictions: Sequence[float]) -> str:
@@ -133,7 +127,9 @@ def pair_accuracy(
     ratings_a, ratings_b = _parallel(ratings_a, ratings_b)
     similarities_a, similarities_b = _parallel(similarities_a, similarities_b)
     _parallel(ratings_a, similarities_a)
-    wanted, found = np.sign(ratings_a - ratings_b), _signs(similarities_a, similarities_b)
+    usable = np.isfinite(similarities_a) & np.isfinite(similarities_b)
+    order = 1.0 * (similarities_a > similarities_b) - (similarities_a < similarities_b)
+    wanted, found = np.sign(ratings_a - ratings_b), np.where(usable, order, np.nan)
     pairs, equal_ratings = len(wanted), int((wanted == 0).sum())
     different = pairs - equal_ratings
     correct = int(((wanted == found) & (wanted != 0)).sum())
@@ -196,9 +192,3 @@ def _parallel(first: Sequence[float], second: Sequence[float]) -> tuple[np.ndarr
     if first.ndim != 1 or first.shape != second.shape:
         raise DataError(f"Two lists of equal length are needed, got shapes {first.shape} and {second.shape}.")
     return first, second
-
-
-def _signs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return 1, 0 or -1 per row, and NaN where one of the values is not finite."""
-    usable = np.isfinite(first) & np.isfinite(second)
-    return np.where(usable, 1.0 * (first > second) - (first < second), np.nan)
