@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
+import numpy as np
 import torch
 
 from condviz.data.kg import Graph
@@ -74,15 +75,14 @@ class CacheCost:
 def graph_demand(graph: Graph, *, samples: int = 0) -> Demand:
     """Count what all splits of a graph ask for, forward: (head, relation) and tail."""
     triples = graph.triples
-    pairs = {(head, relation) for head, relation, _ in triples.tolist()}
-    entities, relations = len(set(triples[:, [0, 2]].ravel().tolist())), len(set(triples[:, 1].tolist()))
     order = torch.randperm(len(triples), generator=torch.Generator().manual_seed(0))[:samples].numpy()
-    chosen = [
+    chosen = tuple(
         (graph.text(head, neighbours=False), graph.relation_text(relation))
         for head, relation, _ in triples[order].tolist()
-    ]
-    tails = len(set(triples[:, 2].tolist()))
-    return Demand(len(triples), len(triples), len(pairs), tails, entities, relations, tuple(chosen))
+    )
+    pairs = len(np.unique(triples[:, :2], axis=0))
+    tails, entities, relations = (len(np.unique(triples[:, column])) for column in (2, [0, 2], 1))
+    return Demand(len(triples), len(triples), pairs, tails, entities, relations, chosen)
 
 
 def row_demand(rows: Sequence[Pair]) -> Demand:
@@ -153,9 +153,10 @@ def time_costs(
     if calls < 1 or not demand.samples:
         raise ConfigError(f"{calls} calls on {len(demand.samples)} rows cannot be timed. At least 1 is needed of both.")
     timer = _Timer(backbone, calls)
-    joint = timer(_encode(backbone), demand.samples)
-    alone = timer(_encode(backbone), [(text,) for text, _ in demand.samples])
-    condition = timer(_encode(backbone), [(condition,) for _, condition in demand.samples])
+    samples = (demand.samples, [(text,) for text, _ in demand.samples], [(asked,) for _, asked in demand.samples])
+    joint, alone, condition = (
+        timer(lambda item: backbone(backbone.collate(backbone.tokenize([item])), "mean"), items) for items in samples
+    )
     seconds: dict[str, tuple[float, float | None]] = {"bi-encoder": (demand.joint * joint + demand.alone * alone, None)}
     before = demand.texts * alone + demand.conditions * condition
     for name, compose in _heads(backbone, rank).items():
@@ -176,10 +177,8 @@ def time_csr(demand: Demand, backbone: Backbone, routed: int, *, calls: int = 50
         demand, backbone, calls: As in `time_costs`.
         routed: Number R of routed layers.
     """
-    timer, model = (
-        _Timer(backbone, calls),
-        CSR(backbone, CSRConfig(num_routed_layers=routed)).to(backbone.device).eval(),
-    )
+    timer = _Timer(backbone, calls)
+    model = CSR(backbone, CSRConfig(num_routed_layers=routed)).to(backbone.device).eval()
     rows = [tuple(backbone.collate(backbone.tokenize([(text,)])) for text in item) for item in demand.samples[:calls]]
     known = [(model.enter(text), text, model.read(condition)) for text, condition in rows]
     enter, read = timer(lambda row: model.enter(row[0]), rows), timer(lambda row: model.read(row[1]), rows)
@@ -201,10 +200,6 @@ def _heads(backbone: Backbone, rank: int) -> dict[str, Callable[[object], object
     first, second = (factor[0] for factor in hyper.factors(condition))
     found[f"hyper-cl, rank {rank}"] = lambda _: text @ first @ second
     return found
-
-
-def _encode(backbone: Backbone) -> Callable[[Item], object]:
-    return lambda item: backbone(backbone.collate(backbone.tokenize([item])), "mean")
 
 
 @dataclass(frozen=True)

@@ -88,16 +88,11 @@ class Evaluation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the predictions."""
+        found = super().to_dict()
         bootstrap = {"unit": "sentence pair, or aspect where wider", "level": LEVEL}
-        bootstrap |= {"resamples": self.resamples, "seed": self.seed}
-        return {
-            "data": self.data,
-            "ratings": self.ratings,
-            "spearman_ceiling": self.ceiling,
-            "bootstrap": bootstrap,
-            "notes": list(self.notes),
-            "models": [{**report.to_dict(), "bootstrap": bootstrap} for report in self.reports],
-        }
+        bootstrap |= {name: found.pop(name) for name in ("resamples", "seed")}
+        models = [report | {"bootstrap": bootstrap} for report in found.pop("reports")]
+        return found | {"spearman_ceiling": found.pop("ceiling"), "bootstrap": bootstrap, "models": models}
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table: a row per model and part (overall, seen, unseen), figures with `_low` and `_high`."""
@@ -183,15 +178,8 @@ def evaluate(
             )
         )
     ceiling = spearman_ceiling(dataset.gold[rated])
-    return Evaluation(
-        data=dataset.name,
-        ratings=dataset.ratings,
-        reports=tuple(reports),
-        ceiling=None if ceiling is None else 100 * ceiling,
-        resamples=resamples,
-        seed=seed,
-        notes=dataset.notes,
-    )
+    ceiling = None if ceiling is None else 100 * ceiling
+    return Evaluation(dataset.name, dataset.ratings, tuple(reports), ceiling, resamples, seed, dataset.notes)
 
 
 def listed(models: str | ConditionalScorer | Sequence[str | ConditionalScorer]) -> list[str | ConditionalScorer]:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -72,13 +72,14 @@ def evaluate_links(
     entities = entity_vectors(model, texts, folder=folder, progress=progress)
     vectors = encode_queries(model, graph, entities=entities, texts=texts, queries=queries, progress=progress)
     ranks = rank_queries(graph, vectors, entities, queries)
-    bonus = _report(rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph)))
+    bonus = rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph))
     relations = queries[:, 1] % graph.num_relations
     by_relation = {
         graph.relations[number].text: RankingMetrics.from_ranks(ranks[relations == number])
         for number in relations.unique().tolist()
     }
-    return LinkReport(graph.name, model.info.name, split, _report(ranks), bonus, by_relation)
+    plain, reranked = (RankingReport.from_ranks(*found.chunk(2)) for found in (ranks, bonus))
+    return LinkReport(graph.name, model.info.name, split, plain, reranked, by_relation)
 
 
 def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
@@ -131,26 +132,19 @@ def rank_queries(
         Filtered ranks, (p,) float64.
     """
     known = TrueAnswers(graph.triples, num_entities=graph.num_entities, num_relations=graph.num_relations)
-    near = None
-    if neighbourhoods is not None:
-        around = {head: neighbourhoods.of(head) for head in queries[:, 0].unique().tolist()}
-        near = [around[head] for head in queries[:, 0].tolist()]
+    around = cache(neighbourhoods.of) if neighbourhoods else None
     return rank_links(
         vectors,
         functional.normalize(entities, dim=1),
         targets=queries[:, 2],
         known=known.answers(queries[:, 0], queries[:, 1]),
-        neighbours=near,
+        neighbours=around and [around(head) for head in queries[:, 0].tolist()],
     )
 
 
 def neighbourhoods(graph: Graph) -> Neighbourhoods:
     """Return what is close by in the train part, within the steps that the graph asks for."""
     return Neighbourhoods(graph.splits["train"], num_entities=graph.num_entities, hops=graph.hops)
-
-
-def _report(ranks: Tensor) -> RankingReport:
-    return RankingReport.from_ranks(*ranks.chunk(2))
 
 
 # ---- vectors ---------------------------------------------------------------------------------------------------------
@@ -165,17 +159,6 @@ VARIABLE = "CONDVIZ_CACHE"
 def cache_folder() -> Path:
     """Return the folder for vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
     return Path(os.environ.get(VARIABLE) or Path.home() / ".cache" / "condviz")
-
-
-def reads_neighbours(model: ConditionalScorer) -> bool:
-    """Return whether a model was trained on texts with the names of neighbours; False where it does not say."""
-    return bool(_recipe(model).get("neighbours", False))
-
-
-def _recipe(model: ConditionalScorer) -> Mapping[str, Any]:
-    """Return what a model says of its training; {} where it says nothing."""
-    recipe = read_manifest(Path(model.info.path))["training"].get("recipe") if model.info.path else None
-    return recipe if isinstance(recipe, dict) else {}
 
 
 def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[str]:
@@ -193,8 +176,10 @@ def entity_texts(
     graph: Graph, model: ConditionalScorer, *, neighbours: bool | None = None, max_tokens: int | None = None
 ) -> list[str]:
     """Return the text of each entity as a model reads it; `neighbours` and `max_tokens` None ask its recipe."""
-    chosen = reads_neighbours(model) if neighbours is None else neighbours
-    limit = _recipe(model).get("max_tokens", MAX_TOKENS) if max_tokens is None else max_tokens
+    recipe = read_manifest(Path(model.info.path))["training"].get("recipe") if model.info.path else None
+    recipe = recipe if isinstance(recipe, dict) else {}  # a model may say nothing of its training
+    chosen = bool(recipe.get("neighbours", False)) if neighbours is None else neighbours
+    limit = recipe.get("max_tokens", MAX_TOKENS) if max_tokens is None else max_tokens
     return shorten(model.backbone, graph.texts(neighbours=chosen), limit)
 
 
@@ -278,9 +263,9 @@ def query_vectors(
     Raises:
         DataError: If a number is out of range.
     """
-    if len(heads) and not (int(heads.min()) >= 0 and int(heads.max()) < graph.num_entities):
+    if ((heads < 0) | (heads >= graph.num_entities)).any():
         raise DataError(f"Entities are numbered 0 to {graph.num_entities - 1}.")
-    if len(relations) and not (int(relations.min()) >= 0 and int(relations.max()) < 2 * graph.num_relations):
+    if ((relations < 0) | (relations >= 2 * graph.num_relations)).any():
         raise DataError(f"Relations are numbered 0 to {2 * graph.num_relations - 1}, inverses included.")
     if not model.separable:
         names = relation_texts(graph, relations.tolist())

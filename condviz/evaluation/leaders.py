@@ -24,14 +24,13 @@ def pair_accuracies() -> dict[str, dict[str, float]]:
     except DataError:
         return {}
     return {
-        name: {part: one.pair_accuracy.value for part, one in model.parts.items()} for name, model in models.items()
+        name: {part: one.pair_accuracy.value for part, one in found.parts.items()} for name, found in models.items()
     }
 
 
 def mean_accuracy(parts: Mapping[str, float]) -> float:
     """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
-    values = [parts.get(part) for part in OVERALL]
-    return float("nan") if None in values else float(np.mean(values))
+    return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))
 
 
 def best_encoder(infos: Iterable[ModelInfo]) -> str:

@@ -12,7 +12,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -75,9 +74,7 @@ class Run:
         if self.count:
             return f"{self.count} of {self.size} numbers{f', K = {self.rank}' if self.rank else ''} on {self.data}"
         settings = (f"{name}={json.dumps(value)}" for name, value in sorted(self.settings.items()))
-        return " ".join(
-            (self.recipe or self.model, *self.changes, *([self.backbone] if self.backbone else []), *settings)
-        )
+        return " ".join(filter(None, (self.recipe or self.model, *self.changes, self.backbone, *settings)))
 
     def seeds(self, number: int) -> list[int]:
         """Return the seeds to run: those of a training from 42, one for what is not trained."""
@@ -134,7 +131,7 @@ class Table:
 
     def wanted(self, run: Run, setting: str) -> list[str]:
         """Return what has to be measured of a run: of a training also what other tables show, as it is not kept."""
-        tables = [self, *(table for paper in papers() for table in paper.tables)] if run.recipe else [self]
+        tables = [self, *(table for _, table in find_tables(""))] if run.recipe else [self]
         found = (table.measurements(setting) for table in tables for _, other in table.runs(setting) if other == run)
         return list(dict.fromkeys(name for names in found for name in names))
 
@@ -190,10 +187,14 @@ def read_results() -> dict[str, dict[str, Any]]:
         DataError: If a file cannot be read.
     """
     results, board = _read(), read_board()
-    stored: dict[str, Figures] = {name: {} for name in board.models}
-    for name, part in product(board.models, PARTS):
-        if scores := board.find(name, part):
-            stored[name][part] = {key: getattr(scores, key).value for key in FIGURES}
+    stored: dict[str, Figures] = {
+        name: {
+            part: {key: getattr(found, key).value for key in FIGURES}
+            for part in PARTS
+            if (found := board.find(name, part))
+        }
+        for name in board.models
+    }
     for item in read_scores():
         stored.setdefault(item.model, {})["wn18rr"] = dict(zip(LINK_FIGURES, item.figures(reranked=True), strict=True))
     for name, figures in stored.items():
@@ -205,8 +206,7 @@ def add_result(key: str, seed: int, minutes: float, found: Figures) -> None:
     """Keep what a run gave, beside what was measured of it before."""
     results = _read()
     known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
-    known["minutes"] = round(known["minutes"] + minutes, 2)
-    known["figures"] |= found
+    known |= {"minutes": round(known["minutes"] + minutes, 2), "figures": known["figures"] | found}
     write_text(RESULTS, json.dumps(results, indent=1) + "\n")
 
 
@@ -275,7 +275,13 @@ def format_table(results: Mapping[str, Any], table: Table) -> str:
 
 def format_page(results: Mapping[str, Any]) -> str:
     """Format the state of all tables, all claims and all tables as Markdown."""
-    blocks = ["## What has been run", _summary(results), "## What the papers say, and what we see"]
+    rows = []
+    for paper, table in find_tables(""):
+        done = [format_state(results, table, setting) for setting in ("paper", "here")]
+        command = f"papers run {paper.id}:{table.id}" if done != [NONE, NONE] else "quoted" if table.rows else NONE
+        rows.append((f"{paper.title}, {table.title}", *done, command))
+    head = ("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command")
+    blocks = ["## What has been run", markdown_table(head, rows), "## What the papers say, and what we see"]
     for paper in papers():
         lines = (f"- {claim.says} **Here: {claim.holds}.** {claim.because}" for claim in paper.claims)
         blocks += [f"**{paper.title}** ({paper.citation})", "\n".join(lines)]
@@ -284,17 +290,6 @@ def format_page(results: Mapping[str, Any]) -> str:
         for table in paper.tables:
             blocks += [f"### {table.title}", *_describe(results, paper, table), format_table(results, table)]
     return "\n\n".join(block for block in blocks if block)
-
-
-def _summary(results: Mapping[str, Any]) -> str:
-    """Say of every table how much of it has been measured, and by which command the rest is."""
-    rows = []
-    for paper in papers():
-        for table in paper.tables:
-            done = [format_state(results, table, setting) for setting in ("paper", "here")]
-            command = f"papers run {paper.id}:{table.id}" if done != [NONE, NONE] else "quoted" if table.rows else NONE
-            rows.append((f"{paper.title}, {table.title}", *done, command))
-    return markdown_table(("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command"), rows)
 
 
 def _describe(results: Mapping[str, Any], paper: Paper, table: Table) -> Iterator[str]:

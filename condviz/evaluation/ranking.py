@@ -221,12 +221,7 @@ class RankingMetrics(Record):
 
 @dataclass(frozen=True)
 class RankingReport(Record):
-    """Link prediction in both directions.
-
-    Attributes:
-        forward: Queries for the tail.
-        inverse: Queries for the head.
-    """
+    """Link prediction in both directions: forward queries for the tail, inverse ones for the head."""
 
     forward: RankingMetrics
     inverse: RankingMetrics
@@ -240,9 +235,8 @@ class RankingReport(Record):
     @property
     def mean(self) -> RankingMetrics:
         """Plain mean of the two directions, as SimKGC's evaluate.py prints it."""
-        return RankingMetrics(
-            mean_rank=(self.forward.mean_rank + self.inverse.mean_rank) / 2,
-            mean_reciprocal_rank=(self.forward.mean_reciprocal_rank + self.inverse.mean_reciprocal_rank) / 2,
-            hits=MappingProxyType({k: (self.forward.hits[k] + self.inverse.hits[k]) / 2 for k in self.forward.hits}),
-            num_queries=self.forward.num_queries + self.inverse.num_queries,
-        )
+        one, two = self.forward, self.inverse
+        rank = (one.mean_rank + two.mean_rank) / 2
+        reciprocal = (one.mean_reciprocal_rank + two.mean_reciprocal_rank) / 2
+        hits = MappingProxyType({k: (one.hits[k] + two.hits[k]) / 2 for k in one.hits})
+        return RankingMetrics(rank, reciprocal, hits, one.num_queries + two.num_queries)
