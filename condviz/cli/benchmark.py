@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +12,9 @@ from condviz.cli.options import format_table, load_asked, progress_bar, tell
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from condviz.evaluation.benchmark import Chosen, Contrast
+    from condviz.evaluation.benchmark import Chosen
     from condviz.evaluation.kgc_scores import LinkScores
-    from condviz.evaluation.scoreboard import Board, PartScores
-    from condviz.methods.base import ConditionalScorer
+    from condviz.evaluation.scoreboard import Board
 
 
 OPTIONAL = ("e2e",)
@@ -30,26 +28,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "benchmark", help="measure models on test parts", description="Measure models on fixed test parts."
     )
     benchmarks = benchmark.add_subparsers(required=True, metavar="models | gallery | kgc")
+    stored = argparse.ArgumentParser(add_help=False)
+    stored.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
+    text = "where results are stored (default: assets/benchmark.json, of kgc assets/kgc.json)"
+    stored.add_argument("--out", metavar="FILE", help=text)
+    text = "put the tables of all models into docs/results.md and, of sentences, README.md"
+    stored.add_argument("--docs", action="store_true", help=text)
+    stored.add_argument("--cards", action="store_true", help="write the model cards of the checkpoints anew")
     parser = benchmarks.add_parser(
         "models",
-        parents=[shared.models(), shared.device("float32")],
+        parents=[shared.models(), shared.device("float32"), stored],
         help="how well they follow conditions",
         description="Measure how well models follow conditions, on test parts of the scenes and, where the files are "
         "there, of reviews. Prints Markdown, and stores the scores for the page; what is not measured again stays.",
     )
-    parser.add_argument(
-        "--part", action="append", default=[], metavar="PART", help="may be repeated (default: all but e2e)"
-    )
+    text = "may be repeated (default: all but e2e)"
+    parser.add_argument("--part", action="append", default=[], metavar="PART", help=text)
     parser.add_argument("--pairs", type=int, default=500, help="sentence pairs of each part, at most (default: 500)")
     parser.add_argument("--seed", type=int, default=0, help="decides pairs and resamples (default: 0)")
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default: 1000; 0: none)")
     parser.add_argument("--by", choices=("aspect", "domain"), help="also print the figures of each aspect or domain")
-    parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
-    parser.add_argument("--out", metavar="FILE", help="where scores are stored (default: assets/benchmark.json)")
-    parser.add_argument(
-        "--docs", action="store_true", help="put the tables of all models into docs/results.md and README.md"
-    )
-    parser.add_argument("--cards", action="store_true", help="write the model cards of the checkpoints anew")
     parser.set_defaults(command=run)
     gallery = benchmarks.add_parser(
         "gallery",
@@ -60,7 +58,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     gallery.add_argument("--wrong", action="store_true", help="list what is out of order")
     gallery.set_defaults(command=run_gallery)
-    _add_links(benchmarks)
+    parser = benchmarks.add_parser(
+        "kgc",
+        parents=[shared.models("those of the graph"), shared.device(None), stored],
+        help="how well they predict links",
+        description="Rank the right entity among all of a knowledge graph, both directions, filtered, with and without "
+        "re-ranking. Prints Markdown beside the papers' figures, and stores the results for the page.",
+    )
+    parser.add_argument("--graph", default="wn18rr", help="wn18rr, fb15k237 or a folder of tables (default: wn18rr)")
+    parser.add_argument("--split", default="test", help="valid or test (default: test)")
+    parser.add_argument("--triples", type=int, default=0, help="the first so many only (default: 0, all; stores none)")
+    parser.set_defaults(command=run_links)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -89,17 +97,13 @@ def run(options: argparse.Namespace) -> None:
         scoreboard.fill_document(scoreboard.format_board(board, _in_order(board), known))
         scoreboard.fill_document(scoreboard.format_summary(board, _in_order(board)), scoreboard.README)
     if options.cards:
-        _write_cards(board, names)
+        from condviz.evaluation.cards import write_card
+        from condviz.models.manifest import MANIFEST
+        from condviz.models.registry import CHECKPOINTS
 
-
-def _write_cards(board: Board, names: Sequence[str]) -> None:
-    from condviz.evaluation.cards import write_card
-    from condviz.models.manifest import MANIFEST
-    from condviz.models.registry import CHECKPOINTS
-
-    for name in names:  # zero-shot models and folders elsewhere keep what they have
-        if (CHECKPOINTS / name / MANIFEST).is_file():
-            write_card(CHECKPOINTS / name, board)
+        for name in names:  # zero-shot models and folders elsewhere keep what they have
+            if (CHECKPOINTS / name / MANIFEST).is_file():
+                write_card(CHECKPOINTS / name, board)
 
 
 def _stored(board: Board, options: argparse.Namespace) -> list[str]:
@@ -120,8 +124,8 @@ def _in_order(board: Board) -> list[str]:
 
 def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str]]:
     """Measure model by model; each finished one is stored."""
-    from condviz.evaluation.benchmark import describe
-    from condviz.evaluation.scoreboard import PLAIN, write_board
+    from condviz.evaluation.benchmark import describe, measure
+    from condviz.evaluation.scoreboard import PLAIN, format_figure, write_board
     from condviz.models.registry import describe as look_up
     from condviz.models.registry import load
 
@@ -134,13 +138,20 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         baseline = load(BASELINE, device=options.device, precision=options.precision)
     samples = {item.part.name: item.sample for item in chosen}
     names: list[str] = []
-    for asked, model in load_asked(options.model, device=options.device, precision=options.precision):
+    for asked, model in load_asked(options):
         name = model.info.name
         if name in names:
             raise ConfigError(f"Two of the models are called {name!r}: {asked} is the second. Rename its folder.")
         names.append(name)
-        scores = describe(model, _measure_one(model, chosen, baseline, options))
-        board = board.with_scores(name, scores, samples)
+        found = {}
+        for item in chosen:
+            title = f"{name}, {item.part.title}"
+            with progress_bar(title, "text") as update:
+                scores = measure(model, item, baseline=baseline, resamples=options.resamples, progress=update)
+            figures = f"pair accuracy {format_figure(scores.pair_accuracy)}, Spearman {format_figure(scores.spearman)}"
+            sys.stderr.write(f"{title}: {figures}\n")
+            found[item.part.name] = scores
+        board = board.with_scores(name, describe(model, found), samples)
         write_board(board, options.out)
     return board, names
 
@@ -165,23 +176,6 @@ def _choose(options: argparse.Namespace) -> list[Chosen]:
     return chosen
 
 
-def _measure_one(
-    model: ConditionalScorer, chosen: list[Chosen], baseline: ConditionalScorer | None, options: argparse.Namespace
-) -> dict[str, PartScores]:
-    from condviz.evaluation.benchmark import measure
-    from condviz.evaluation.scoreboard import format_figure
-
-    found = {}
-    for item in chosen:
-        title = f"{model.info.name}, {item.part.title}"
-        with progress_bar(title, "text") as update:
-            scores = measure(model, item, baseline=baseline, resamples=options.resamples, progress=update)
-        figures = f"pair accuracy {format_figure(scores.pair_accuracy)}, Spearman {format_figure(scores.spearman)}"
-        sys.stderr.write(f"{title}: {figures}\n")
-        found[item.part.name] = scores
-    return found
-
-
 def run_gallery(options: argparse.Namespace) -> None:
     """Score model by model and print what was found."""
     from condviz.data.examples import load_examples
@@ -191,13 +185,16 @@ def run_gallery(options: argparse.Namespace) -> None:
     if not examples:
         raise DataError("There are no examples: assets/examples.json is missing. Copy it again.")
     rows, wrong = [], []
-    for _, model in load_asked(options.model, device=options.device, precision="float32"):
+    for _, model in load_asked(options):
         with progress_bar(model.info.name, "text") as update:
             found = contrast(model, examples, progress=update)
         right = sum(one.in_order for one in found)
         whole = {one.example for one in found} - {one.example for one in found if not one.in_order}
         rows.append((model.info.name, str(right), str(len(found)), f"{100 * right / len(found):.1f}", str(len(whole))))
-        wrong += [_wrong_order(model.info.name, one) for one in found if not one.in_order]
+        for one in found:
+            if not one.in_order:
+                scores = f"{one.higher_score:.2f}", f"{one.lower_score:.2f}"
+                wrong.append((model.info.name, one.example, one.higher, scores[0], one.lower, scores[1]))
     columns = ("model", "in order", "pairs", "%", f"examples in order, of {len(examples)}")
     sys.stdout.write(format_table(columns, rows) + "\n")
     if options.wrong and wrong:
@@ -205,32 +202,10 @@ def run_gallery(options: argparse.Namespace) -> None:
         sys.stdout.write("\n" + format_table(columns, wrong, right={3, 5}) + "\n")
 
 
-def _wrong_order(model: str, one: Contrast) -> tuple[str, ...]:
-    return model, one.example, one.higher, f"{one.higher_score:.2f}", one.lower, f"{one.lower_score:.2f}"
-
-
 # ---- links of a knowledge graph --------------------------------------------------------------------------------------
 
 MARKS = ("<!-- links:start -->", "<!-- links:end -->")
 HOW = {"frozen": "head on a frozen encoder", "layers": "upper layers and head", "full": "encoder and head"}
-
-
-def _add_links(benchmarks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = benchmarks.add_parser(
-        "kgc",
-        parents=[shared.models("those of the graph"), shared.device(None)],
-        help="how well they predict links",
-        description="Rank the right entity among all of a knowledge graph, both directions, filtered, with and without "
-        "re-ranking. Prints Markdown beside the papers' figures, and stores the results for the page.",
-    )
-    parser.add_argument("--graph", default="wn18rr", help="wn18rr, fb15k237 or a folder of tables (default: wn18rr)")
-    parser.add_argument("--split", default="test", help="valid or test (default: test)")
-    parser.add_argument("--triples", type=int, default=0, help="the first so many only (default: 0, all; stores none)")
-    parser.add_argument("--stored", action="store_true", help="measure nothing: print what is stored")
-    parser.add_argument("--out", metavar="FILE", help="where results are stored (default: assets/kgc.json)")
-    parser.add_argument("--docs", action="store_true", help="put the table into docs/results.md")
-    parser.add_argument("--cards", action="store_true", help="write the model cards anew")
-    parser.set_defaults(command=run_links)
 
 
 def run_links(options: argparse.Namespace) -> None:
@@ -261,8 +236,11 @@ def run_links(options: argparse.Namespace) -> None:
 
 
 def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
+    """Measure each model, and note how it was trained, on what, and with which seed."""
     from condviz.data.kg_formats import load_graph
     from condviz.evaluation.kgc import evaluate_links
+    from condviz.evaluation.kgc_scores import LinkScores
+    from condviz.models.manifest import read_manifest
     from condviz.models.registry import link_models, load
 
     graph = load_graph(options.graph)
@@ -273,28 +251,18 @@ def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
             report = evaluate_links(model, graph, options.split, limit=options.triples, progress=update)
         mean = report.plain.mean
         sys.stderr.write(f"{name}: MRR {100 * mean.mean_reciprocal_rank:.1f}, Hits@10 {100 * mean.hits[10]:.1f}\n")
-        found.append(_describe_links(model, report.to_dict()))
+        info = model.info
+        training = read_manifest(Path(info.path))["training"] if info.path else {}
+        tuning = training.get("recipe", {}).get("tuning") if info.graph else None
+        facts = {
+            "encoder": model.backbone.name,
+            "how": HOW.get(tuning, "not trained for links"),
+            "hardware": training.get("device", model.backbone.device.type),
+            "seed": training.get("seed"),
+            "report": report.to_dict(),
+        }
+        found.append(LinkScores(model=info.name, title=info.title, weights=model.weights_hash, **facts))
     return found
-
-
-def _describe_links(model: ConditionalScorer, report: dict) -> LinkScores:
-    """Describe what was measured: how the model was trained, on what, and with which seed."""
-    from condviz.evaluation.kgc_scores import LinkScores
-    from condviz.models.manifest import read_manifest
-
-    training = read_manifest(Path(model.info.path))["training"] if model.info.path else {}
-    tuning = training.get("recipe", {}).get("tuning") if model.info.graph else None
-    how = HOW.get(tuning, "not trained for links")
-    return LinkScores(
-        model=model.info.name,
-        title=model.info.title,
-        weights=model.weights_hash,
-        encoder=model.backbone.name,
-        how=how,
-        hardware=training.get("device", model.backbone.device.type),
-        seed=training.get("seed"),
-        report=report,
-    )
 
 
 def _write_link_cards(scores: list[LinkScores]) -> None:

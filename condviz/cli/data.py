@@ -35,19 +35,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         description="List the corpora for training and testing: licence, source, expected files, what was found. They "
         "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
     )
-
     data.set_defaults(command=_list)
     actions = data.add_subparsers(title="actions", metavar="build | check-tables")
-    build = actions.add_parser(
-        "build", help="write rated pairs", description="Write the rated pairs of one part of a corpus, as a table."
-    )
+    text = "Write the rated pairs of one part of a corpus, as a table."
+    build = actions.add_parser("build", help="write rated pairs", description=text)
     build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
-    build.add_argument(
-        "--split", required=True, metavar="PART", help="train, dev, test, or another part that is listed"
-    )
-    build.add_argument(
-        "--out", required=True, type=shared.target, metavar="FILE", help="CSV file to write, or - for standard output"
-    )
+    text = "train, dev, test, or another part that is listed"
+    build.add_argument("--split", required=True, metavar="PART", help=text)
+    text = "CSV file to write, or - for standard output"
+    build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build)
     check = actions.add_parser(
@@ -58,47 +54,34 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     check.add_argument("--folder", metavar="FOLDER", help="folder of .jsonl files (default: assets/tables)")
     check.set_defaults(command=_check_tables)
-    _add_lessons(commands)
+    parser = commands.add_parser(
+        "lessons",
+        help="check the lessons of the Learn tab",
+        description="Read every lesson under assets/lessons and compute the figure of every step, so that a mistake "
+        "shows before the class does.",
+    )
+    parser.add_argument("--store", action="store_true", help="keep the results: shown until the models are loaded")
+    parser.set_defaults(command=run_lessons)
 
 
 def _list(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, survey
 
     surveys = [survey(name) for name in CORPORA]
-    shared.show(
-        options,
-        text=lambda: "\n\n".join([*map(_survey, surveys), LEGEND, RATINGS]),
-        json=lambda: [item.to_dict() for item in surveys],
-    )
+    text = partial("\n\n".join, [*map(_survey, surveys), LEGEND, RATINGS])
+    shared.show(options, text, json=lambda: [item.to_dict() for item in surveys])
 
 
 def _survey(item: Survey) -> str:
     files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
-    facts = (
-        ("licence", item.corpus.licence),
-        ("source", item.corpus.source),
-        ("looked in", item.folder),
-        ("files", ", ".join(files)),
-    )
-    rows = [
-        (
-            part.name,
-            "-" if part.rows is None else f"{part.rows:,}",
-            "-" if part.pairs is None else f"{part.pairs:,}",
-            *(
-                (f"{100 * part.shortcuts.condition:.1f}", f"{100 * part.shortcuts.overlap:.1f}")
-                if part.shortcuts
-                else "--"
-            ),
-        )
-        for part in item.parts
-    ]
-    head = ("part", "texts", "pairs", "by wording", "by shared words")
-    lines = [
-        f"{item.corpus.name}: {item.corpus.title}",
-        *(f"{key:<10} {value}" for key, value in facts),
-        format_table(head, rows),
-    ]
+    lines = [f"{item.corpus.name}: {item.corpus.title}", f"licence    {item.corpus.licence}"]
+    lines += [f"source     {item.corpus.source}", f"looked in  {item.folder}", f"files      {', '.join(files)}"]
+    rows = []
+    for part in item.parts:
+        counts = ("-" if count is None else f"{count:,}" for count in (part.rows, part.pairs))
+        guessed = (part.shortcuts.condition, part.shortcuts.overlap) if part.shortcuts else ()
+        rows.append((part.name, *counts, *([f"{100 * share:.1f}" for share in guessed] or "--")))
+    lines.append(format_table(("part", "texts", "pairs", "by wording", "by shared words"), rows))
     lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
     return "\n  ".join("\n".join(lines).split("\n"))
 
@@ -154,20 +137,6 @@ def _csts_password() -> str:
     if os.environ.get(PASSWORD_VARIABLE) or not sys.stdin.isatty():
         return environment_password()
     return getpass.getpass(f"Password of {ARCHIVE}: ")
-
-
-# ---- lessons ---------------------------------------------------------------------------------------------------------
-
-
-def _add_lessons(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "lessons",
-        help="check the lessons of the Learn tab",
-        description="Read every lesson under assets/lessons and compute the figure of every step, so that a mistake "
-        "shows before the class does.",
-    )
-    parser.add_argument("--store", action="store_true", help="keep the results: shown until the models are loaded")
-    parser.set_defaults(command=run_lessons)
 
 
 def run_lessons(options: argparse.Namespace) -> None:

@@ -42,11 +42,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the folder of a Space and, unless it is a dry run, send it.
-
-    Raises:
-        ConfigError: If the name is none, this is no checkout, or the hub refuses.
-    """
+    """Write the folder of a Space and, unless it is a dry run, send it."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
         raise ConfigError(f"{options.repository[:80]!r} is no Space. Name it as OWNER/NAME.")
     folder = Path(tempfile.mkdtemp(prefix="condviz-space-"))
@@ -86,9 +82,6 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
     """Make a Space, or update the one of that name, and return its address.
 
     Files of an earlier version that are gone are deleted there. Large and binary files go the way the hub asks for.
-
-    Raises:
-        ConfigError: If the hub refuses, or cannot be reached.
     """
     space = {"repo_id": repository, "repo_type": "space"}
     try:
@@ -115,9 +108,6 @@ def _edit_requirements(path: Path) -> None:
     """Take the newest torch of ZeroGPU's list that is not above the pinned one, and add its package."""
     text = path.read_text(encoding="utf-8")
     pinned = re.search(r"^torch==(.+)$", text, re.MULTILINE)[1]
-    newest = max((found for found in ZERO_TORCH if _version(found) <= _version(pinned)), key=_version)
+    order = {version: tuple(map(int, version.split("."))) for version in (*ZERO_TORCH, pinned)}
+    newest = max((version for version in ZERO_TORCH if order[version] <= order[pinned]), key=order.get)
     path.write_text(text.replace(f"torch=={pinned}\n", f"torch=={newest}\n") + "spaces\n", encoding="utf-8")
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split("."))

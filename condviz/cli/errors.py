@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
+    files = shared.files(
+        json="write the result as JSON",
+        html="write a report that can be passed on: one file",
+        out="write the rows of the slice as CSV, with errors and features",
+    )
+    ratings = shared.ratings("table whose conditions count as seen (default: the model's training data)")
     parser = commands.add_parser(
         "errors",
-        parents=[
-            shared.models("the columns score_MODEL of the table"),
-            shared.device(),
-            shared.json_file(),
-            shared.ratings("table whose conditions count as seen (default: the model's training data)"),
-        ],
+        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
@@ -32,12 +33,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
     parser.add_argument("--filter", default="", help='a slice, for instance: gold >= 4 and "dog" in shared')
-    parser.add_argument(
-        "--html", type=shared.target, metavar="FILE", help="write a report that can be passed on: one file"
-    )
-    parser.add_argument(
-        "--out", type=shared.target, metavar="FILE", help="write the rows of the slice as CSV, with errors and features"
-    )
     parser.set_defaults(command=run)
 
 
@@ -86,33 +81,20 @@ def _summary(findings: ErrorStudy) -> str:
     models = [judged.model for judged in study.judged]
     for title, groups in (("worst aspects", findings.aspects), ("worst conditions", findings.conditions)):
         if groups:
-            rows = [
-                (
-                    one.value,
-                    f"{one.n:,}",
-                    *(f"{error:.2f} ±{spread:.2f}" for error, spread in zip(one.error, one.spread, strict=True)),
-                    *(f"{bias:+.2f}" for bias in one.bias),
-                )
-                for one in groups[:10]
-            ]
             head = (title, "n", *(f"error {name}" for name in models), *(f"bias {name}" for name in models))
+            rows = []
+            for one in groups[:10]:
+                errors = (f"{error:.2f} ±{spread:.2f}" for error, spread in zip(one.error, one.spread, strict=True))
+                rows.append((one.value, f"{one.n:,}", *errors, *(f"{bias:+.2f}" for bias in one.bias)))
             parts.append(format_table(head, rows))
     for target, search in findings.searches.items():
-        sure = [one for one in search.slices if one.q < SIGNIFICANT][:5]
         title = f"where {study.first.model} {TARGETS[target]}"
-        if sure:
-            rows = [
-                (
-                    one.filter,
-                    f"{one.n:,}",
-                    *(f"{round(v, 2) + 0.0:.2f}" for v in (one.inside, one.outside)),
-                    f"{one.q:.1g}",
-                )
-                for one in sure
-            ]
-            parts.append(format_table((title, "rows", "inside", "outside", "q"), rows))
-        else:
-            parts.append(f"{title}: none of {search.tried:,} filters stands out")
+        rows = []
+        for one in [one for one in search.slices if one.q < SIGNIFICANT][:5]:
+            sides = (f"{round(value, 2) + 0.0:.2f}" for value in (one.inside, one.outside))
+            rows.append((one.filter, f"{one.n:,}", *sides, f"{one.q:.1g}"))
+        none = f"{title}: none of {search.tried:,} filters stands out"
+        parts.append(format_table((title, "rows", "inside", "outside", "q"), rows) if rows else none)
     return "\n\n".join(parts)
 
 

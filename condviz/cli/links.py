@@ -28,15 +28,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "the vectors are kept in CONDVIZ_CACHE (default: ~/.cache/condviz).",
     )
     parser.add_argument("entity", metavar="ENTITY", help="name, label or id of an entity, or any other text")
-    parser.add_argument(
-        "relation", nargs="*", metavar="RELATION", help='text or id, or "inverse RELATION"; default: those that fit'
-    )
+    relation = 'text or id, or "inverse RELATION"; default: those that fit'
+    parser.add_argument("relation", nargs="*", metavar="RELATION", help=relation)
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
-    parser.add_argument(
-        "--graph",
-        help="everyday, wn18rr, fb15k237 or a folder of tables (default: that of the model, else the first one on this "
-        "machine with such a relation)",
-    )
+    graph = "everyday, wn18rr, fb15k237 or a folder of tables (default: that of the model, else the first one on this "
+    parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
     parser.set_defaults(command=run)
@@ -56,10 +52,8 @@ def run(options: argparse.Namespace) -> None:
     with progress_bar("entities", "text") as update:
         predictor.prepare(update)
     chosen = relations or predictor.relations_for(options.entity)
-    direction = "head" if options.inverse else "tail"
-    found = [
-        predictor.ask(options.entity, one, direction=direction, k=options.k, reranked=options.rerank) for one in chosen
-    ]
+    settings = {"direction": "head" if options.inverse else "tail", "k": options.k, "reranked": options.rerank}
+    found = [predictor.ask(options.entity, relation, **settings) for relation in chosen]
     show(options, text=lambda: "\n\n".join(map(format_answers, found)), json=lambda: [item.to_dict() for item in found])
 
 

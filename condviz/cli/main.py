@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -91,27 +91,21 @@ def _serve(options: argparse.Namespace) -> None:
     require("gradio", "app")
     gc.disable()  # what a page is built of stays: looking for garbage in it takes a tenth of a second
     try:
-        wait = _launch(options.host, options.port)
+        from condviz.ui.app import build_app, launch_options
+
+        launch = launch_options(options.host, options.port)
+        blocks = build_app()
+        try:
+            blocks.launch(**launch, prevent_thread_lock=True)
+        except OSError as error:
+            place = f"{launch['server_name']}:{launch['server_port']}"
+            raise ConfigError(
+                f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
+                "Choose another --port or --host."
+            ) from error
     finally:
         gc.enable()
-    wait()
-
-
-def _launch(host: str | None, port: int | None) -> Callable[[], None]:
-    """Build the page and begin to serve it; return what waits until it is stopped."""
-    from condviz.ui.app import build_app, launch_options
-
-    launch = launch_options(host, port)
-    blocks = build_app()
-    try:
-        blocks.launch(**launch, prevent_thread_lock=True)
-    except OSError as error:
-        place = f"{launch['server_name']}:{launch['server_port']}"
-        raise ConfigError(
-            f"The page cannot be served at {place}: the port is taken, or the host is not this machine. "
-            "Choose another --port or --host."
-        ) from error
-    return blocks.block_thread
+    blocks.block_thread()
 
 
 @contextmanager

@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
+    files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
     parser = commands.add_parser(
         "map",
-        parents=[
-            shared.models("hyper-cl", several=False),
-            shared.device(precision=None),
-            shared.cluster(),
-            shared.json_file("write everything as JSON"),
-        ],
+        parents=[shared.models("hyper-cl", several=False), shared.device(precision=None), shared.cluster(), files],
         help="lay sentences out before and after conditioning, and measure both",
         description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
         "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
@@ -38,9 +34,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--min-dist", type=float, default=0.1, help="of UMAP (default: 0.1)")
     parser.add_argument("--seed", type=int, default=0, help="of UMAP and of the sample (default: 0)")
     parser.add_argument("--clusters", type=int, help="K of the impurity (default: the number of conditions)")
-    parser.add_argument(
-        "--html", type=shared.target, metavar="FILE", help="write both pictures and the measures as one page"
-    )
     parser.add_argument("--colour", help="condition, cluster, change or a column, for --html (default: the values)")
     parser.set_defaults(command=run)
 
@@ -55,32 +48,21 @@ def run(options: argparse.Namespace) -> None:
 
     # Settings and table are checked before the model loads, which takes seconds.
     settings = {"method": options.method, "n_neighbors": options.neighbors, "min_dist": options.min_dist}
-    Layout(**settings, seed=options.seed)
+    settings["seed"] = options.seed
+    Layout(**settings)
     if options.table == "scenes":
         points = scene_points(seed=options.seed)
     else:
-        points = points_from_table(
-            read_table(options.table),
-            text_column=options.text_column,
-            condition_column=options.condition_column,
-            value_column=options.value_column,
-            conditions=options.condition,
-            sample=options.sample,
-            seed=options.seed,
-        )
+        columns = {f"{name}_column": getattr(options, f"{name}_column") for name in ("text", "condition", "value")}
+        drawn = {"sample": options.sample, "seed": options.seed}
+        points = points_from_table(read_table(options.table), **columns, conditions=options.condition, **drawn)
 
     from condviz.models.registry import load
 
+    model = shared.on_cluster(load(options.model, device=options.device), options)
+    settings |= {"clusters": options.clusters, "colour": options.colour}
     with progress_bar("map", "‰") as update:
-        made = build_map(
-            shared.on_cluster(load(options.model, device=options.device), options),
-            points,
-            **settings,
-            seed=options.seed,
-            clusters=options.clusters,
-            colour=options.colour,
-            progress=update,
-        )
+        made = build_map(model, points, **settings, progress=update)
     if options.html:
         from condviz.plots.maps import map_page
 
@@ -103,7 +85,13 @@ def format_measures(made: EmbeddingMap) -> str:
             for old, new in zip(made.before.values, made.after.values, strict=True)
         ]
         lines += [format_table(("nearest 3 with the same value", "before", "after", "by chance"), rows), ""]
-    rows = [_measures(name, side.measures) for name, side in zip(("before", "after"), sides, strict=True)]
+    rows = []
+    for name, side in zip(("before", "after"), sides, strict=True):
+        found = side.measures
+        clustered, spread = found.impurity or {}, found.isotropy or {}
+        cells = [*map(clustered.get, ("mean", "std", "chance")), found.silhouette]
+        cells += map(spread.get, ("mean_cosine", "ipc"))
+        rows.append((name, *("-" if cell is None else f"{cell:.3f}" for cell in cells)))
     if made.random_matrices:
         rows.append(("random matrices", f"{made.random_matrices['mean']:.3f}", *[""] * 5))
     head = ("", "impurity", "sd", "by chance", "silhouette", "mean cosine", "IPC")
@@ -111,10 +99,3 @@ def format_measures(made: EmbeddingMap) -> str:
     problems: dict[str, Any] = {**made.before.measures.problems, **made.after.measures.problems}
     lines += [f"no {name}: {reason}" for name, reason in problems.items()]
     return "\n".join(lines)
-
-
-def _measures(name: str, found: Any) -> tuple[str, ...]:  # noqa: ANN401 - Measures
-    clustered, spread = found.impurity or {}, found.isotropy or {}
-    cells = [clustered.get("mean"), clustered.get("std"), clustered.get("chance"), found.silhouette,
-             spread.get("mean_cosine"), spread.get("ipc")]  # fmt: skip
-    return name, *("-" if cell is None else f"{cell:.3f}" for cell in cells)

@@ -40,11 +40,10 @@ def run(options: argparse.Namespace) -> None:
             infos.append(describe(name))
         except CheckpointError as error:
             broken[name] = str(error)
-    rows = [
-        (info.name, info.title, info.kind, "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source,
-         info.reference)
-        for info in infos
-    ]  # fmt: skip
+    rows = []
+    for info in infos:
+        facts = "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source, info.reference
+        rows.append((info.name, info.title, info.kind, *facts))
     damaged = [f"{name} is damaged: {why}" for name, why in broken.items()]
     shared.show(
         options,
@@ -63,7 +62,8 @@ def run_calibrate(options: argparse.Namespace) -> None:
         if not (info := describe(name)).path or info.graph:
             raise ConfigError(f"{name} has no checkpoint of a model of sentences to keep ratings in. Name another one.")
     rows, table = read_rows(options.pairs), []
-    for name, model in load_asked(names, device=options.device, precision=options.precision):
+    options.model = names
+    for name, model in load_asked(options):
         with progress_bar(name, "texts") as update:
             found = calibrate(model, rows, progress=update)
         store(Path(describe(name).path), found)

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from condviz.data.files import check_target
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 
-DEVICE_HELP = "auto, cpu, cuda or mps (default: auto)"
-PRECISION_HELP = "auto, float32, bfloat16 or float16"
+_Parent = partial(argparse.ArgumentParser, add_help=False)
 
 
 def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:
@@ -33,19 +33,13 @@ def models(default: str = "all", *, required: bool = False, several: bool = True
         several: Whether the option may be repeated. Then `options.model` is a list, empty if none is named; else it is
             `default`, or None where `default` is not a model's name.
     """
-    parser = _parent()
+    parser = _Parent()
     text = "name, folder or hub id" + ("; may be repeated" if several else "")
     text += f" (default: {default})" if default and not required else ""
-    if several:
-        parser.add_argument("--model", action="append", default=[], required=required, metavar="NAME", help=text)
-    else:
-        named = default if default and " " not in default else None
-        parser.add_argument("--model", default=named, required=required, metavar="NAME", help=text)
-    parser.add_argument(
-        "--backbone",
-        metavar="HUB_ID_OR_FOLDER",
-        help="put the method that --model names, untrained, on this encoder instead of its own",
-    )
+    many = {"action": "append", "default": []} if several else {"default": None if " " in default else default}
+    parser.add_argument("--model", **many, required=required, metavar="NAME", help=text)
+    backbone = "put the method that --model names, untrained, on this encoder instead of its own"
+    parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=backbone)
     return parser
 
 
@@ -64,16 +58,17 @@ def on_encoder(options: argparse.Namespace) -> None:
 
 def device(precision: str | None = "auto") -> argparse.ArgumentParser:
     """Return a parent with --device and, unless `precision` is None, --precision with that default."""
-    parser = _parent()
-    parser.add_argument("--device", default="auto", help=DEVICE_HELP)
+    parser = _Parent()
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     if precision is not None:
-        parser.add_argument("--precision", default=precision, help=f"{PRECISION_HELP} (default: {precision})")
+        text = f"auto, float32, bfloat16 or float16 (default: {precision})"
+        parser.add_argument("--precision", default=precision, help=text)
     return parser
 
 
 def cluster() -> argparse.ArgumentParser:
     """Return a parent with --ray and --workers; see `on_cluster`."""
-    parser = _parent()
+    parser = _Parent()
     text = "encode on a Ray cluster: its address, auto, or local for one on this machine"
     parser.add_argument("--ray", metavar="ADDRESS", help=text)
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="models on the cluster (default: all fit)")
@@ -91,7 +86,7 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
 
 def form(json: str = "print JSON", csv: str = "") -> argparse.ArgumentParser:
     """Return a parent with --json and, where there is a help text for it, --csv: the form in which `show` prints."""
-    parser = _parent()
+    parser = _Parent()
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help=json)
     if csv:
@@ -114,10 +109,11 @@ def show(
         print(shown)
 
 
-def json_file(text: str = "write the result as JSON") -> argparse.ArgumentParser:
-    """Return a parent with --json FILE."""
-    parser = _parent()
-    parser.add_argument("--json", type=target, metavar="FILE", help=text)
+def files(**options: str) -> argparse.ArgumentParser:
+    """Return a parent with options, such as --out, that name a file to be written; the values are their help."""
+    parser = _Parent()
+    for name, text in options.items():
+        parser.add_argument(f"--{name}", type=target, metavar="FILE", help=text)
     return parser
 
 
@@ -130,7 +126,7 @@ def target(path: str) -> str:
 
 def ratings(train_data: str) -> argparse.ArgumentParser:
     """Return a parent for comparing scores with ratings: --train-data with this help, --resamples and --seed."""
-    parser = _parent()
+    parser = _Parent()
     parser.add_argument("--train-data", metavar="FILE", help=train_data)
     parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
@@ -144,20 +140,20 @@ def seen_conditions(options: argparse.Namespace) -> set[str] | None:
     return {pair.condition for pair in read_pairs(options.train_data).pairs} if options.train_data else None
 
 
-def _parent() -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(add_help=False)
+def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalScorer]]:
+    """Load models one after the other; if none is named, all, leaving out broken ones with a note.
 
-
-def load_asked(names: Sequence[str], *, device: str, precision: str) -> Iterator[tuple[str, ConditionalScorer]]:
-    """Load models one after the other; if none is named, all, leaving out broken ones with a note."""
+    Where a command has no --precision, in float32.
+    """
     from condviz.models.registry import list_models, load
 
     none = True
-    for name in dict.fromkeys(names or list_models()):
+    settings = {"device": options.device, "precision": getattr(options, "precision", "float32")}
+    for name in dict.fromkeys(options.model or list_models()):
         try:
-            model = load(name, device=device, precision=precision)
+            model = load(name, **settings)
         except CheckpointError as error:
-            if names:
+            if options.model:
                 raise
             tell(f"{name} is left out: {error}")
             continue
@@ -192,8 +188,8 @@ def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: C
 
     right = range(1, len(head)) if right is None else right
     terminal = sys.stdout.isatty()
-    box = SIMPLE_HEAD if terminal else None
-    table = Table(box=box, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    look = {"box": SIMPLE_HEAD if terminal else None, "padding": (0, 2, 0, 0), "header_style": "bold"}
+    table = Table(show_edge=False, pad_edge=False, **look)
     for number, name in enumerate(head):
         table.add_column(Text(name), justify="right" if number in right else "left", overflow="fold")
     if not terminal:
@@ -228,8 +224,4 @@ def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     disable = not sys.stderr.isatty()
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable) as progress:
         task = progress.add_task(name, total=None)
-
-        def update(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield update
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, tell
@@ -24,22 +25,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.set_defaults(command=run, action="list")
     actions = parser.add_subparsers(metavar="show | run")
     for name, text in (("show", "print a table"), ("run", "carry out what is missing of a table, then print it")):
-        action = actions.add_parser(name, help=text, description=text.capitalize() + ".")
-        action.add_argument(
-            "table", metavar="PAPER:TABLE", help="for instance hyper-cl:table-5; a paper alone is all of its"
-        )
+        parents = [shared.device(None)] if name == "run" else []
+        action = actions.add_parser(name, parents=parents, help=text, description=text.capitalize() + ".")
+        table = "for instance hyper-cl:table-5; a paper alone is all of its"
+        action.add_argument("table", metavar="PAPER:TABLE", help=table)
         action.add_argument("--write", action="store_true", help="write all tables into docs/papers.md, too")
         action.add_argument("--html", metavar="FILE", help="draw what was measured")
         action.set_defaults(action=name)
     # Only `run` measures.
-    action.add_argument(
-        "--seeds", type=int, default=1, metavar="N", help="trainings of each row, from seed 42 (default: 1)"
-    )
+    seeds = "trainings of each row, from seed 42 (default: 1)"
+    action.add_argument("--seeds", type=int, default=1, metavar="N", help=seeds)
     action.add_argument("--row", default="", metavar="TEXT", help="only rows with this text in their name")
-    action.add_argument(
-        "--paper", action="store_true", help="the paper's own data and encoder, not MiniLM on open data"
-    )
-    action.add_argument("--device", default="auto", help=shared.DEVICE_HELP)
+    text = "the paper's own data and encoder, not MiniLM on open data"
+    action.add_argument("--paper", action="store_true", help=text)
     costs = actions.add_parser(
         "costs",
         parents=[shared.device("float32")],
@@ -124,11 +122,8 @@ def _carry_out(found: list, options: argparse.Namespace) -> None:
         raise ConfigError(f"--seeds is {options.seeds}, allowed is 1 or more. The papers take 3, the t-test of CSR 10.")
     chosen = [table for _, table in found if table.runs(setting)] if len(found) > 1 else [found[0][1]]
     for table in chosen:
-        run_table(table, setting=setting, seeds=options.seeds, row=options.row, device=options.device, report=_tell)
-
-
-def _tell(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+        settings = {"setting": setting, "seeds": options.seeds, "row": options.row, "device": options.device}
+        run_table(table, **settings, report=partial(print, file=sys.stderr))
 
 
 def _listing() -> str:

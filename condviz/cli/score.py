@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_json, format_table, load_asked, progress_bar, tell
@@ -16,7 +17,6 @@ from condviz.types import columns
 
 if TYPE_CHECKING:
     from condviz.evaluation.csts import Evaluation
-    from condviz.evaluation.metrics import Metric
     from condviz.methods.base import ConditionalScorer
     from condviz.types import Comparison
 
@@ -29,14 +29,10 @@ LEGEND = (
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `score` and `evaluate` to a parser."""
+    encoding = [shared.device(), shared.cluster()]
     parser = commands.add_parser(
         "score",
-        parents=[
-            shared.models(),
-            shared.device(),
-            shared.cluster(),
-            shared.form("print JSON as the /compare endpoint does"),
-        ],
+        parents=[shared.models(), *encoding, shared.form("print JSON as the /compare endpoint does")],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
         "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model. "
@@ -44,20 +40,25 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
-    parser.add_argument(
-        "--applies", action="store_true",
-        help="also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not",
-    )  # fmt: skip
+    text = "also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not"
+    parser.add_argument("--applies", action="store_true", help=text)
     parser.set_defaults(command=run)
-    _add_evaluate(commands)
+    train_data = "table whose conditions count as seen in training"
+    files = shared.files(json="write the report", out="write the table with a column score_MODEL per model")
+    parser = commands.add_parser(
+        "evaluate",
+        parents=[shared.models(required=True), *encoding, files, shared.ratings(train_data)],
+        help="compare with ratings",
+        description="Score a table (CSV: sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
+        "and compare with its labels. Rows without a label are scored only.",
+    )
+    text = "a table, - for standard input, or CORPUS:PART, as tables:test"
+    parser.add_argument("--data", required=True, metavar="FILE", help=text)
+    parser.set_defaults(command=run_evaluate)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Score a pair, or a table from standard input, and print the scores.
-
-    Raises:
-        DataError: If there are not two sentences, a text cannot be scored, or the table cannot be read.
-    """
+    """Score a pair, or a table from standard input, and print the scores."""
     if options.sentences == ["-"]:
         _score_table(options)
         return
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
 
     from condviz.analysis.compare import compare
 
-    comparison = compare(_load(options), *options.sentences, options.condition)
+    comparison = compare([model for _, model in load_asked(options)], *options.sentences, options.condition)
     shared.show(options, lambda: _matrix(comparison, applies=options.applies), comparison.to_dict)
     tell(*comparison.notes)
 
@@ -86,7 +87,7 @@ def _score_table(options: argparse.Namespace) -> None:
     tell(*table.notes)
     texts = columns(table.pairs)
     scores = {}
-    for model in _load(options):
+    for _, model in list(load_asked(options)):
         with progress_bar(model.info.name, "rows") as update:
             scores[model.info.name] = shared.on_cluster(model, options).score(*texts, progress=update)
     applies = {"applies": _applies(model, *texts)} if options.applies else {}
@@ -97,22 +98,15 @@ def _score_table(options: argparse.Namespace) -> None:
         sys.stdout.write(format_predictions(table, scores, applies))
 
 
-def _load(options: argparse.Namespace) -> list[ConditionalScorer]:
-    asked = load_asked(options.model, device=options.device, precision=options.precision)
-    return [model for _, model in asked]
-
-
-def _applies(model: ConditionalScorer, *columns: Sequence[str]) -> list[float]:
+def _applies(model: ConditionalScorer, *texts: Sequence[str]) -> list[float]:
     """Return for each row what the less telling of its two sentences has."""
-    rows = defaultdict(list)
-    for place, condition in enumerate(columns[2]):
-        rows[condition].append(place)
-    found = [0.0] * len(columns[2])
-    for condition, places in rows.items():
-        both = [model.applies([column[place] for place in places], condition)[:, 0] for column in columns[:2]]
-        for place, *values in zip(places, *both, strict=True):
-            found[place] = float(min(values))
-    return found
+    import pandas as pd
+
+    rows = pd.DataFrame(zip(*texts, strict=True))
+    found = pd.Series(0.0, rows.index)
+    for condition, part in rows.groupby(2):
+        found[part.index] = np.minimum(*(model.applies(part[side].tolist(), condition)[:, 0] for side in (0, 1)))
+    return found.tolist()
 
 
 def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
@@ -138,32 +132,6 @@ def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
     return "\n".join([*conditions, "", format_table(head, rows), "", LEGEND, *star])
 
 
-# ---- compare with ratings --------------------------------------------------------------------------------------------
-
-
-def _add_evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "evaluate",
-        parents=[
-            shared.models(required=True),
-            shared.device(),
-            shared.cluster(),
-            shared.json_file("write the report"),
-            shared.ratings("table whose conditions count as seen in training"),
-        ],
-        help="compare with ratings",
-        description="Score a table (CSV: sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
-        "and compare with its labels. Rows without a label are scored only.",
-    )
-    parser.add_argument(
-        "--data", required=True, metavar="FILE", help="a table, - for standard input, or CORPUS:PART, as tables:test"
-    )
-    parser.add_argument(
-        "--out", type=shared.target, metavar="FILE", help="write the table with a column score_MODEL per model"
-    )
-    parser.set_defaults(command=run_evaluate)
-
-
 def run_evaluate(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
     from condviz.data.corpora import open_table
@@ -173,7 +141,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
 
     table = open_table(options.data)
     training = shared.seen_conditions(options)
-    models = [shared.on_cluster(model, options) for model in _load(options)]
+    models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
         found = evaluate(models, table, training_conditions=training, **settings)
@@ -199,8 +167,11 @@ def _format(found: Evaluation) -> str:
             whole = part == "overall"
             title = report.model + ("" if report.trained else " *") if whole else f"  {part}"
             total = f"{report.rows:,}" if whole else ""
-            cells = [_figure(getattr(figures, name)) for name in METRICS]
-            rows.append((title, total, f"{figures.n:,}", *cells, f"{figures.items:,}"))
+            cells = [title, total, f"{figures.n:,}"]
+            for metric in (getattr(figures, name) for name in METRICS):
+                interval = "" if metric.low is None else f" [{metric.low:.1f}, {metric.high:.1f}]"
+                cells.append("-" if metric.value is None else f"{metric.value:.2f}{interval}")
+            rows.append((*cells, f"{figures.items:,}"))
             if figures.spearman.value is None:
                 where = report.model + ("" if whole else f", {part}")
                 notes.append(f"{where}: no correlation, because {figures.spearman.reason}.")
@@ -214,10 +185,3 @@ def _format(found: Evaluation) -> str:
     ]
     star = [] if all(report.trained for report in reports) else ["* not trained"]
     return "\n".join([format_table(head, rows), "", *legend, *star, *notes])
-
-
-def _figure(metric: Metric) -> str:
-    if metric.value is None:
-        return "-"
-    interval = "" if metric.low is None else f" [{metric.low:.1f}, {metric.high:.1f}]"
-    return f"{metric.value:.2f}{interval}"

@@ -6,12 +6,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condviz.cli.options import cluster, form, format_table, models, progress_bar, show, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
+    from condviz.store.disk import Store
     from condviz.types import Hits, Result
 
 
@@ -83,9 +84,8 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
         if name in ("groups", "cross"):
             parser.add_argument("--method", choices=("kmeans", "hdbscan"), default="kmeans", help="(default: kmeans)")
         if name == "sorts":
-            parser.add_argument(
-                "--condition", action="append", help="one to try; may be repeated (default: those of the library)"
-            )
+            text = "one to try; may be repeated (default: those of the library)"
+            parser.add_argument("--condition", action="append", help=text)
         parser.set_defaults(command=command)
 
 
@@ -94,11 +94,7 @@ def run_build(options: argparse.Namespace) -> None:
     """Build a store, and say what it holds."""
     from condviz.store.build import build_store
 
-    with progress_bar("encoding", "texts") as update:
-        store = build_store(
-            options.source, options.out, column=options.column, model=options.model, skip_bad=options.skip_bad,
-            ray=options.ray, workers=options.workers, progress=_told(update),
-        )  # fmt: skip
+    store = _encode(build_store, options, options.out)
     if store.meta.left_out:
         tell(f"Left out for lack of a usable text: {store.meta.left_out:,} of the rows.")
     run_info(argparse.Namespace(store=options.out, json=options.json))
@@ -110,13 +106,15 @@ def run_append(options: argparse.Namespace) -> None:
     from condviz.store.disk import open_store
 
     before = len(open_store(options.store))
-    with progress_bar("encoding", "texts") as update:
-        store = append_store(
-            options.source, options.store, column=options.column, model=options.model, skip_bad=options.skip_bad,
-            ray=options.ray, workers=options.workers, progress=_told(update),
-        )  # fmt: skip
+    store = _encode(append_store, options, options.store)
     tell(f"{len(store) - before:,} rows were added.")
     run_info(options)
+
+
+def _encode(fill: Callable[..., Store], options: argparse.Namespace, folder: str) -> Store:
+    settings = {name: getattr(options, name) for name in ("column", "model", "skip_bad", "ray", "workers")}
+    with progress_bar("encoding", "texts") as update:
+        return fill(options.source, folder, **settings, progress=_told(update))
 
 
 def run_info(options: argparse.Namespace) -> None:
@@ -131,21 +129,13 @@ def run_info(options: argparse.Namespace) -> None:
         "weights": meta.identity.weights[:12], "precision": meta.identity.precision,
         "sources": [part.source for part in meta.parts],
     }  # fmt: skip
-    show(options, lambda: _format_info(content), lambda: content)
+    columns = ", ".join(f"{name} ({kind})" for name, kind in meta.columns.items()) or "none"
+    shown = {**content, "columns": columns, "sources": ", ".join(content["sources"])}
+    del shown["complete"]
+    rows = [(key.replace("_", " "), f"{value:,}" if type(value) is int else str(value)) for key, value in shown.items()]
+    show(options, lambda: format_table(("", ""), rows, right=()), lambda: content)
     if not store.complete and not options.json:
         raise DataError(f"{options.store} is not complete. Run the same command again: it goes on where it stopped.")
-
-
-def _format_info(content: dict[str, Any]) -> str:
-    named = content | {
-        "columns": ", ".join(f"{name} ({kind})" for name, kind in content["columns"].items()) or "none",
-        "sources": ", ".join(content["sources"]),
-    }
-    del named["complete"]
-    rows = [
-        (name.replace("_", " "), f"{value:,}" if type(value) is int else str(value)) for name, value in named.items()
-    ]
-    return format_table(("", ""), rows, right=())
 
 
 def _told(update: Callable[[int, int], None]) -> Callable[[int, int], None]:
@@ -171,14 +161,10 @@ def run_groups(options: argparse.Namespace) -> None:
     """Print the groups under a condition, and how pure they are in each column."""
     from condviz.analysis.groups import group_by
 
+    settings = {"groups": options.groups, "method": options.method, "model": options.model}
     with progress_bar("reading", "texts") as update:
-        found = group_by(
-            options.store, options.condition, groups=options.groups, method=options.method, model=options.model,
-            progress=update,
-        )  # fmt: skip
-    rows = [
-        (str(n), f"{group.size:,}", ", ".join(group.words), group.medoid) for n, group in enumerate(found.groups, 1)
-    ]
+        found = group_by(options.store, options.condition, **settings, progress=update)
+    rows = [(str(n), f"{one.size:,}", ", ".join(one.words), one.medoid) for n, one in enumerate(found.groups, 1)]
     left_over = [f"{found.left_over.size:,} texts belong to no group."] if found.left_over else []
     pure = (
         f"{name}: {share:.0%} have the most frequent value of their group, {chance:.0%} without groups"
@@ -192,16 +178,12 @@ def run_cross(options: argparse.Namespace) -> None:
     """Print how the groups under two conditions meet."""
     from condviz.analysis.groups import cross_table
 
+    settings = {"groups": options.groups, "method": options.method, "model": options.model}
     with progress_bar("reading", "texts") as update:
-        found = cross_table(
-            options.store, options.condition, options.other, groups=options.groups, method=options.method,
-            model=options.model, progress=update,
-        )  # fmt: skip
+        found = cross_table(options.store, options.condition, options.other, **settings, progress=update)
     head = (f"{options.condition} / {options.other}", *(group.name for group in found.second.groups))
-    rows = [
-        (group.name, *(f"{count:,}" for count in counts))
-        for group, counts in zip(found.first.groups, found.counts, strict=True)
-    ]
+    pairs = zip(found.first.groups, found.counts, strict=True)
+    rows = [(group.name, *(f"{count:,}" for count in counts)) for group, counts in pairs]
     _show(options, found, head, rows, notes=[f"adjusted mutual information {found.information:.2f}"])
 
 
@@ -209,20 +191,13 @@ def run_sorts(options: argparse.Namespace) -> None:
     """Print which conditions divide the texts most clearly."""
     from condviz.analysis.sorting import rank_sorting_conditions
 
+    settings = {"groups": options.groups, "model": options.model}
     with progress_bar("trying", "conditions") as update:
-        found = rank_sorting_conditions(
-            options.store, options.condition, groups=options.groups, model=options.model, progress=update
-        )
-    rows = [
-        (
-            item.condition,
-            f"{item.silhouette:.3f}",
-            f"{item.random:.3f}",
-            f"{item.deviations:+.1f}",
-            f"{item.applies:.0%}",
-        )
-        for item in found.conditions
-    ]
+        found = rank_sorting_conditions(options.store, options.condition, **settings, progress=update)
+    rows = []
+    for item in found.conditions:
+        figures = f"{item.silhouette:.3f}", f"{item.random:.3f}", f"{item.deviations:+.1f}", f"{item.applies:.0%}"
+        rows.append((item.condition, *figures))
     head = ("condition", "silhouette", "random matrices", "deviations above", "texts that tell it")
     _show(options, found, head, rows, right=range(1, 5))
 
@@ -231,10 +206,9 @@ def run_twins(options: argparse.Namespace) -> None:
     """Print pairs that two conditions see differently."""
     from condviz.analysis.sorting import find_twins
 
+    settings = {"k": options.k, "model": options.model}
     with progress_bar("reading", "texts") as update:
-        found = find_twins(
-            options.store, options.alike, options.different, k=options.k, model=options.model, progress=update
-        )
+        found = find_twins(options.store, options.alike, options.different, **settings, progress=update)
     rows = [(f"{pair.alike:+.1f}", f"{pair.different:+.1f}", *pair.texts) for pair in found.pairs]
     _show(options, found, (options.alike, options.different, "text", "text"), rows, right=(0, 1))
 
@@ -243,25 +217,19 @@ def _show(
     options: argparse.Namespace, found: Result, head: Sequence[str], rows: Sequence[Sequence[str]], *,
     right: Sequence[int] = (1,), notes: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    show(
-        options,
-        text=lambda: "\n".join([format_table(head, rows[:SHOWN], right=right), *notes]),
-        json=found.to_dict,
-        csv=lambda: found.to_frame().to_csv(index=False),
-    )
+    text = "\n".join([format_table(head, rows[:SHOWN], right=right), *notes])
+    show(options, lambda: text, found.to_dict, lambda: found.to_frame().to_csv(index=False))
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
 
 
 def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    forms = form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns")
     parser = commands.add_parser(
         "search",
         help="search a corpus under a condition",
-        parents=[
-            _stored_model(),
-            form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns"),
-        ],
+        parents=[_stored_model(), forms],
         description="Find the texts of a store (see: condviz store build) that are most like a query under a "
         "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
     )
@@ -269,9 +237,8 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("query", metavar="QUERY", help="a text like those that are wanted")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
     parser.add_argument("-k", type=int, default=10, help="number of hits (default: 10)")
-    parser.add_argument(
-        "--where", metavar="FILTER", help='filter on the columns, for instance: stars >= 4 and kind == "a"'
-    )
+    text = 'filter on the columns, for instance: stars >= 4 and kind == "a"'
+    parser.add_argument("--where", metavar="FILTER", help=text)
     parser.add_argument("--contains", metavar="TEXT", help="text that each hit contains; /.../ is a regular expression")
     parser.add_argument("--words", action="store_true", help="also print the words that carry the first ten hits")
     parser.set_defaults(command=run_search)
@@ -281,11 +248,9 @@ def run_search(options: argparse.Namespace) -> None:
     """Search, and print the hits."""
     from condviz.analysis.search import search
 
+    settings = {name: getattr(options, name) for name in ("k", "model", "where", "contains", "words")}
     with progress_bar("scoring", "texts") as update:
-        hits = search(
-            options.store, options.query, options.condition, k=options.k, model=options.model, where=options.where,
-            contains=options.contains, words=options.words, progress=update,
-        )  # fmt: skip
+        hits = search(options.store, options.query, options.condition, **settings, progress=update)
     show(options, lambda: _format_hits(hits), hits.to_dict, lambda: hits.to_frame().to_csv(index=False))
     if not options.json and not options.csv:
         tell(*hits.notes)

@@ -7,10 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import DEVICE_HELP, form, progress_bar, show, tell
+from condviz.cli.options import device, form, progress_bar, show, tell
 from condviz.errors import ConfigError, TrainingError
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -33,6 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands `train` and `jobs` to a parser."""
     parser = commands.add_parser(
         "train",
+        parents=[device(None)],
         help="train a model by a recipe",
         description="Train a model by a recipe (assets/recipes/*.toml), on rated sentence pairs or on the links of a "
         "knowledge graph, and leave a checkpoint. On several GPUs: accelerate launch -m condviz train RECIPE.",
@@ -40,16 +42,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("recipe", metavar="RECIPE", help="a TOML file")
     parser.add_argument("--out", metavar="FOLDER", help="the checkpoint (default: checkpoints/NAME, of the recipe)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted training; skip a finished one")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change the recipe: epochs=1, loss.mse=0.5, ..."
-    )
-    parser.add_argument(
-        "--backbone", metavar="HUB_ID_OR_FOLDER", help="train this encoder, not the recipe's: --set backbone=..."
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="train as a job, which outlives this terminal, and follow it"
-    )
-    parser.add_argument("--device", default="auto", help=DEVICE_HELP)
+    text = "change the recipe: epochs=1, loss.mse=0.5, ..."
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=text)
+    text = "train this encoder, not the recipe's: --set backbone=..."
+    parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=text)
+    text = "train as a job, which outlives this terminal, and follow it"
+    parser.add_argument("--follow", action="store_true", help=text)
     parser.set_defaults(command=run)
     lines = "; ".join(f"{action}: {text}" for action, text in ACTIONS.items())
     jobs = commands.add_parser(
@@ -73,11 +71,7 @@ def run(options: argparse.Namespace) -> None:
     recipe = load_recipe(options.recipe, [*options.set, *encoder])
     if options.follow:
         start(recipe, options)
-    else:
-        _train(recipe, options)
-
-
-def _train(recipe: Recipe, options: argparse.Namespace) -> None:
+        return
     from condviz.training.trainer import train  # takes seconds to import
 
     with progress_bar(recipe.name, "steps") as update:
@@ -107,7 +101,8 @@ def run_jobs(options: argparse.Namespace) -> None:
         return
     if options.job is None:
         raise ConfigError(f"Which job? Give its id: condviz jobs {options.action} ID. `condviz jobs` lists them.")
-    job = _find(jobs, options.job)
+    named = [job for job in jobs.list() if job.name == options.job]
+    job = named[0] if named else jobs.get(options.job)
     if options.action == "follow":
         follow(jobs, job)
     elif options.action == "delete":
@@ -118,12 +113,7 @@ def run_jobs(options: argparse.Namespace) -> None:
 
 
 def start(recipe: Recipe, options: argparse.Namespace) -> None:
-    """Train as a job and follow it; with `--resume`, go on with the newest job of this recipe.
-
-    Raises:
-        ConfigError: If a folder for the model is given, which jobs choose themselves.
-        TrainingError: If there is nothing to go on with, or the training fails.
-    """
+    """Train as a job and follow it; with `--resume`, go on with the newest job of this recipe."""
     if options.out:
         raise ConfigError("--out goes without --follow: a job puts its model beside the others, under its name.")
     jobs = Jobs(roots=(Path(Path.cwd().anchor),))  # who types here may train on whatever they may read
@@ -137,16 +127,16 @@ def start(recipe: Recipe, options: argparse.Namespace) -> None:
 
 
 def follow(jobs: Jobs, job: Job) -> None:
-    """Copy the log of a job to standard error until it ends; print its model.
-
-    Raises:
-        TrainingError: If it ends without a model.
-    """
+    """Copy the log of a job to standard error until it ends; print its model."""
     sys.stderr.write(f"Job {job.id} ({job.name}). Ctrl-C leaves it running: condviz jobs follow {job.id}\n")
     place = 0
     while True:
         job = jobs.get(job.id)
-        place = _copy(job.folder / "log.txt", place)
+        with suppress(OSError), (job.folder / "log.txt").open("rb") as file:
+            file.seek(place)
+            content = file.read()
+            sys.stderr.write(content.decode("utf-8", "replace"))
+            place += len(content)
         if job.state not in UNFINISHED:
             break
         time.sleep(LOOK_S)
@@ -155,25 +145,8 @@ def follow(jobs: Jobs, job: Job) -> None:
     sys.stdout.write(f"{job.out}\n")
 
 
-def _copy(path: Path, place: int) -> int:
-    """Print what has come to a file since the last time; returns the new place in it."""
-    try:
-        with path.open("rb") as file:
-            file.seek(place)
-            content = file.read()
-    except OSError:
-        return place
-    sys.stderr.write(content.decode("utf-8", "replace"))
-    return place + len(content)
-
-
-def _find(jobs: Jobs, name: str) -> Job:
-    named = [job for job in jobs.list() if job.name == name]
-    return named[0] if named else jobs.get(name)
-
-
 def _print(found: list[Job], options: argparse.Namespace) -> None:
-    show(options, lambda: "\n".join(map(_line, found)), lambda: [_facts(job) for job in found])
+    show(options, lambda: "\n".join(map(_line, found)), lambda: list(map(_facts, found)))
 
 
 def _line(job: Job) -> str:
@@ -183,17 +156,6 @@ def _line(job: Job) -> str:
 
 
 def _facts(job: Job) -> dict[str, object]:
-    return {
-        "id": job.id,
-        "name": job.name,
-        "state": job.state,
-        "reason": job.reason,
-        "step": job.heartbeat.step,
-        "steps": job.heartbeat.steps,
-        "elapsed": job.elapsed,
-        "seconds_left": job.seconds_left,
-        "tokens_per_second": job.heartbeat.tokens_per_second,
-        "device": job.status.device,
-        "folder": str(job.folder),
-        "out": str(job.out),
-    }
+    facts = {name: getattr(job, name) for name in ("id", "name", "state", "reason", "elapsed", "seconds_left")}
+    beat = {name: getattr(job.heartbeat, name) for name in ("step", "steps", "tokens_per_second")}
+    return {**facts, **beat, "device": job.status.device, "folder": str(job.folder), "out": str(job.out)}

@@ -27,21 +27,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         parents=[
             shared.models("csr"),
             shared.device(),
-            shared.form(
-                "print JSON, as the /router endpoint returns it", "print one row per word, condition and layer"
-            ),
+            shared.form("print JSON, as the /router endpoint returns it", "print a row per word, condition and layer"),
+            shared.files(figures="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page"),
         ],
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
-    parser.add_argument(
-        "--delete", type=int, default=0, metavar="K",
-        help="also score without the K heaviest words, and 20 times without K random words",
-    )  # fmt: skip
-    parser.add_argument(
-        "--figures", type=shared.target, metavar="FILE",
-        help="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page",
-    )  # fmt: skip
+    text = "also score without the K heaviest words, and 20 times without K random words"
+    parser.add_argument("--delete", type=int, default=0, metavar="K", help=text)
     parser.set_defaults(command=run, default_models=["csr"])
 
 
@@ -50,21 +43,16 @@ def run(options: argparse.Namespace) -> None:
     from condviz.analysis.words import check_texts, delete_words, read_words, to_csv, to_record
 
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
-    names = options.model or options.default_models
-    settings = {"device": options.device, "precision": options.precision}
-    models = [model for _, model in load_asked(names, **settings)]
+    options.model = options.model or options.default_models
+    models = [model for _, model in load_asked(options)]
     readings = [read_words(model, sentences, conditions) for model in models]
     tests = []
     if options.delete:
         tests = [delete_words(m, reading, options.delete) for m, reading in zip(models, readings, strict=True)]
     if options.figures:
         _write_figures(options.figures, models, readings)
-    shared.show(
-        options,
-        text=lambda: _format(readings, tests),
-        json=lambda: to_record(readings, tests),
-        csv=lambda: to_csv(readings),
-    )
+    forms = (lambda: _format(readings, tests), lambda: to_record(readings, tests), lambda: to_csv(readings))
+    shared.show(options, *forms)
 
 
 def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Sequence[WordReading]) -> None:
@@ -98,18 +86,16 @@ def _verdict(test: DeletionTest) -> str:
     low, high = test.interval
     words = "word" if test.num_words == 1 else "words"
     against = f", against {len(test.held_out)} held-out sentences" if test.held_out else ""
-    lines = [
+    chosen = (
+        f"\n{test.model} has no router: its words were chosen by leaving them out of this pair, which a test on the "
+        "same pair could only confirm. The held-out sentences had no part in the choice."
+    )
+    return (
         f"{test.model}, mean absolute change of the score{against}: {test.top_move:.3f} without the {test.num_words} "
         f"heaviest {words}, {test.random_moves.mean():.3f} without as many random {words} "
         f"(middle 95 % of {len(test.random_moves)} draws: {low:.3f} to {high:.3f}). "
-        f"Draws that change it as much: {test.as_far}."
-    ]
-    if test.held_out:
-        lines.append(
-            f"{test.model} has no router: its words were chosen by leaving them out of this pair, which a test on the "
-            "same pair could only confirm. The held-out sentences had no part in the choice."
-        )
-    return "\n".join(lines)
+        f"Draws that change it as much: {test.as_far}.{chosen if test.held_out else ''}"
+    )
 
 
 def _block(reading: WordReading, text: TokenWeights, number: int) -> str:
