@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -148,18 +148,13 @@ def _read_table(source: Source) -> list[Example]:
         if pair.label is None or pair in rows:
             continue
         group = json.dumps([source.path, pair.sentence1, pair.sentence2])
-        row = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group)
-        if column is not None and cells[column].strip():
-            row = replace(row, teacher=_teacher(path, number, cells[column]))
-        rows[pair] = row
+        cell = "" if column is None else cells[column]
+        try:
+            teacher = float(cell) if cell.strip() else None
+        except ValueError as error:
+            raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
+        rows[pair] = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group, teacher)
     return list(rows.values())
-
-
-def _teacher(path: Path, number: int, cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError as error:
-        raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
 
 
 # Batches
@@ -296,23 +291,15 @@ def survey(recipe: SentenceRecipe) -> Survey:
         parts = [load_rows(source, recipe) for source in recipe.train]
         units = [make_units(part, recipe.batching) for part in parts]
         validation = [row for source in recipe.validation for row in load_source(source)]
-        raw = sum(_count(source, part) for source, part in zip(recipe.train, parts, strict=True))
+        raw = sum(
+            len(read_pairs(find_table(source.path)).pairs) if source.name == TABLE else len(part)
+            for source, part in zip(recipe.train, parts, strict=True)
+        )
     except CondvizError as error:
         return Survey(problems=(str(error),))
     rows = [row for part in units for unit in part for row in unit]
-    return Survey(
-        rows=len(rows),
-        validation_rows=len(validation),
-        dropped=raw - len(rows),
-        units=tuple(map(tuple, units)),
-        validation=tuple(validation),
-        problems=tuple(_problems(recipe, rows, validation)),
-        advice=tuple(_advice(rows, validation)),
-    )
-
-
-def _count(source: Source, rows: Sequence[Example]) -> int:
-    return len(read_pairs(find_table(source.path)).pairs) if source.name == TABLE else len(rows)
+    said = tuple(_problems(recipe, rows, validation)), tuple(_advice(rows, validation))
+    return Survey(len(rows), len(validation), raw - len(rows), tuple(map(tuple, units)), tuple(validation), *said)
 
 
 def _problems(recipe: SentenceRecipe, rows: Sequence[Example], validation: Sequence[Example]) -> Iterator[str]:

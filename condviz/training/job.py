@@ -21,6 +21,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -197,12 +198,10 @@ class Job:
         """Read the end of the output, at most `LOG_BYTES`; it may hold anything, so escape it."""
         try:
             with (self.folder / "log.txt").open("rb") as file:
-                size = file.seek(0, 2)
-                file.seek(max(0, size - LOG_BYTES))
-                content = file.read()
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+                return file.read().decode("utf-8", "replace")
         except OSError:
             return ""
-        return content.decode("utf-8", "replace")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -215,7 +214,11 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         of `Status.probes`; of links MRR, MR, hits@1 ... in [0, 1], and temperature. What is not a number is None.
     """
     found: list[dict[str, Any]] = []
-    for line in _lines(path):
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return found
+    for line in lines:
         try:
             record = json.loads(line)
         except ValueError:  # being written, or cut off
@@ -235,21 +238,17 @@ def read_job(folder: Path) -> Job:
         status = _STATUS.validate_json((folder / "status.json").read_bytes())
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise DataError(f"{folder} holds no job that can be read ({error}). Delete the folder.") from error
+    try:
+        heartbeat = _HEARTBEAT.validate_json((folder / "heartbeat.json").read_bytes())
+    except (OSError, ValueError):
+        heartbeat = Heartbeat()
     stopping = status.state == "running" and (folder / "stop").exists()
-    return Job(folder.name, folder, recipe, status, read_heartbeat(folder), "stopping" if stopping else status.state)
+    return Job(folder.name, folder, recipe, status, heartbeat, "stopping" if stopping else status.state)
 
 
 def write_status(folder: Path, status: Status) -> None:
     """Store what is settled."""
     write_text(folder / "status.json", _STATUS.dump_json(status, indent=2).decode() + "\n")
-
-
-def read_heartbeat(folder: Path) -> Heartbeat:
-    """Read the last heartbeat; a blank one where there is none."""
-    try:
-        return _HEARTBEAT.validate_json((folder / "heartbeat.json").read_bytes())
-    except (OSError, ValueError):
-        return Heartbeat()
 
 
 def paths_of(recipe: Mapping[str, Any]) -> list[str]:
@@ -297,26 +296,15 @@ def kill(process: Process | None) -> None:
     """End a process and all that it started, at once."""
     import psutil
 
-    if process is None or not is_alive(process):
+    if not is_alive(process):
         return
-    root = psutil.Process(process.pid)
-    try:
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(process.pid)
         family = [root, *root.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    for member in family:
-        try:
-            member.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(family, timeout=5)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
+        for member in family:
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family, timeout=5)
 
 
 # Why a training ended
@@ -324,7 +312,10 @@ def _lines(path: Path) -> list[str]:
 
 def explain(error: BaseException) -> str:
     """Explain an error; an unknown one is named, and the log has the rest."""
-    causes = _chain(error)
+    causes, cause = [], error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
     texts = [str(cause).lower() for cause in causes]
     short = any(isinstance(cause, MemoryError) for cause in causes)
     if short or any(sign in text for sign in _MEMORY_SIGNS for text in texts):
@@ -348,11 +339,3 @@ def explain_exit(code: int, log: str) -> str:
         return f"The training was killed from outside ({name}).{memory} Resume goes on from what was saved."
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), "the log is empty")
     return f"The training ended with code {code} before it could say why. Last line of the log: {last[:300]}"
-
-
-def _chain(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and error not in found:
-        found.append(error)
-        error = error.__cause__ or error.__context__
-    return found

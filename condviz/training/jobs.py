@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,6 @@ LOCK_S = 30.0
 UPLOAD_S = 24 * 3600.0
 """An upload that no job trains on is removed after this time."""
 _ROOT = Path(__file__).resolve().parents[2]
-_REMNANTS = ("stop", "end.json", "heartbeat.json")
 
 
 def is_enabled() -> bool:
@@ -153,8 +152,6 @@ class Jobs:
 
     def list(self) -> list[Job]:
         """List all jobs, the newest first."""
-        if not self.folder.is_dir():
-            return []
         found = self._read()
         if any(self._is_lost(job) for job in found) or self._next(found):
             with self._lock():
@@ -164,12 +161,10 @@ class Jobs:
 
     def get(self, id: str) -> Job:
         """Return a job; raises TrainingError if there is none with this id."""
-        found = next((job for job in self.list() if job.id == id), None)
-        if found is None:
-            raise TrainingError(
-                f"There is no job {str(id)[:80]!r}. It may have been deleted: look at the list of jobs."
-            )
-        return found
+        for job in self.list():
+            if job.id == id:
+                return job
+        raise TrainingError(f"There is no job {str(id)[:80]!r}. It may have been deleted: look at the list of jobs.")
 
     def stop(self, id: str, *, force: bool = False, token: str | None = None) -> Job:
         """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
@@ -298,16 +293,14 @@ class Jobs:
         except Timeout as error:
             raise TrainingError(f"The jobs in {self.folder} are busy. Try again in a moment.") from error
         except OSError as error:
-            advice = "Set CONDVIZ_JOBS to another folder."
-            raise DataError(f"{self.folder} cannot be written to: {error.strerror}. {advice}") from error
+            why = f"{error.strerror}. Set CONDVIZ_JOBS to another folder."
+            raise DataError(f"{self.folder} cannot be written to: {why}") from error
 
     def _read(self) -> list[Job]:
         found = []
         for status in self.folder.glob("[!.]*/status.json"):
-            try:
+            with suppress(DataError):  # being made or deleted
                 found.append(read_job(status.parent))
-            except DataError:  # being made or deleted
-                continue
         return found
 
     def _find(self, id: str, token: str | None = None) -> Job:
@@ -336,20 +329,16 @@ class Jobs:
 
     def _is_lost(self, job: Job) -> bool:
         """Whether a job counts as running and no process of it is left."""
-        if job.status.state != "running":
-            return False
-        return not is_alive(job.status.supervisor) and not is_alive(job.heartbeat.worker)
+        processes = (job.status.supervisor, job.heartbeat.worker)
+        return job.status.state == "running" and not any(map(is_alive, processes))
 
     def _next(self, found: Sequence[Job]) -> list[Job]:
         """Return the jobs that can start: of each free device, the one that waits longest."""
         if not is_enabled():
             return []
         busy = {job.status.device for job in found if job.status.state == "running"}
-        first: dict[str, Job] = {}
-        for job in sorted(found, key=lambda job: job.status.created):
-            if job.state == "queued" and job.status.device not in busy:
-                first.setdefault(job.status.device, job)
-        return list(first.values())
+        waiting = sorted((job for job in found if job.state == "queued"), key=lambda job: -job.status.created)
+        return list({job.status.device: job for job in waiting if job.status.device not in busy}.values())
 
     def _advance(self) -> None:
         """Record which trainings are gone, and start those that can."""
@@ -364,7 +353,7 @@ class Jobs:
                 self._end(job, "failed", explain(error))
 
     def _start(self, job: Job) -> None:
-        for name in _REMNANTS:
+        for name in ("stop", "end.json", "heartbeat.json"):  # of an earlier attempt
             (job.folder / name).unlink(missing_ok=True)
         (job.folder / "reserve").write_bytes(bytes(RESERVE_BYTES))
         with (job.folder / "log.txt").open("ab") as log:

@@ -20,18 +20,8 @@ from condviz.encoder.backbone import BATCH_TOKENS as EVALUATION_TOKENS
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Tokens, batches_by_length
 from condviz.errors import DataError
+from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
-from condviz.evaluation.kgc import (
-    encode_queries,
-    entity_texts,
-    project,
-    query_vectors,
-    rank_queries,
-    relation_texts,
-    shorten,
-    split_queries,
-    stored_vectors,
-)
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.base import number
@@ -65,12 +55,15 @@ class LinkTask(Task):
         self, recipe: LinkRecipe, device: str, *, report: Report | None = None, folder: Path | None = None
     ) -> None:
         self.recipe, self.device, self.graph = recipe, device, load_graph(recipe.graph)
-        for split in ("train", "valid"):
-            if not len(self.graph.splits[split]):
-                raise DataError(
-                    f"The {split} part of {self.graph.name} has no triples. Training needs train and valid."
-                )
-        self._set_units()
+        if empty := [split for split in ("train", "valid") if not len(self.graph.splits[split])]:
+            raise DataError(f"The {empty[0]} part of {self.graph.name} has no triples. Training needs train and valid.")
+        # What is shuffled, and what of it is a batch: triples, or triples that come with their inverses.
+        both = recipe.tuning == "layers"
+        rows = self.graph.splits["train"] if both else self.graph.directed("train")
+        self.units = torch.from_numpy(rows)
+        self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
+        self.collate = partial(_collate, inverse=self.graph.num_relations if both else 0)
+        self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
         backbone = load_pretrained(recipe, device)
         set_dropout(backbone, recipe.dropout)
         torch.manual_seed(recipe.seed)
@@ -79,18 +72,19 @@ class LinkTask(Task):
             self.method.start_identity()
         if recipe.init:
             take_over(self.method, recipe.init)
-        self.texts = entity_texts(self.graph, self.method, neighbours=recipe.neighbours, max_tokens=recipe.max_tokens)
+        self.texts = kgc.entity_texts(
+            self.graph, self.method, neighbours=recipe.neighbours, max_tokens=recipe.max_tokens
+        )
 
         def told(done: int, total: int) -> None:
             if report:
                 report({"event": "encode", "step": done, "steps": total})
 
+        options = {"folder": folder, "progress": told}
         self.stored: Tensor | None = None
         if recipe.tuning == "frozen":
-            self.stored = stored_vectors(self.method, self.texts, folder=folder, progress=told)
-        options = {"folder": folder, "progress": told}
-        vectors = self._read_states(**options) if recipe.tuning == "layers" else self._vectors()
-        self.module = LinkModel(vectors, self._loss(), self_negatives=recipe.self_negatives)
+            self.stored = kgc.stored_vectors(self.method, self.texts, **options)
+        self.module = LinkModel(self._vectors(**options), self._loss(), self_negatives=recipe.self_negatives)
         self._ranked: dict[str, dict[str, float]] = {}
 
     def warmup(self, steps: int) -> float:
@@ -99,20 +93,18 @@ class LinkTask(Task):
 
     def validate(self) -> dict[str, float]:
         """Compute the mean of both directions, and the temperature that is learnt."""
-        owner = self.method.weights_hash
-        if owner not in self._ranked:  # the best weights are measured once more at the end
-            self._ranked[owner] = self._rank()
-        return self._ranked[owner] | {"temperature": round(float(self.module.loss.temperature.detach()), 4)}
-
-    def _rank(self) -> dict[str, float]:
+        temperature, owner = round(float(self.module.loss.temperature.detach()), 4), self.method.weights_hash
+        if owner in self._ranked:  # the best weights are measured once more at the end
+            return self._ranked[owner] | {"temperature": temperature}
         with torch.autocast(self.device, enabled=False), torch.no_grad():
             entities = self._entities(self.method)
-            queries = split_queries(self.graph, "valid", limit=self.recipe.validation_triples)
-            vectors = encode_queries(self.method, self.graph, entities=entities, texts=self.texts, queries=queries)
+            queries = kgc.split_queries(self.graph, "valid", limit=self.recipe.validation_triples)
+            vectors = kgc.encode_queries(self.method, self.graph, entities=entities, texts=self.texts, queries=queries)
             if not vectors.isfinite().all():
                 raise ArithmeticError("a vector of the validation part is not a number")
-            ranks = rank_queries(self.graph, vectors, entities, queries)
-        return RankingReport.from_ranks(*ranks.chunk(2)).mean.to_dict()
+            ranks = kgc.rank_queries(self.graph, vectors, entities, queries)
+        self._ranked[owner] = RankingReport.from_ranks(*ranks.chunk(2)).mean.to_dict()
+        return self._ranked[owner] | {"temperature": temperature}
 
     def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
         """Return a group for each rate: SimKGC applies weight decay to all weights."""
@@ -125,12 +117,12 @@ class LinkTask(Task):
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 validation triples."""
-        heads, relations, tails = split_queries(self.graph, "valid", limit=4).T
+        heads, relations, tails = kgc.split_queries(self.graph, "valid", limit=4).T
         alone = method.encode_sentences([self.texts[entity] for entity in (*heads.tolist(), *tails.tolist())])
         entities = torch.zeros(len(self.texts), alone.shape[1])
         entities[torch.cat([heads, tails])] = functional.normalize(torch.as_tensor(alone), dim=1)
         options = {"texts": self.texts, "heads": heads, "relations": relations}
-        queries = query_vectors(method, self.graph, entities=entities, **options)
+        queries = kgc.query_vectors(method, self.graph, entities=entities, **options)
         return (queries * entities[tails]).sum(1).numpy()
 
     def describe_data(self) -> list[dict[str, Any]]:
@@ -143,37 +135,24 @@ class LinkTask(Task):
 
     def _entities(self, method: ConditionalEncoder) -> Tensor:
         if self.stored is not None:
-            return project(method, self.stored)
+            return kgc.project(method, self.stored)
         if isinstance(self.module.vectors, UpperLayers):
-            return project(method, self.module.vectors.pooled(range(len(self.texts))))
+            return kgc.project(method, self.module.vectors.pooled(range(len(self.texts))))
         entities = torch.from_numpy(method.encode_sentences(self.texts))
         method.backbone.cache.clear()  # those vectors will not be asked for again
         return entities
 
-    def _set_units(self) -> None:
-        """Choose what is shuffled, and what of it is a batch."""
-        recipe, graph = self.recipe, self.graph
-        both = recipe.tuning == "layers"
-        rows = graph.splits["train"] if both else graph.directed("train")
-        self.units = torch.from_numpy(rows)
-        self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
-        self.collate = partial(_collate, inverse=graph.num_relations if both else 0)
-        self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
-
-    def _read_states(self, *, folder: Path | None, progress: Progress) -> UpperLayers:
-        """Compute what the frozen layers give for all texts, of relations, too."""
+    def _vectors(self, *, folder: Path | None, progress: Progress) -> nn.Module:
         method, recipe = self.method, self.recipe
-        freeze_lowest(method.backbone, recipe.frozen_layers)
-        texts = self.texts + relation_texts(self.graph, range(2 * self.graph.num_relations))
-        states = lower_states(method.backbone, texts, recipe.frozen_layers, folder=folder, progress=progress)
-        return UpperLayers(method, states, recipe, entities=len(self.texts))
-
-    def _vectors(self) -> nn.Module:
-        method, recipe = self.method, self.recipe
+        names = kgc.relation_texts(self.graph, range(2 * self.graph.num_relations))
+        if recipe.tuning == "layers":  # what the frozen layers give for all texts is computed once
+            freeze_lowest(method.backbone, recipe.frozen_layers)
+            texts, options = self.texts + names, {"folder": folder, "progress": progress}
+            states = lower_states(method.backbone, texts, recipe.frozen_layers, **options)
+            return UpperLayers(method, states, recipe, entities=len(self.texts))
         if self.stored is None:
             return TripleEncoder(method, self.graph, recipe)
         method.backbone.requires_grad_(False)
-        names = relation_texts(self.graph, range(2 * self.graph.num_relations))
         relations = method.backbone.encode([(name,) for name in names], pooling=method.method_config.pooling)
         return TripleHead(method, self.stored, relations, normalize=recipe.normalize)
 
@@ -182,13 +161,9 @@ class LinkTask(Task):
         if recipe.pre_batch:
             size = recipe.pre_batch * self.batch_units * (1 + (recipe.tuning == "layers"))
             queue = TailQueue(size, self.method.backbone.hidden_size, seed=recipe.seed)
-        return LinkContrast(
-            TrueAnswers(graph.splits["train"], num_entities=graph.num_entities, num_relations=graph.num_relations),
-            temperature=recipe.temperature,
-            margin=recipe.margin,
-            queue=queue,
-            queue_weight=recipe.pre_batch_weight,
-        )
+        sizes = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
+        known, options = TrueAnswers(graph.splits["train"], **sizes), {"queue": queue, "margin": recipe.margin}
+        return LinkContrast(known, temperature=recipe.temperature, queue_weight=recipe.pre_batch_weight, **options)
 
 
 class LinkModel(nn.Module):
@@ -229,7 +204,7 @@ class TripleEncoder(nn.Module):
         super().__init__()
         self.inner = TrainingModel(method, Loss(), frozen=False)
         self.graph, self.recipe = graph, recipe
-        self.text = cache(self._text)  # every epoch asks for the same texts
+        self.text = cache(self.text)  # every epoch asks for the same texts
 
     @property
     def tokens(self) -> int:
@@ -237,10 +212,7 @@ class TripleEncoder(nn.Module):
         return self.inner.tokens
 
     def forward(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Encode a batch.
-
-        Args:
-            triples: (b, 3), relations in [0, 2N).
+        """Encode triples (b, 3), relations in [0, 2N).
 
         Returns:
             Vectors of (head, relation), of tails and of heads alone, (b, d) each; the last two of length 1.
@@ -258,9 +230,10 @@ class TripleEncoder(nn.Module):
             plain = functional.normalize(self.inner.embed_alone(alone).float(), dim=1)[place.to(device)]
         return _finish(queries, self.recipe.normalize), plain[len(rows) :], plain[: len(rows)]
 
-    def _text(self, entity: int, other: int) -> str:
+    def text(self, entity: int, other: int) -> str:
+        """Return the text of an entity beside another one."""
         text = self.graph.text(entity, neighbours=self.recipe.neighbours, without=other)
-        return shorten(self.inner.method.backbone, [text], self.recipe.max_tokens)[0]
+        return kgc.shorten(self.inner.method.backbone, [text], self.recipe.max_tokens)[0]
 
 
 class TripleHead(nn.Module):

@@ -148,9 +148,8 @@ class Loop(Trainer):
         self.add_callback(_Moments(recipe.evaluations, evaluated=task.evaluated))
         if recipe.patience:
             self.add_callback(EarlyStoppingCallback(recipe.patience))
-        self.records = Log(run, report, task, self.measure_start)
+        self.records, self.steering = Log(run, report, task, self.measure_start), _Steering(steer)
         self.add_callback(self.records)
-        self.steering = _Steering(steer)
         self.add_callback(self.steering)
 
     @property
@@ -228,13 +227,9 @@ class Loop(Trainer):
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
             # Older states go only when the new one is known to be whole: a kill in between leaves one to go on from.
-            self.run_folder.complete(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}")
-            rotate_checkpoints(
-                self.args.output_dir,
-                KEPT_STATES,
-                best_model_checkpoint=self.state.best_model_checkpoint,
-                use_mtime=True,
-            )
+            folder, best = self.args.output_dir, self.state.best_model_checkpoint
+            self.run_folder.complete(Path(folder) / f"checkpoint-{self.state.global_step}")
+            rotate_checkpoints(folder, KEPT_STATES, best_model_checkpoint=best, use_mtime=True)
 
     def _stop(self, reason: str) -> None:
         state = self.run_folder.last_state()
@@ -259,21 +254,14 @@ class Log(TrainerCallback):
         if self.report:
             self.report(record)
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
-    ) -> None:
+    def on_train_begin(self, args: object, state: TrainerState, control: object, **_: object) -> None:
         """Record the start."""
         if state.is_world_process_zero:
             self.add({"event": "start", "step": state.global_step, "steps": state.max_steps, **self.probe()})
         self._restart()
 
     def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Mapping[str, float],
-        **_: object,
+        self, args: object, state: TrainerState, control: object, logs: Mapping[str, float], **_: object
     ) -> None:
         """Record loss or scores."""
         place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
@@ -321,26 +309,24 @@ class _Steering(TrainerCallback):
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if self.steer is None:
             return
-        wish = self._agree(self.WISHES.index(self.steer(state.global_step, state.max_steps)), args.device)
-        if wish == "go" or control.should_evaluate:  # an evaluation may end the training by itself
-            return
-        control.should_save = True
-        if wish == "stop":
-            control.should_training_stop = self.stopped = True
-
-    def _agree(self, wish: int, device: torch.device) -> Wish:
-        """Take the strongest wish of all processes: one that stopped alone would leave the others waiting for it."""
+        wish = self.WISHES.index(self.steer(state.global_step, state.max_steps))
+        # The strongest wish of all processes: one that stopped alone would leave the others waiting for it.
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            shared = torch.tensor(wish, device=device)
+            shared = torch.tensor(wish, device=args.device)
             torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
             wish = int(shared)
-        return self.WISHES[wish]
+        if self.WISHES[wish] == "go" or control.should_evaluate:  # an evaluation may end the training by itself
+            return
+        control.should_save = True
+        if self.WISHES[wish] == "stop":
+            control.should_training_stop = self.stopped = True
 
 
 def _arguments(task: Task, run: Run) -> TrainingArguments:
     recipe = task.recipe
     dtype = choose_precision(recipe.precision, task.device)
     best = task.evaluated and recipe.keep == "best"
+    kept = {"metric_for_best_model": task.best, "greater_is_better": True} if best else {}
     arguments = TrainingArguments(
         output_dir=str(run.folder),
         per_device_train_batch_size=task.batch_units,
@@ -363,8 +349,7 @@ def _arguments(task: Task, run: Run) -> TrainingArguments:
         save_steps=NEVER,
         save_total_limit=None,  # `Loop` removes older states
         load_best_model_at_end=best,
-        metric_for_best_model=task.best if best else None,
-        greater_is_better=True if best else None,
+        **kept,
         restore_callback_states_from_checkpoint=bool(recipe.patience),
         logging_steps=LOG_STEPS,
         logging_nan_inf_filter=False,

@@ -231,10 +231,7 @@ class LinkContrast(nn.Module):
         queue_weight: float = 0.5,
     ) -> None:
         super().__init__()
-        self.known = known
-        self.margin = margin
-        self.queue = queue
-        self.queue_weight = queue_weight
+        self.known, self.margin, self.queue, self.queue_weight = known, margin, queue, queue_weight
         self.log_inverse_temperature = nn.Parameter(torch.tensor(-math.log(temperature)))
 
     @property
@@ -259,9 +256,8 @@ class LinkContrast(nn.Module):
             earlier = self.queue.triples.cpu()
             keep = false_negative_mask(triples, self.known, columns=earlier).to(device) if self.queue.full else None
             vectors = self.queue.vectors.clone()  # The queue changes before the backward pass reads them.
-            columns.append(
-                pre_batch_logits(queries, vectors, temperature=temperature, weight=self.queue_weight, keep=keep)
-            )
+            options = {"temperature": temperature, "weight": self.queue_weight, "keep": keep}
+            columns.append(pre_batch_logits(queries, vectors, **options))
             self.queue.add(tails, triples)
         if self.training and heads is not None:
             keep = self_negative_mask(triples, self.known).to(device)

@@ -85,9 +85,8 @@ def carry_out_run(run: Run, seed: int, names: list[str], device: str) -> Figures
     recipe = load_recipe(ASSETS / "recipes" / f"{run.recipe}.toml", [*run.changes, f"seed={seed}"])
     with tempfile.TemporaryDirectory() as folder:
         records: list[Mapping[str, Any]] = []
-        made = carry_out(
-            recipe, Path(folder) / recipe.name, device=device, vectors=_vectors(recipe.backbone), report=records.append
-        )
+        options = {"device": device, "vectors": _vectors(recipe.backbone), "report": records.append}
+        made = carry_out(recipe, Path(folder) / recipe.name, **options)
         told = {
             "validation": dict(next(iter(read_manifest(made)["metrics"].values()), {})),
             "curve": {f"{one['epoch']:g}": one["spearman"] for one in records if one["event"] == "evaluation"},
@@ -105,7 +104,9 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
         return {key: getattr(found, key).value for key in FIGURES}
     if ":" in name:
         return _agreement(model, name)
-    return _links(model, name)
+    # The test part of a graph with SimKGC's bonus, as the papers' scripts do: MRR and hits in %.
+    mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
+    return {key: 100 * mean[key] for key in LINK_FIGURES}
 
 
 @cache
@@ -122,12 +123,6 @@ def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
     found = {f"{part}_spearman": figures.spearman.value for part, figures in report.parts()}
     overall = report.overall
     return found | {"pearson": overall.pearson.value, "pair_accuracy": overall.ties_wrong.value}
-
-
-def _links(model: ConditionalScorer, name: str) -> dict[str, float | None]:
-    """Rank the test part of a graph with SimKGC's bonus, as the papers' scripts do: MRR and hits in %."""
-    mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
-    return {key: 100 * mean[key] for key in LINK_FIGURES}
 
 
 def _count(run: Run) -> dict[str, float | None]:
@@ -147,10 +142,8 @@ def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure the impurity of three conditions with 20 sentences each, before and after; mean of some draws."""
     draws = enumerate(held_out_triples(DRAWS))
     maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in draws]
-    return {
-        side: float(np.mean([getattr(one, side).measures.impurity["mean"] for one in maps]))
-        for side in ("before", "after")
-    }
+    sides = {side: [getattr(one, side).measures.impurity["mean"] for one in maps] for side in ("before", "after")}
+    return {side: float(np.mean(found)) for side, found in sides.items()}
 
 
 def _conditioned(model: ConditionalScorer) -> np.ndarray:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -30,17 +30,7 @@ from condviz.methods.catalog import CATALOG
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, CHECKPOINTS
 from condviz.training import spare
-from condviz.training.data import (
-    TABLE,
-    Example,
-    MixedOrder,
-    Survey,
-    Unit,
-    count_texts,
-    load_source,
-    survey,
-    units_per_batch,
-)
+from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
 from condviz.training.model import FITTED
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
@@ -50,6 +40,7 @@ if TYPE_CHECKING:
     from condviz.training.probe import Measured
 
 
+T = TypeVar("T")
 TIMED_BATCHES = 2
 SCORED_ROWS = 32
 LONGEST_TEXTS = 64
@@ -110,7 +101,7 @@ def check(
     if isinstance(recipe, LinkRecipe):
         return _check_links(recipe, device)
     with _start_probe(recipe, device) as probe:
-        found = _survey(recipe, progress)
+        found = _follow(read(recipe), progress)
         steps = count_steps(recipe, found, processes)
         facts = (device, found.rows, found.validation_rows, found.dropped, steps)
         if found.problems:
@@ -122,14 +113,10 @@ def check(
     if tried.cut_texts:
         count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
         advice += (f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off.",)
-    fits = tried.batch is not None
-    return Preflight(
-        *facts,
-        minutes=_seconds(recipe, found, steps, tried) / 60 if fits else None,
-        memory=tried.memory,
-        problems=() if fits else (_too_large(recipe, tried),),
-        advice=advice,
-    )
+    if tried.batch is None:
+        return Preflight(*facts, memory=tried.memory, problems=(_too_large(recipe, tried),), advice=advice)
+    minutes = _seconds(recipe, found, steps, tried) / 60
+    return Preflight(*facts, minutes, tried.memory, advice=advice)
 
 
 def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
@@ -138,10 +125,9 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
         graph = load_graph(recipe.graph)
     except CondvizError as error:
         return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
-    rows, held = 2 * len(graph.splits["train"]), 2 * len(graph.splits["valid"])
-    problems = [
-        f"The {name} part of {graph.name} has no triples." for name, n in (("train", rows), ("valid", held)) if not n
-    ]
+    rows, held = sizes = [2 * len(graph.splits[part]) for part in ("train", "valid")]
+    named = zip(("train", "valid"), sizes, strict=True)
+    problems = [f"The {part} part of {graph.name} has no triples." for part, size in named if not size]
     steps = recipe.epochs * (rows // max(1, min(recipe.batch_size, rows)))
     advice = ("The time is not measured for links; the first epoch shows it.",)
     return Preflight(device, rows, held, 0, steps, problems=tuple(problems), advice=advice)
@@ -182,18 +168,14 @@ def read(recipe: SentenceRecipe) -> Future[Survey]:
         pool = ThreadPoolExecutor(1)
         future = pool.submit(survey, recipe)
         pool.shutdown(wait=False)
-        if all(_is_ours(source) for source in (*recipe.train, *recipe.validation)):
+        known = [corpora.CORPORA.get(source.name) for source in (*recipe.train, *recipe.validation)]
+        if all(corpus and corpus.ours for corpus in known):
             _kept = (asked, future)
         return future
 
 
-def _is_ours(source: Source) -> bool:
-    return source.name in corpora.CORPORA and corpora.CORPORA[source.name].ours
-
-
-def _survey(recipe: SentenceRecipe, progress: Progress) -> Survey:
-    """Survey the data in a thread: that takes seconds, and who waits may stop at any time."""
-    future = read(recipe)
+def _follow(future: Future[T], progress: Progress) -> T:
+    """Wait for what takes seconds in a thread; who waits may stop at any time."""
     while wait([future], TICK_S).not_done:
         progress(0, 0)
     return future.result()
@@ -209,9 +191,7 @@ def _try(
         # Not `communicate` again and again: what its first call could not send, the later ones do not send either.
         future = pool.submit(probe.communicate, json.dumps(sample), TIMEOUT_S)
         try:
-            while wait([future], TICK_S).not_done:
-                progress(0, 0)
-            said, complaints = future.result()
+            said, complaints = _follow(future, progress)
         except subprocess.TimeoutExpired:
             return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
         except BaseException:  # who waits has left, and the thread would wait on
@@ -229,7 +209,8 @@ def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
     units = [unit for part in found.units for unit in part]
     size = min(units_per_batch(recipe), len(units))
     dice = random.Random(recipe.seed)
-    batches = [sorted(units, key=_weight, reverse=True)[:size]]
+    heaviest = sorted(units, key=lambda unit: sum(len(text) for row in unit for text in row.texts), reverse=True)
+    batches = [heaviest[:size]]
     batches += [dice.sample(units, size) for _ in range(TIMED_BATCHES)]
     validation = dice.sample(found.validation, min(SCORED_ROWS, len(found.validation)))
     texts = {text for unit in units for row in unit for text in row.texts}
@@ -239,10 +220,6 @@ def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
         "validation": [asdict(row) for row in validation],
         "longest": longest,
     }
-
-
-def _weight(unit: Unit) -> int:
-    return sum(len(text) for row in unit for text in row.texts)
 
 
 def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured) -> float:
@@ -259,17 +236,13 @@ def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured)
 
 
 def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
-    head = (
-        f"This needs about {tried.memory / 1e9:.1f} GB of memory, and {tried.available / 1e9:.1f} GB are free on this "
-        "machine."
-    )
+    advice = 'Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'
     if tried.fitting_rows and recipe.batching != "blocks":
-        times = math.ceil(recipe.batch_size / tried.fitting_rows)
-        return (
-            f"{head} batch_size = {tried.fitting_rows} with accumulation = {recipe.accumulation * times} would fit and "
-            "takes the same steps."
-        )
-    return f'{head} Tune less (tuning = "lora" or "frozen"), lower batch_size, or take a smaller encoder.'
+        accumulation = recipe.accumulation * math.ceil(recipe.batch_size / tried.fitting_rows)
+        settings = f"batch_size = {tried.fitting_rows} with accumulation = {accumulation}"
+        advice = f"{settings} would fit and takes the same steps."
+    needed, free = (f"{size / 1e9:.1f} GB" for size in (tried.memory, tried.available))
+    return f"This needs about {needed} of memory, and {free} are free on this machine. {advice}"
 
 
 # ---- what a job may train on and with --------------------------------------------------------------------------------
@@ -311,7 +284,10 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
         teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
         lora=replace(recipe.lora, init=_model("lora.init", recipe.lora.init, folders) if recipe.lora.init else ""),
     )
-    _check_tables(recipe)
+    # Building pairs of a corpus takes longer than a click may.
+    tables = all(source.name == TABLE for source in (*recipe.train, *recipe.validation))
+    if tables and (problems := survey(recipe).problems):
+        raise DataError(" ".join(problems))
     return recipe
 
 
@@ -332,15 +308,15 @@ def choose_probes(recipe: SentenceRecipe) -> list[tuple[str, str, str]]:
     the lowest ratings.
     """
     rows = [row for source in recipe.validation for row in load_source(source)]
+    ranked = sorted(rows, key=lambda row: -row.label)
     groups: dict[str, list[Example]] = {}
-    for row in sorted(rows, key=lambda row: -row.label):
+    for row in ranked:
         groups.setdefault(row.group, []).append(row)
     told = [(group[0], group[-1]) for group in groups.values() if group[0].label > group[-1].label]
     if len(told) >= PROBED_PAIRS:
         step = len(told) // PROBED_PAIRS
         return [row.texts for pair in told[: step * PROBED_PAIRS : step] for row in pair]
     if len(rows) >= 2 * PROBED_PAIRS:
-        ranked = sorted(rows, key=lambda row: -row.label)
         return [row.texts for row in (*ranked[:PROBED_PAIRS], *ranked[-PROBED_PAIRS:])]
     return [
         (example.sentence1, example.sentence2, condition)
@@ -396,11 +372,3 @@ def _place(key: str, path: str, folders: Sequence[Path]) -> str:
         parents = "" if strangers else f" in {', '.join(dict.fromkeys(str(place.parent) for place in allowed))}"
         raise DataError(f"{key} {path[:200]}: there is no such file{parents}.")
     return str(found)
-
-
-def _check_tables(recipe: SentenceRecipe) -> None:
-    # Building pairs of a corpus takes longer than a click may.
-    if all(source.name == TABLE for source in (*recipe.train, *recipe.validation)):
-        problems = survey(recipe).problems
-        if problems:
-            raise DataError(" ".join(problems))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import resource
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -89,46 +90,26 @@ class Try:
         inputs = collate(units)
         moved = {key: value.to(self.device) if torch.is_tensor(value) else value for key, value in inputs.items()}
         self.model.train()
-        start = self._now()
+        start = self.now()
         with self.autocast():
             loss = self.model(**moved)["loss"]
         loss.backward()
-        middle = self._now()
+        middle = self.now()
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return middle - start, self._now() - middle
-
-    def time_scores(self, rows: Sequence[Example]) -> float:
-        """Return the seconds per row that is scored."""
-        if not rows:
-            return 0.0
-        self.model.train()  # forgets the identity of the weights
-        self.model.eval()
-        start = self._now()
-        with self.autocast():
-            self.model.method.score(*columns(rows))
-        return (self._now() - start) / len(rows)
+        return middle - start, self.now() - middle
 
     def time_encoding(self, rows: Sequence[Example]) -> float:
         """Encode rows ahead, where the encoder is frozen; returns the seconds that it took."""
         sentences = [text for row in rows for text in (row.sentence1, row.sentence2)]
         conditions = [row.condition for row in rows for _ in range(2)]
-        start = self._now()
+        start = self.now()
         with self.autocast():
             self.model.fill_cache(sentences, conditions)
-        return self._now() - start
+        return self.now() - start
 
-    def time_texts(self, rows: Sequence[Example], known: Sequence[Example]) -> float:
-        """Return the seconds per text of rows that is encoded ahead, after those of other rows."""
-        seconds = self.time_encoding(rows)
-        seen = count_texts(known, separable=self.separable)
-        return seconds / max(1, count_texts([*known, *rows], separable=self.separable) - seen)
-
-    def count_cut(self, texts: Sequence[str]) -> int:
-        """Count the texts that are longer than the encoder reads."""
-        return len(self.model.method.backbone.truncated([(text,) for text in texts]))
-
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Return the time at which all that was asked for is done."""
         if self.device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
@@ -159,27 +140,26 @@ def measure(
         # The heaviest texts say nothing about the others. Batches and scores are timed as a training has them: encoded.
         heaviest, *others = ([row for unit in batch for row in unit] for batch in batches)
         tried.time_encoding(heaviest)
-        encoding = tried.time_texts([row for batch in others for row in batch], heaviest)
+        seconds = tried.time_encoding([row for batch in others for row in batch])
+        first, both = (count_texts(part, separable=tried.separable) for part in (heaviest, sum(others, heaviest)))
+        encoding = seconds / max(1, both - first)
         tried.time_encoding(rows)
-    cut = tried.count_cut(request["longest"])
+    cut = len(tried.model.method.backbone.truncated([(text,) for text in request["longest"]]))
     preparation = imports + loaded + time.perf_counter() - start
     memory, fitting, batch, update, scoring = peak_memory(device), recipe.batch_size, 0.0, 0.0, 0.0
     if not tried.fitted:  # a projection cannot score before it is fitted, and then it has little to do
         memory, fitting = _expect(tried, batches[0], recipe.batch_size, SHARE * available)
         fits = fitting >= recipe.batch_size
         batch, update = _time(tried, batches) if fits else (None, 0.0)
-        scoring = tried.time_scores(rows) if fits else 0.0
-    return Measured(
-        preparation=preparation,
-        batch=batch,
-        update=update,
-        scoring=scoring,
-        encoding=encoding,
-        memory=max(memory, peak_memory(device)),
-        available=available,
-        fitting_rows=fitting,
-        cut_texts=cut,
-    )
+        if fits and rows:
+            tried.model.train()  # forgets the identity of the weights
+            tried.model.eval()
+            start = tried.now()
+            with tried.autocast():
+                tried.model.method.score(*columns(rows))
+            scoring = (tried.now() - start) / len(rows)
+    memory = max(memory, peak_memory(device))
+    return Measured(preparation, batch, update, scoring, encoding, memory, available, fitting, cut)
 
 
 def _expect(tried: Try, heaviest: Sequence[Unit], batch_size: int, limit: float) -> tuple[int, int]:
@@ -210,8 +190,7 @@ def _time(tried: Try, batches: Sequence[Sequence[Unit]]) -> tuple[float, float]:
         seconds.append(tried.run_batch(batch))
         if time.perf_counter() - start > MEASURE_S:
             break
-    passes, updates = zip(*seconds, strict=True)
-    return sum(passes) / len(passes), sum(updates) / len(updates)
+    return tuple(map(statistics.fmean, zip(*seconds, strict=True)))
 
 
 def free_memory(device: str) -> int:

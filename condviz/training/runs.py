@@ -67,8 +67,20 @@ class Run:
                 f"{self.folder} holds an unfinished training ({state.name}). Go on with --resume, or delete the "
                 "folder to begin again."
             )
-        if state is not None:
-            self._check_recipe()
+        if state is None:
+            return None
+        try:
+            stored = _current(json.loads(self._recipe.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{self._recipe} cannot be read ({error}). Delete {self.folder} to begin again."
+            ) from error
+        wanted = self.recipe.to_dict()
+        if changed := sorted(key for key in {*stored, *wanted} if stored.get(key) != wanted.get(key)):
+            raise ConfigError(
+                f"{self.folder} was begun with another recipe: {', '.join(changed)} differ. Take the same recipe, or "
+                "delete that folder to begin again."
+            )
         return state
 
     def begin(self) -> None:
@@ -99,20 +111,6 @@ class Run:
         """Remove the saved states of a finished training; recipe and log stay."""
         for path in self.folder.glob("*/"):
             shutil.rmtree(path)
-
-    def _check_recipe(self) -> None:
-        try:
-            stored = _current(json.loads(self._recipe.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{self._recipe} cannot be read ({error}). Delete {self.folder} to begin again."
-            ) from error
-        wanted = self.recipe.to_dict()
-        if changed := sorted(key for key in {*stored, *wanted} if stored.get(key) != wanted.get(key)):
-            raise ConfigError(
-                f"{self.folder} was begun with another recipe: {', '.join(changed)} differ. Take the same recipe, or "
-                "delete that folder to begin again."
-            )
 
 
 def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from condviz.training.job import Job, find_process, kill, read_job
@@ -45,19 +46,13 @@ def main(folder: Path) -> None:
             code = process.wait(LOOK_S)
             break
         except subprocess.TimeoutExpired:
-            forced = forced or _is_overdue(folder)
+            # Asked to stop long ago, or before its first step, when there is nothing to save.
+            with suppress(OSError):
+                asked = time.time() - (folder / "stop").stat().st_mtime
+                forced = forced or asked > GRACE_S or read_job(folder).heartbeat.phase == "preparing"
             if forced:
                 kill(find_process(process.pid))  # there until it has been waited for
     Jobs(folder.parent).settle(folder.name, code=code, forced=forced)
-
-
-def _is_overdue(folder: Path) -> bool:
-    """Whether the training was asked to stop long ago, or before its first step, when there is nothing to save."""
-    try:
-        asked = (folder / "stop").stat().st_mtime
-    except OSError:
-        return False
-    return time.time() - asked > GRACE_S or read_job(folder).heartbeat.phase == "preparing"
 
 
 if __name__ == "__main__":

@@ -91,13 +91,10 @@ def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> Rated
             "lower or higher."
         )
     long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
-    repeated = len(rated) - len(rows)
+    averaged = "; where ratings differ, their mean is taken" if (spread > 1).any() else " left out"
     facts = (
         (len(pairs) - len(rated), "without a rating left out"),
-        (
-            repeated,
-            "repeated; where ratings differ, their mean is taken" if (spread > 1).any() else "repeated left out",
-        ),
+        (len(rated) - len(rows), f"repeated{averaged}"),
         (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
     )
     notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
@@ -116,7 +113,11 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
     """
     if not isinstance(share, int | float) or not 0 < share <= 0.5:
         raise ConfigError(f"The validation share is {share!r}, allowed is above 0 and at most 0.5.")
-    pairs = sorted({(row.sentence1, row.sentence2) for row in table.rows}, key=_place)
+
+    def place(pair: tuple[str, str]) -> str:
+        return hashlib.sha256("\0".join(pair).encode("utf-8", "replace")).hexdigest()
+
+    pairs = sorted({(row.sentence1, row.sentence2) for row in table.rows}, key=place)
     held = set(pairs[: max(2, round(share * len(pairs)))])
     parts = [[row for row in table.rows if ((row.sentence1, row.sentence2) in held) == kept] for kept in (False, True)]
     if any(len({row.label for row in part}) < 2 for part in parts):
@@ -129,20 +130,14 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
 
 def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
     """Store the rows to train on and the validation rows in a folder named after them, and return both paths."""
-    texts = [
-        pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False, lineterminator="\n")
-        for rows in divide(table, share)
-    ]
+    frames = (pd.DataFrame(rows, columns=list(COLUMNS)) for rows in divide(table, share))
+    texts = [frame.to_csv(index=False, lineterminator="\n") for frame in frames]
     place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True)
-    paths = [place / name for name in ("train.csv", "validation.csv")]
+    paths = place / "train.csv", place / "validation.csv"
     for path, text in zip(paths, texts, strict=True):
         write_text(path, text)
-    return paths[0], paths[1]
-
-
-def _place(pair: tuple[str, str]) -> str:
-    return hashlib.sha256("\0".join(pair).encode("utf-8", "replace")).hexdigest()
+    return paths
 
 
 def _count(number: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,21 @@ def carry_out(
     else:
         task = SentenceTask(recipe, device, vectors=vectors)
     loop = Loop(task, run, report=report, steer=steer, probes=probes)
-    started = time.time() - _spent(run, state)
-    _work(loop, state)
+    started = time.time()
+    if state is not None:  # what the steps and evaluations up to it took
+        done = int(state.name.rpartition("-")[2])
+        started -= sum(record.get("seconds", 0.0) for record in read_records(run.log) if record["step"] <= done)
+    loop.accelerator.wait_for_everyone()  # all have looked for a state
+    if loop.is_world_process_zero():
+        run.begin() if state is None else run.mend()
+    loop.accelerator.wait_for_everyone()
+    with loop.autocast():
+        task.prepare()
+    if not task.fitted:
+        loop.train(resume_from_checkpoint=str(state) if state else None)
     if loop.stopped:
         raise TrainingStopped(f"Stopped after step {loop.state.global_step} of {loop.state.max_steps}, which is saved.")
+    task.finish()
     metrics = loop.validate() if task.evaluated else {}
     if loop.is_world_process_zero():
         seconds = round(time.time() - started, 1)
@@ -126,36 +138,12 @@ def carry_out(
     return run.out
 
 
-def _spent(run: Run, state: Path | None) -> float:
-    """Return how many seconds the steps and evaluations up to a saved state took."""
-    if state is None:
-        return 0.0
-    done = int(state.name.rpartition("-")[2])
-    return sum(record.get("seconds", 0.0) for record in read_records(run.log) if record["step"] <= done)
-
-
-def _work(loop: Loop, state: Path | None) -> None:
-    """Train, or fit."""
-    loop.accelerator.wait_for_everyone()  # all have looked for a state
-    if loop.is_world_process_zero() and state is None:
-        loop.run_folder.begin()
-    elif loop.is_world_process_zero():
-        loop.run_folder.mend()
-    loop.accelerator.wait_for_everyone()
-    with loop.autocast():
-        loop.task.prepare()
-    if not loop.task.fitted:
-        loop.train(resume_from_checkpoint=str(state) if state else None)
-    if not loop.stopped:
-        loop.task.finish()
-
-
 def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:
-    """Save the checkpoint beside the states of the run, load and compare it, and move those files into place.
-
-    Raises:
-        TrainingError: If it scores differently.
-    """
+    """Save the checkpoint beside the states of the run, load and compare it, and move those files into place."""
+    versions = {"condviz": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):  # peft is needed for adapters only
+            versions[package] = version(package)
     task, run, recipe = loop.task, loop.run_folder, loop.task.recipe
     training = {
         "recipe": shareable(recipe.to_dict()),
@@ -166,19 +154,14 @@ def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:
         "best_step": loop.state.best_global_step,
         "device": task.device,
         "precision": loop.accelerator.mixed_precision,
-        "versions": _versions(),
+        "versions": versions,
     }
     shown = {task.part: {name: None if value != value else value for name, value in metrics.items()}}
     model = task.method.eval()
     model.backbone.cache = EmbeddingCache()  # the vectors so far may have been computed in another precision
-    tried = checkpoints.save(
-        model,
-        run.folder / "model" / run.out.name,
-        training=training,
-        metrics=shown,
-        card=task.card(run.out.name, training, shown),
-        dtype=getattr(torch, recipe.disk),
-    )
+    about = {"training": training, "metrics": shown, "card": task.card(run.out.name, training, shown)}
+    folder = run.folder / "model" / run.out.name
+    tried = checkpoints.save(model, folder, **about, dtype=getattr(torch, recipe.disk))
     loaded = checkpoints.load(tried, device=task.device, precision="float32")
     difference = float(np.abs(task.sample(loaded) - task.sample(model)).max())
     if not difference <= TOLERANCE[recipe.disk]:
@@ -187,13 +170,3 @@ def _save(loop: Loop, metrics: Mapping[str, Any], seconds: float) -> None:
             f'It is left in {tried}; {run.out} was not written. Try disk = "float32".'
         )
     checkpoints.move(tried, run.out)
-
-
-def _versions() -> dict[str, str]:
-    found = {"condviz": __version__, "python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # peft is needed for adapters only
-            continue
-    return found

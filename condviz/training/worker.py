@@ -37,11 +37,11 @@ class Heart:
         self.since = self.first_step = None
         self.last_save = time.monotonic()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=self._look, daemon=True)
 
     def start(self) -> None:
         """Begin."""
-        self._look()
+        self._write()
         self._thread.start()
 
     def end(self) -> None:
@@ -79,14 +79,13 @@ class Heart:
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} step {record['step']}: {record['event']} {values}\n")
         sys.stdout.flush()
 
-    def _run(self) -> None:
-        while not self._ended.wait(BEAT_S):
-            self._look()
-
     def _look(self) -> None:
-        if (self.folder / "stop").exists():
-            self.stop_asked.set()
-        self._write()
+        while True:
+            if (self.folder / "stop").exists():
+                self.stop_asked.set()
+            self._write()
+            if self._ended.wait(BEAT_S):
+                return
 
     def _write(self) -> None:
         self.beat = replace(self.beat, time=time.time())
