@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -74,11 +74,10 @@ def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
     """
     groups: dict[str, list[Mapping[str, str]]] = defaultdict(list)
     rows = _rows(folder / FILE)
-    taken: set[str] = set()
-    elsewhere = {_text(row) for row in rows if row["split"] != split}
+    taken = {"", *(_text(row) for row in rows if row["split"] != split and split == "train")}
     for row in rows:
         text = _text(row)
-        if row["split"] == split and text and text not in taken and (split != "train" or text not in elsewhere):
+        if row["split"] == split and text not in taken:
             taken.add(text)
             groups[row["original_id"]].append(row)
     families = (_family(name, group, copies) for name, group in groups.items())
@@ -88,24 +87,19 @@ def load(folder: Path, split: str, *, copies: bool) -> tuple[Family, ...]:
 def kept_aspects(original: str, edit: str, values: Mapping[str, str]) -> dict[str, str]:
     """Return the labels of an original that an edit surely keeps."""
     before, after = _clauses(original), _clauses(edit)
-    kept, changed = before & after, before ^ after
     words = set().union(*before - after) ^ set().union(*after - before)
     if words.intersection(_SWEEPING.split()):
         return {}
-    return {
-        name: value
-        for name, value in values.items()
-        if any(_tells(clause, name) for clause in kept) and not any(_tells(clause, name) for clause in changed)
-    }
+    kept, changed = set().union(*before & after), set().union(*before ^ after)
+    return {name: value for name, value in values.items() if _tells(kept, name) and not _tells(changed, name)}
 
 
 def _clauses(text: str) -> set[tuple[str, ...]]:
     return {tuple(words) for part in _STOP.split(text.casefold()) if (words := _WORD.findall(part))}
 
 
-def _tells(words: Sequence[str], aspect: str) -> bool:
-    stems = tuple(_STEMS[aspect].split())
-    return any(word.startswith(stems) for word in words)
+def _tells(words: Iterable[str], aspect: str) -> bool:
+    return any(word.startswith(tuple(_STEMS[aspect].split())) for word in words)
 
 
 def _text(row: Mapping[str, str]) -> str:
@@ -145,14 +139,11 @@ def _family(name: str, rows: Sequence[Mapping[str, str]], copies: bool) -> Famil
     values = _labels(original, NAMES) if original else {}
     scenes = []
     for row in rows:
-        if row is original:
-            labels = values
-        else:
-            edited = row["edit_type"]
-            labels = _labels(row, (edited,))
+        edited = row["edit_type"]
+        labels = values if row is original else _labels(row, (edited,))
+        if copies and original and row is not original:
             others = {aspect: value for aspect, value in values.items() if aspect != edited}
-            if copies and original:
-                labels |= kept_aspects(original["description"], row["description"], others)
+            labels |= kept_aspects(original["description"], row["description"], others)
         if labels:
             scenes.append(Scene("base" if row is original else "edit", _text(row), labels))
     return Family(f"cebab-{name}", "restaurant reviews", tuple(scenes))
@@ -172,11 +163,6 @@ _cebab = partial(
     folder="cebab",
     files=(FILE,),
 )
-CORPUS = _cebab(
-    name="cebab", title="CEBaB: restaurant reviews, labels of people only", load=partial(_load, copies=False)
-)
-EDITS_CORPUS = _cebab(
-    name="cebab-edits",
-    title="CEBaB: a review and its edits, with checked copies of labels (weak)",
-    load=partial(_load, copies=True),
-)
+_people, _weak = "restaurant reviews, labels of people only", "a review and its edits, with checked copies of labels"
+CORPUS = _cebab(name="cebab", title=f"CEBaB: {_people}", load=partial(_load, copies=False))
+EDITS_CORPUS = _cebab(name="cebab-edits", title=f"CEBaB: {_weak} (weak)", load=partial(_load, copies=True))

@@ -16,6 +16,7 @@ _NAMES = {
     "label": r"label|rating|score|similar|gold|^y$",
 }
 """What columns are often called."""
+_NUMBER = r"\s*(-?\d+([.,]\d+)?)?\s*"
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
 
@@ -36,7 +37,7 @@ def guess_pair_columns(table: TextTable) -> dict[str, str]:
         found[role] = next(iter([*exact, *filter(lambda column: is_named(role, column), free)]), "")
     sample = table.to_frame().head(SAMPLED)
     left = [column for column in columns if column not in found.values()]
-    numbers = [column for column in left if sample[column].map(_is_number).all()]
+    numbers = [column for column in left if sample[column].str.fullmatch(_NUMBER).all()]
     lengths = {column: sample[column].str.len().mean() for column in left if column not in numbers}
     texts = sorted(lengths, key=lengths.__getitem__, reverse=True)
     missing = [role for role in TEXT_COLUMNS if not found[role]]
@@ -44,7 +45,8 @@ def guess_pair_columns(table: TextTable) -> dict[str, str]:
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=columns.index)
     found |= dict(zip([*sentences, *missing[len(sentences) :]], texts, strict=False))
-    rated = [column for column in numbers if sample[column].map(_may_rate).all()]
+    values = sample[numbers].map(lambda cell: float(cell.replace(",", ".").strip() or "nan"))
+    rated = [column for column in numbers if (values[column].isna() | values[column].between(*LABEL_RANGE)).all()]
     found[LABEL_COLUMN] = found[LABEL_COLUMN] or next(iter(rated), "")
     return found
 
@@ -52,12 +54,3 @@ def guess_pair_columns(table: TextTable) -> dict[str, str]:
 def is_named(role: str, column: str) -> bool:
     """Whether the name of a column says that it has this role."""
     return re.search(_NAMES[role], column, re.IGNORECASE) is not None
-
-
-def _is_number(cell: str) -> bool:
-    return re.fullmatch(r"\s*(-?\d+([.,]\d+)?)?\s*", cell) is not None
-
-
-def _may_rate(number: str) -> bool:
-    low, high = LABEL_RANGE
-    return not number.strip() or low <= float(number.replace(",", ".")) <= high

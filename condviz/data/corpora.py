@@ -11,30 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
-from condviz.data.corpus import VARIABLE, Corpus, Password, RatedPair, Shortcuts, data_folder, format_rows, rows_frame
+from condviz.data.corpus import VARIABLE as VARIABLE
+from condviz.data.corpus import Corpus, Password, RatedPair, Shortcuts, rows_frame
+from condviz.data.corpus import data_folder as data_folder
+from condviz.data.corpus import format_rows as format_rows
 from condviz.data.tables import PairTable, read_pairs
 from condviz.errors import CondvizError, DataError
-
-__all__ = [
-    "CORPORA",
-    "VARIABLE",
-    "Survey",
-    "build",
-    "build_blocks",
-    "data_folder",
-    "format_rows",
-    "open_table",
-    "survey",
-]
 
 CORPORA = {
     corpus.name: corpus
     for corpus in (
         scenes.SCENES_CORPUS,
         scenes.PLAIN_CORPUS,
-        scene_tables.CORPUS,
-        scene_tables.HARD_CORPUS,
-        scene_tables.WEAK_CORPUS,
+        *scene_tables.CORPORA,
         cebab.CORPUS,
         cebab.EDITS_CORPUS,
         mams.CORPUS,
@@ -116,9 +105,8 @@ def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list
     """
     material = _corpus(name).read(part, csts.environment_password)
     if material.blocks is None:
-        raise DataError(
-            f'{name} {part} has no blocks: only single pairs. Set batching = "pairs", or take another part.'
-        )
+        advice = 'Set batching = "pairs", or take another part.'
+        raise DataError(f"{name} {part} has no blocks: only single pairs. {advice}")
     return material.blocks(seed=seed, sentences=sentences)
 
 
@@ -151,22 +139,20 @@ def open_table(source: str) -> PairTable:
 
 def survey(name: str) -> Survey:
     """Look for a corpus, read it, build its pairs and count; what cannot be read is reported, not raised."""
-    corpus = _corpus(name)
-    parts = tuple(_survey_part(corpus, part) for part in corpus.parts)
-    return Survey(corpus, corpus.place, corpus.found(), parts)
-
-
-def _survey_part(corpus: Corpus, part: str) -> Part:
-    count = None
-    try:
-        material = corpus.read(part, csts.environment_password)
-        count = material.texts
-        rows = material.rows(seed=0)
-    except CondvizError as error:
-        return Part(part, rows=count, problem=str(error))
-    if count is None:
-        count = len({text for row in rows for text in (row.sentence1, row.sentence2)})
-    return Part(part, count, len(rows) // 2, corpus.shortcuts(rows))
+    corpus, parts = _corpus(name), []
+    for part in corpus.parts:
+        count = None
+        try:
+            material = corpus.read(part, csts.environment_password)
+            count = material.texts
+            rows = material.rows(seed=0)
+        except CondvizError as error:
+            parts.append(Part(part, rows=count, problem=str(error)))
+            continue
+        if count is None:
+            count = len({text for row in rows for text in (row.sentence1, row.sentence2)})
+        parts.append(Part(part, count, len(rows) // 2, corpus.shortcuts(rows)))
+    return Survey(corpus, corpus.place, corpus.found(), tuple(parts))
 
 
 def _corpus(name: str) -> Corpus:

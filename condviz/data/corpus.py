@@ -98,6 +98,8 @@ def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
     """Measure what the wording alone and shared words alone give away; 0.5 for both if there are no rows."""
     if not rows:
         return Shortcuts(condition=0.5, overlap=0.5)
+    from scipy.stats import ks_2samp
+
     highest: dict[int, int] = {}
     for row in rows:
         highest[row.pair] = max(row.label, highest.get(row.pair, 0))
@@ -105,18 +107,13 @@ def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
     for row in rows:
         votes[row.condition.casefold()][row.label == highest[row.pair]] += 1
     condition = sum(max(count.values()) for count in votes.values()) / len(rows)
-    return Shortcuts(condition=condition, overlap=_overlap_accuracy(rows))
-
-
-def _overlap_accuracy(rows: Sequence[RatedPair]) -> float:
-    from scipy.stats import ks_2samp
-
     high, low = (
         [word_overlap(row.sentence1, row.sentence2) for row in rows if row.label in labels]
         for labels in ((4, 5), (1, 2))
     )
     # The best threshold is where the two distributions are furthest apart: the statistic of Kolmogorov and Smirnov.
-    return (1 + float(ks_2samp(high, low, method="asymp").statistic)) / 2 if high and low else 0.5
+    overlap = (1 + float(ks_2samp(high, low, method="asymp").statistic)) / 2 if high and low else 0.5
+    return Shortcuts(condition=condition, overlap=overlap)
 
 
 def word_overlap(sentence1: str, sentence2: str) -> float:

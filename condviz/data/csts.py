@@ -106,11 +106,23 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
         MissingExtraError: If `cryptography` is not installed.
     """
     cut = f"{name} is cut off or damaged. Get it again from github.com/princeton-nlp/c-sts."
-    raw = _raw(content, name, cut)
-    salt, encrypted = raw[len(_MAGIC) :][:_SALT_BYTES], raw[len(_MAGIC) + _SALT_BYTES :]
+    if not content.startswith(_MAGIC):
+        content = b"".join(content.split())
+        if not content.startswith(base64.b64encode(_MAGIC)[:10]):
+            raise DataError(f"{name} is no archive made by openssl with a password. Get {ARCHIVE} again, unchanged.")
+        try:
+            content = base64.b64decode(content, validate=True)
+        except binascii.Error as error:
+            raise DataError(cut) from error
+    salt, encrypted = content[len(_MAGIC) :][:_SALT_BYTES], content[len(_MAGIC) + _SALT_BYTES :]
     if len(encrypted) < _TAR_HEADER or len(encrypted) % _BLOCK:
         raise DataError(cut)
-    data = _decrypt_blocks(encrypted, password, salt)
+    require("cryptography", "csts")
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    secret = hashlib.pbkdf2_hmac("sha256", password.encode("utf-8", "surrogateescape"), salt, _ROUNDS, dklen=48)
+    decryptor = Cipher(algorithms.AES(secret[:32]), modes.CBC(secret[32:])).decryptor()
+    data = decryptor.update(encrypted) + decryptor.finalize()
     # The right password gives a tar header, checksum and all, even where the end is missing.
     try:
         tarfile.TarInfo.frombuf(data[:_TAR_HEADER], "utf-8", "surrogateescape")
@@ -123,34 +135,12 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
         raise DataError(cut)
     try:
         with tarfile.open(fileobj=io.BytesIO(data[:-padding])) as archive:
-            return {
-                Path(member.name).name: archive.extractfile(member).read()
-                for member in archive
-                if member.isfile() and not Path(member.name).name.startswith(".")
+            files = {
+                Path(member.name).name: archive.extractfile(member).read() for member in archive if member.isfile()
             }
     except tarfile.TarError as error:
         raise DataError(cut) from error
-
-
-def _raw(content: bytes, name: str, cut: str) -> bytes:
-    if content.startswith(_MAGIC):
-        return content
-    stripped = b"".join(content.split())
-    if not stripped.startswith(base64.b64encode(_MAGIC)[:10]):
-        raise DataError(f"{name} is no archive made by openssl with a password. Get {ARCHIVE} again, unchanged.")
-    try:
-        return base64.b64decode(stripped, validate=True)
-    except binascii.Error as error:
-        raise DataError(cut) from error
-
-
-def _decrypt_blocks(encrypted: bytes, password: str, salt: bytes) -> bytes:
-    require("cryptography", "csts")
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    secret = hashlib.pbkdf2_hmac("sha256", password.encode("utf-8", "surrogateescape"), salt, _ROUNDS, dklen=48)
-    decryptor = Cipher(algorithms.AES(secret[:32]), modes.CBC(secret[32:])).decryptor()
-    return decryptor.update(encrypted) + decryptor.finalize()
+    return {file: found for file, found in files.items() if not file.startswith(".")}
 
 
 def reannotate(pairs: Sequence[Pair], path: str | Path) -> tuple[Pair, ...]:
@@ -201,24 +191,19 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
             groups[pair.sentence1, pair.sentence2].append(pair)
     if not groups:
         raise DataError(f"{name} has {len(pairs):,} rows but no label (the labels of C-STS's test are kept secret).")
-    twos = [
-        (first, second)
-        for group in groups.values()
-        for first, second in zip(group[::2], group[1::2], strict=False)
-        if first.condition.strip() != second.condition.strip()
-    ]
+    twos = [two for group in groups.values() for two in zip(group[::2], group[1::2], strict=False)]
+    twos = [(first, second) for first, second in twos if first.condition.strip() != second.condition.strip()]
     if not twos:
         raise DataError(
             f"{name} has {len(pairs):,} rows, but each sentence pair under one condition only. Training on pairs needs "
             "two conditions for the same two sentences: add a second row for each, or train with the loss mse alone."
         )
-    return [
-        RatedPair(
-            number, row.sentence1, row.sentence2, row.condition, row.label, "", f"{name}:{number}", f"{name}:{number}"
-        )
-        for number, two in enumerate(twos)
-        for row in two
-    ]
+    rows = []
+    for number, two in enumerate(twos):
+        family = f"{name}:{number}"
+        for row in two:
+            rows.append(RatedPair(number, row.sentence1, row.sentence2, row.condition, row.label, "", family, family))
+    return rows
 
 
 def divide(pairs: Sequence[Pair], tenths: int = 1) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
@@ -230,10 +215,8 @@ def divide(pairs: Sequence[Pair], tenths: int = 1) -> tuple[tuple[Pair, ...], tu
     """
     keys = list(dict.fromkeys((pair.sentence1, pair.sentence2) for pair in pairs))
     held = set(random.Random(0).sample(keys, len(keys) * tenths // 10))
-    return (
-        tuple(pair for pair in pairs if (pair.sentence1, pair.sentence2) not in held),
-        tuple(pair for pair in pairs if (pair.sentence1, pair.sentence2) in held),
-    )
+    sides = [[pair for pair in pairs if ((pair.sentence1, pair.sentence2) in held) == side] for side in (False, True)]
+    return tuple(sides[0]), tuple(sides[1])
 
 
 def _load(folder: Path, part: str, password: Password) -> Material:

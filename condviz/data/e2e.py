@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Material, Password
+from condviz.data.corpus import Corpus
 from condviz.data.families import Aspect, Family, Scene, wordings
 from condviz.data.pairs import from_families
 from condviz.data.tables import read_release
@@ -49,15 +50,9 @@ _CUISINES = {
 
 def aspects() -> dict[str, Aspect]:
     """Return the aspects, with our wordings."""
-    return {name: _aspect(name, phrasings) for name, phrasings in wordings("e2e").items()}
-
-
-def _aspect(name: str, phrasings: tuple[str, ...]) -> Aspect:
-    if name in _SCALES:
-        return Aspect(name, "ordinal", phrasings, _STEPS)
-    if name == "cuisine":
-        return Aspect(name, "nominal", phrasings, groups=_CUISINES)
-    return Aspect(name, "categorical", phrasings)
+    found = {name: Aspect(name, "categorical", phrasings) for name, phrasings in wordings("e2e").items()}
+    found |= {name: replace(found[name], kind="ordinal", values=_STEPS) for name in _SCALES}
+    return found | {"cuisine": replace(found["cuisine"], kind="nominal", groups=_CUISINES)}
 
 
 def load(folder: Path, split: str) -> tuple[Family, ...]:
@@ -98,10 +93,6 @@ def _aspects(representation: str, place: str) -> dict[str, str]:
     return {name: found.pop() for name, found in values.items() if len(found) == 1}
 
 
-def _load(folder: Path, part: str, _: Password) -> Material:
-    return from_families(load(folder, part), aspects())
-
-
 CORPUS = Corpus(
     name="e2e",
     title="E2E, cleaned: descriptions of restaurants",
@@ -110,6 +101,6 @@ CORPUS = Corpus(
     attribution="E2E by Novikova, Dušek and Rieser (arXiv:1706.09254), cleaned by Dušek, Howcroft and Rieser "
     "(INLG 2019), CC BY-SA 4.0, changed: paired and rated; pass on under the same licence",
     files=tuple(FILES.values()),
-    load=_load,
+    load=lambda folder, part, _: from_families(load(folder, part), aspects()),
     folder="e2e",
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal
+
+from pydantic import TypeAdapter
 
 from condviz.paths import ASSETS
 
@@ -41,11 +42,6 @@ class Example:
 def load_examples() -> list[Example]:
     """Read the gallery; an absent or damaged file gives an empty one, so that the page starts all the same."""
     try:
-        return [_example(row) for row in json.loads((ASSETS / "examples.json").read_text(encoding="utf-8"))]
-    except (OSError, ValueError, TypeError):
+        return TypeAdapter(list[Example]).validate_json((ASSETS / "examples.json").read_bytes())
+    except (OSError, ValueError):
         return []
-
-
-def _example(row: dict) -> Example:
-    known = {key: value for key, value in row.items() if key in Example.__dataclass_fields__}
-    return Example(**{key: tuple(value) if isinstance(value, list) else value for key, value in known.items()})

@@ -98,11 +98,6 @@ def read_upload(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tup
     Raises:
         DataError: If the file cannot be read, is too large, or is no text; names what it is instead, if known.
     """
-    name, content = _read_bytes(source, max_bytes)
-    return name, *_decode(name, content)
-
-
-def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tuple[str, bytes]:
     if source == "-":
         name, content = "Standard input", sys.stdin.buffer.read(max_bytes + 1)
     elif isinstance(source, str | Path):
@@ -119,7 +114,7 @@ def _read_bytes(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tup
         content = read.encode("utf-8", "surrogatepass") if isinstance(read, str) else read
     if len(content) > max_bytes:
         raise DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
-    return name, content
+    return name, *_decode(name, content)
 
 
 def _decode(name: str, content: bytes) -> tuple[str, list[str]]:
@@ -147,8 +142,7 @@ def _decode(name: str, content: bytes) -> tuple[str, list[str]]:
 def _without_mark(content: bytes) -> str:
     """Recognise UTF-16 without a mark by its pattern: in Western text every second byte is zero."""
     even, odd = content[0:2000:2], content[1:2000:2]
-    if len(odd) > 10 and odd.count(0) > 0.7 * len(odd) and not even.count(0):
-        return "utf-16-le"
-    if len(even) > 10 and even.count(0) > 0.7 * len(even) and not odd.count(0):
-        return "utf-16-be"
+    for zeros, others, encoding in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if len(zeros) > 10 and zeros.count(0) > 0.7 * len(zeros) and not others.count(0):
+            return encoding
     return "utf-8"

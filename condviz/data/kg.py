@@ -10,6 +10,7 @@ in neither graph of ours gets a plain form.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -133,14 +134,12 @@ class Graph:
 
     @cached_property
     def _neighbours(self) -> dict[int, list[int]]:
-        found: dict[int, set[int]] = {}
+        found: dict[int, set[int]] = defaultdict(set)
         for head, _, tail in self.splits["train"].tolist():
-            found.setdefault(head, set()).add(tail)
-            found.setdefault(tail, set()).add(head)
-        return {
-            entity: sorted(others, key=lambda other: self.entities[other].id)[:MAX_NEIGHBOURS]
-            for entity, others in found.items()
-        }
+            found[head].add(tail)
+            found[tail].add(head)
+        ids = [item.id for item in self.entities]
+        return {entity: sorted(others, key=ids.__getitem__)[:MAX_NEIGHBOURS] for entity, others in found.items()}
 
     # Search
 
@@ -215,9 +214,9 @@ class Graph:
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
-        named: dict[str, list[int]] = {}
+        named: dict[str, list[int]] = defaultdict(list)
         for i, name in enumerate(self._names):
-            named.setdefault(name, []).append(i)
+            named[name].append(i)
         return {name: sorted(group, key=lambda i: -self._degrees[i]) for name, group in named.items()}
 
     @cached_property
@@ -250,47 +249,37 @@ def build_graph(
     """
     if not entities or not relations:
         raise DataError(f"{name} has {len(entities)} entities and {len(relations)} relations. Give at least one each.")
-    _refuse_repeats(name, "entity", [item.id for item in entities])
-    _refuse_repeats(name, "label", [item.label for item in entities])
-    _refuse_repeats(name, "relation", [item.id for item in relations])
+    numbers = _numbered(name, "entity", [item.id for item in entities])
+    _numbered(name, "label", [item.label for item in entities])
+    kinds = _numbered(name, "relation", [item.id for item in relations])
     if blank := next((item.id for item in entities if not item.name.strip()), None):
         raise DataError(f"{name}: entity {blank!r} has no name, so there is no text to encode. Give it one.")
     if blank := next((item.id for item in relations if not item.text.strip()), None):
         raise DataError(f"{name}: relation {blank!r} has no text. Give it one.")
-    numbers = {item.id: i for i, item in enumerate(entities)}
-    kinds = {item.id: i for i, item in enumerate(relations)}
     arrays = {}
     for split in SPLITS:
-        place = (places or {}).get(split, f"{name} {split}")
-        rows = [
-            _number(place, row, triple, numbers, kinds) for row, triple in enumerate(splits.get(split, ()), start=1)
-        ]
-        arrays[split] = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        found = []
+        for row, (head, relation, tail) in enumerate(splits.get(split, ()), start=1):
+            place = f"{(places or {}).get(split, f'{name} {split}')}, row {row}"
+            if unknown := [end for end in (head, tail) if end not in numbers]:
+                raise DataError(
+                    f"{place}: entity {unknown[0]!r} is not in the list of entities. Add it, or mend the row."
+                )
+            if relation not in kinds:
+                raise DataError(f"{place}: relation {relation!r} is not in the list of relations. Add it, or mend it.")
+            found.append((numbers[head], kinds[relation], numbers[tail]))
+        arrays[split] = np.array(found, dtype=np.int64).reshape(-1, 3)
     return Graph(name, tuple(entities), tuple(relations), arrays, hops, notice)
 
 
-def _number(
-    place: str, row: int, triple: tuple[str, str, str], entities: Mapping[str, int], relations: Mapping[str, int]
-) -> tuple[int, int, int]:
-    head, relation, tail = triple
-    for end in (head, tail):
-        if end not in entities:
-            raise DataError(
-                f"{place}, row {row}: entity {end!r} is not in the list of entities. Add it, or mend the row."
-            )
-    if relation not in relations:
-        raise DataError(
-            f"{place}, row {row}: relation {relation!r} is not in the list of relations. Add it, or mend it."
-        )
-    return entities[head], relations[relation], entities[tail]
-
-
-def _refuse_repeats(name: str, kind: str, values: Sequence[str]) -> None:
-    seen: dict[str, int] = {}
-    for row, value in enumerate(values, start=1):
-        if value in seen:
-            raise DataError(f"{name}: {kind} {value!r} is in rows {seen[value]} and {row}. Remove one of them.")
-        seen[value] = row
+def _numbered(name: str, kind: str, values: Sequence[str]) -> dict[str, int]:
+    """Return value -> its number from 0; refuse values that are there twice."""
+    numbers: dict[str, int] = {}
+    for number, value in enumerate(values):
+        if (first := numbers.setdefault(value, number)) != number:
+            rows = f"{first + 1} and {number + 1}"
+            raise DataError(f"{name}: {kind} {value!r} is in rows {rows}. Remove one of them.")
+    return numbers
 
 
 def _plain(text: str) -> str:
@@ -306,13 +295,11 @@ def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str
 
 def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:
     """Return an answer as the rest of a sentence, "eats grass or leaves"; "" for a relation without such a form."""
-    form = _forms().get(relation, ("",) * 4)[2 + inverse]
-    ways = {"x": str, "ax": with_article, "thex": _with_the}
-    return form.format(**{key: _either([way(name) for name in answers]) for key, way in ways.items()})
-
-
-def _either(names: Sequence[str]) -> str:
-    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    form, told = _forms().get(relation, ("",) * 4)[2 + inverse], {}
+    for key, way in {"x": str, "ax": with_article, "thex": _with_the}.items():
+        *first, last = map(way, answers)
+        told[key] = f"{', '.join(first)} or {last}" if first else last
+    return form.format(**told)
 
 
 def _with_the(name: str) -> str:

@@ -5,10 +5,10 @@ The data sets are third-party: they are read from the folder CONDVIZ_DATA, else 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 
 from condviz.data.corpora import data_folder
@@ -66,13 +66,10 @@ def list_graphs() -> list[str]:
 
 
 def read_wn18rr(folder: Path) -> Graph:
-    """Read WN18RR: triples, and names and definitions from entities.tsv or SimKGC's wordnet-mlj12-definitions.txt.
-
-    Raises:
-        DataError: If a file is missing or cannot be used.
-    """
-    names = next((folder / name for name in ("entities.tsv", "wordnet-mlj12-definitions.txt")
-                  if (folder / name).is_file()), folder / "entities.tsv")  # fmt: skip
+    """Read WN18RR: triples, and names and definitions from entities.tsv or SimKGC's wordnet-mlj12-definitions.txt."""
+    names = folder / "entities.tsv"
+    if not names.is_file() and (other := folder / "wordnet-mlj12-definitions.txt").is_file():
+        names = other
     entities = [
         Entity(number, name.removeprefix("__"), parse_wordnet_name(name), description)
         for number, name, description in _rows(names, 3)
@@ -88,12 +85,11 @@ def parse_wordnet_name(name: str) -> str:
 
 
 def read_fb15k237(folder: Path) -> Graph:
-    """Read FB15k-237: triples, FB15k_mid2name.txt and FB15k_mid2description.txt.
-
-    Raises:
-        DataError: If a file is missing or cannot be used.
-    """
-    descriptions = {key: _unquoted(text) for key, text in _rows(folder / "FB15k_mid2description.txt", 2)}
+    """Read FB15k-237: triples, FB15k_mid2name.txt and FB15k_mid2description.txt."""
+    descriptions = {}
+    for key, text in _rows(folder / "FB15k_mid2description.txt", 2):  # a literal: "..."@en
+        text = text.removesuffix("@en").strip().removeprefix('"').removesuffix('"')
+        descriptions[key] = text.replace("\\n", " ").replace('\\"', '"')
     triples = _splits(folder)
     used = {end for rows in triples.values() for head, _, tail in rows for end in (head, tail)}
     found = [(key, name) for key, name in _rows(folder / "FB15k_mid2name.txt", 2) if key in used]
@@ -172,19 +168,15 @@ def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> G
         if split not in splits:
             raise DataError(f"{triples}, row {number}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])
-    return build_graph(
-        name,
-        [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)],
-        [Relation(*row) for row in _table(relations, "id", 2, 2)],
-        splits,
-        places=dict.fromkeys(SPLITS, str(triples)),
-    )
+    nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
+    kinds = [Relation(*row) for row in _table(relations, "id", 2, 2)]
+    return build_graph(name, nodes, kinds, splits, places=dict.fromkeys(SPLITS, str(triples)))
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
     """Return unique labels: the name, with the id behind it where several entities share the name."""
-    shared = {name for name, group in groupby(sorted(name.casefold() for _, name in entities)) if len(list(group)) > 1}
-    return [f"{name} ({key})" if name.casefold() in shared else name for key, name in entities]
+    counts = Counter(name.casefold() for _, name in entities)
+    return [f"{name} ({key})" if counts[name.casefold()] > 1 else name for key, name in entities]
 
 
 def _splits(folder: Path) -> dict[str, list[Row]]:
@@ -229,8 +221,3 @@ def _rows(path: Path, least: int, most: int | None = None) -> list[Row]:
             raise DataError(f"{path}, line {number}: {len(row)} columns, expected {wanted}, separated by tabs.")
         rows.append(row)
     return rows
-
-
-def _unquoted(text: str) -> str:
-    """Strip the marks of a literal: "..."@en."""
-    return text.removesuffix("@en").strip().removeprefix('"').removesuffix('"').replace("\\n", " ").replace('\\"', '"')

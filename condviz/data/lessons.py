@@ -131,22 +131,18 @@ def read_lesson(path: Path) -> Lesson:
         raise DataError(f"{path.name}, line 1: a lesson starts with front matter in TOML between two lines '+++'.")
     head, body = parts[1:]
     start = text.count("\n", 0, len(text) - len(body)) + 1
-    head, steps = _toml(head, path.name, 2), _steps(body, start, path.name)
-    try:
-        return Lesson(**(head | {"id": named[2], "number": int(named[1]), "steps": steps}))
-    except (ValidationError, TypeError) as error:
-        raise DataError(f"{path.name}, line 1 to {start - 1}: {explain(error)}") from error
-
-
-def _steps(body: str, start: int, name: str) -> tuple[Step, ...]:
+    head = _toml(head, path.name, 2)
     headings = list(_HEADING.finditer(body))
     if not headings or body[: headings[0].start()].strip():
-        raise DataError(f"{name}, line {start}: a step has to come next. Start it with '## Title'.")
-    ends = [*(heading.start() for heading in headings[1:]), len(body)]
-    return tuple(
-        _step(heading[1], body[heading.end() : end], name, start + body.count("\n", 0, heading.end()))
-        for heading, end in zip(headings, ends, strict=True)
-    )
+        raise DataError(f"{path.name}, line {start}: a step has to come next. Start it with '## Title'.")
+    steps = []
+    for heading, end in zip(headings, [*(after.start() for after in headings[1:]), len(body)], strict=True):
+        line = start + body.count("\n", 0, heading.end())
+        steps.append(_step(heading[1], body[heading.end() : end], path.name, line))
+    try:
+        return Lesson(**(head | {"id": named[2], "number": int(named[1]), "steps": tuple(steps)}))
+    except (ValidationError, TypeError) as error:
+        raise DataError(f"{path.name}, line 1 to {start - 1}: {explain(error)}") from error
 
 
 def _step(title: str, content: str, name: str, start: int) -> Step:

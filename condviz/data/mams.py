@@ -12,7 +12,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Material, Password
+from condviz.data.corpus import Corpus
 from condviz.data.families import Aspect, Family, Scene, wordings
 from condviz.data.pairs import from_families
 from condviz.errors import DataError
@@ -69,11 +69,6 @@ def _aspects(element: ElementTree.Element, place: str) -> dict[str, str]:
     return found
 
 
-def _load(folder: Path, part: str, _: Password) -> Material:
-    # Sentences rarely share two aspects, so many partners are tried.
-    return from_families(load(folder, part), aspects(), cross=12)
-
-
 CORPUS = Corpus(
     name="mams",
     title="MAMS: sentences of restaurant reviews, polarities",
@@ -81,6 +76,7 @@ CORPUS = Corpus(
     source="github.com/siat-nlp/MAMS-for-ABSA, MAMS-ACSA",
     attribution="MAMS by Jiang, Chen, Xu, Ao and Yang (EMNLP-IJCNLP 2019), Apache-2.0, changed: paired and rated",
     files=tuple(FILES.values()),
-    load=_load,
+    # Sentences rarely share two aspects, so many partners are tried.
+    load=lambda folder, part, _: from_families(load(folder, part), aspects(), cross=12),
     folder="mams",
 )

@@ -38,18 +38,12 @@ T = TypeVar("T", bound=Hashable)
 
 def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, cross: int = 1) -> Material:
     """Build pairs (without repeats) and blocks of families; arguments as in `build_pairs`."""
+    own = (wordings for family in families for wordings in family.local_phrasings.values())
     return Material(
         rows=lambda seed: without_repeats(build_pairs(families, aspects, seed=seed, cross=cross)),
         blocks=partial(build_blocks, families, aspects),
         texts=sum(len(family.scenes) for family in families),
-        conditions=frozenset(
-            wording
-            for wordings in (
-                *(aspect.phrasings for aspect in aspects.values()),
-                *(own for family in families for own in family.local_phrasings.values()),
-            )
-            for wording in wordings
-        ),
+        conditions=frozenset().union(*(aspect.phrasings for aspect in aspects.values()), *own),
     )
 
 
@@ -84,7 +78,13 @@ def build_pairs(
     rng = random.Random(seed)
     candidates = [*_within(families), *_across(families, aspects, rng, cross)]
     rng.shuffle(candidates)
-    edges = _balance(_choose(candidates, aspects, rng))
+    surplus, edges = Surplus(), []
+    for first, second in candidates:
+        ratings = dict(rate(first, second, aspects))
+        wide = [(low, high) for low in ratings for high in ratings if ratings[high] - ratings[low] >= GAP]
+        if chosen := surplus.choose(wide, rng):
+            edges.append(_Edge(first, second, *chosen, tuple(ratings[name] for name in chosen)))
+    edges = _balance(edges)
     wordings = _wordings(edges, aspects, {family.id: family for family in families}, rng)
     rows = []
     for number, edge in enumerate(edges):
@@ -147,19 +147,6 @@ class Surplus(Counter[Hashable]):
         return low, high
 
 
-def _choose(
-    candidates: Sequence[tuple[Place, Place]], aspects: Mapping[str, Aspect], rng: random.Random
-) -> list[_Edge]:
-    """Choose two aspects for each pair that has two to compare."""
-    surplus, edges = Surplus(), []
-    for first, second in candidates:
-        ratings = dict(rate(first, second, aspects))
-        wide = [(low, high) for low in ratings for high in ratings if ratings[high] - ratings[low] >= GAP]
-        if chosen := surplus.choose(wide, rng):
-            edges.append(_Edge(first, second, *chosen, tuple(ratings[name] for name in chosen)))
-    return edges
-
-
 def _balance(edges: Sequence[_Edge]) -> list[_Edge]:
     """Drop as few pairs as are needed to make every aspect as often high as low.
 
@@ -189,20 +176,15 @@ def _shortest_way(
     start: str, arrows: Mapping[str, Mapping[str, Sequence[int]]], surplus: Mapping[str, int]
 ) -> list[str]:
     """Return the aspects on the way from `start` to the nearest one that is high too often; there always is one."""
-    reached_from: dict[str, str | None] = {start: None}
+    ways = {start: [start]}
     waiting = deque([start])
     while surplus[waiting[0]] <= 0:
         node = waiting.popleft()
         for following in arrows.get(node, ()):
-            if following not in reached_from:
-                reached_from[following] = node
+            if following not in ways:
+                ways[following] = [*ways[node], following]
                 waiting.append(following)
-    way: list[str] = []
-    node: str | None = waiting[0]
-    while node is not None:
-        way.append(node)
-        node = reached_from[node]
-    return way[::-1]
+    return ways[waiting[0]]
 
 
 def _wordings(
@@ -245,32 +227,20 @@ def build_blocks(
     surplus = Surplus()
     blocks, number = [], 0
     for block in _divide(families, rng, sentences):
-        wordings = _BlockWordings(aspects, rng)
+        wordings: dict[str, str] = {}
         rows: list[RatedPair] = []
         for first, second in _block_pairs(block, rng):
             for low, high in _contrasts(first, second, aspects, surplus, rng):
                 places = (first, second) if rng.random() < 0.5 else (second, first)
-                rows += [
-                    _row(number, places, wordings.ask(node, places[0][0]), node, label) for node, label in (high, low)
-                ]
+                for node, label in (high, low):
+                    if node not in wordings:  # drawn when it is first asked for
+                        local = places[0][0].local_phrasings.get(node.rpartition(":")[2])
+                        wordings[node] = rng.choice(local or aspects[node].phrasings)
+                    rows.append(_row(number, places, wordings[node], node, label))
                 number += 1
         if rows:
             blocks.append(rows)
     return blocks
-
-
-class _BlockWordings(dict):
-    """One wording for each aspect, drawn when it is first asked for; local aspects have those of their family."""
-
-    def __init__(self, aspects: Mapping[str, Aspect], rng: random.Random) -> None:
-        super().__init__()
-        self.aspects, self.rng = aspects, rng
-
-    def ask(self, node: str, family: Family) -> str:
-        if node not in self:
-            local = family.local_phrasings.get(node.rpartition(":")[2])
-            self[node] = self.rng.choice(local or self.aspects[node].phrasings)
-        return self[node]
 
 
 def _divide(families: Sequence[Family], rng: random.Random, sentences: int) -> Iterator[list[Family]]:
@@ -291,9 +261,7 @@ def _divide(families: Sequence[Family], rng: random.Random, sentences: int) -> I
 
 def _block_pairs(block: Sequence[Family], rng: random.Random) -> Iterator[tuple[Place, Place]]:
     """Yield all pairs inside of families, and candidates across; few of those have two aspects to compare."""
-    within = [
-        ((family, first), (family, second)) for family in block for first, second in combinations(family.scenes, 2)
-    ]
+    within = list(_within(block))
     yield from within
     # Pairs across are numbered, family by family, and only those that are drawn are built: there are thousands.
     couples = list(combinations(block, 2))
@@ -314,14 +282,9 @@ def _contrasts(
     if not left or max(left.values()) - min(left.values()) < GAP:  # most pairs
         return
     for _ in range(CONTRASTS if first[0].id == second[0].id else 1):
-        wide = [
-            (low, high)
-            for low in left
-            for high in left
-            if left[high] - left[low] >= GAP and surplus[high] - surplus[low] <= MOST_SURPLUS
-        ]
-        chosen = surplus.choose(wide, rng)
-        if chosen is None:
+        wide = [(low, high) for low in left for high in left if left[high] - left[low] >= GAP]
+        wide = [(low, high) for low, high in wide if surplus[high] - surplus[low] <= MOST_SURPLUS]
+        if (chosen := surplus.choose(wide, rng)) is None:
             return
         low, high = chosen
         yield (low, left.pop(low)), (high, left.pop(high))

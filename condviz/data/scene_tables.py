@@ -28,20 +28,12 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from condviz.data.corpus import (
-    WORD,
-    Corpus,
-    Material,
-    Password,
-    RatedPair,
-    Shortcuts,
-    fraction,
-    read_entries,
-    word_overlap,
-)
+from condviz.data import corpus
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, fraction
 from condviz.data.pairs import Surplus
 from condviz.paths import ASSETS
 
@@ -112,7 +104,7 @@ def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    return read_entries(folder, _TABLE)
+    return corpus.read_entries(folder, _TABLE)
 
 
 def group_of(table: Table) -> str:
@@ -221,12 +213,9 @@ def measure_order(rows: Sequence[RatedPair]) -> dict[str, float]:
     """
     high = [row.label == SAME for row in rows]
     length = [-abs(len(row.sentence1) - len(row.sentence2)) for row in rows]
-    overlap = [word_overlap(row.sentence1, row.sentence2) for row in rows]
-    return {
-        "wording": _probability(_guesses(rows), high),
-        "overlap": _probability(overlap, high),
-        "length": _probability(length, high),
-    }
+    overlap = [corpus.word_overlap(row.sentence1, row.sentence2) for row in rows]
+    guesses = {"wording": _guesses(rows), "overlap": overlap, "length": length}
+    return {name: _probability(scores, high) for name, scores in guesses.items()}
 
 
 def _shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
@@ -237,7 +226,7 @@ def _shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
 
 def _guesses(rows: Sequence[RatedPair]) -> list[float]:
     """Guess each row from how often the words of its wording stand for agreement in other tables: log odds."""
-    words = [set(WORD.findall(row.condition.casefold())) for row in rows]
+    words = [set(corpus.WORD.findall(row.condition.casefold())) for row in rows]
     everywhere: Counter[tuple[str, bool]] = Counter()
     within: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
     for row, found in zip(rows, words, strict=True):
@@ -256,12 +245,10 @@ def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
     """Return the probability that a high row scores above a low one; ties count half (area under the ROC curve)."""
     from scipy.stats import mannwhitneyu
 
-    above, below = (
-        [score for score, is_high in zip(scores, high, strict=True) if is_high == side] for side in (True, False)
-    )
-    if not above or not below:
+    found, high = np.array(scores), np.array(high, dtype=bool)
+    if not (pairs := int(high.sum()) * int((~high).sum())):
         return 0.5
-    return float(mannwhitneyu(above, below, method="asymptotic").statistic) / (len(above) * len(below))
+    return float(mannwhitneyu(found[high], found[~high], method="asymptotic").statistic) / pairs
 
 
 def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]]:
@@ -305,9 +292,8 @@ def _problems(table: Table, users: Mapping[str, int]) -> Iterator[str]:
     common = [aspect.wordings[0] for aspect in table.aspects if any(users[wording] > 1 for wording in _folded(aspect))]
     if len(common) > MOST_COMMON:
         yield f"{len(common)} aspects have wordings of other tables, allowed is {MOST_COMMON}: {'; '.join(common)}"
-    crossing = sum(
-        len({label for _, label in _ratings(table, *pair)}) == 2 for pair in combinations(range(SENTENCES), 2)
-    )
+    labels = [{label for _, label in _ratings(table, *pair)} for pair in combinations(range(SENTENCES), 2)]
+    crossing = sum(len(found) == 2 for found in labels)
     if crossing < LEAST_CONTRASTS:
         yield f"only {crossing} pairs agree under one condition and differ under another, at least {LEAST_CONTRASTS} do"
 
@@ -322,14 +308,9 @@ def _repeated(values: Iterator[str]) -> list[str]:
 
 def _load(folder: Path, part: str, _: Password, *, kind: str) -> Material:
     tables = [table for table in load_tables(folder) if table.kind == kind and group_of(table) == part]
-    return Material(
-        rows=partial(contrast_rows, tables),
-        blocks=partial(build_blocks, tables),
-        texts=SENTENCES * len(tables),
-        conditions=frozenset(
-            wording for table in tables for question in table.aspects for wording in question.wordings
-        ),
-    )
+    conditions = frozenset().union(*(question.wordings for table in tables for question in table.aspects))
+    builders = {"rows": partial(contrast_rows, tables), "blocks": partial(build_blocks, tables)}
+    return Material(**builders, texts=SENTENCES * len(tables), conditions=conditions)
 
 
 CORPUS = Corpus(
@@ -344,18 +325,11 @@ CORPUS = Corpus(
     home=TABLES,
     shortcuts=_shortcuts,
 )
-HARD_CORPUS = replace(
-    CORPUS,
-    name="tables-hard",
-    title="tables of scenes that tell the same value by other words",
-    files=("hard-*.jsonl",),
-    load=partial(_load, kind="hard"),
-    parts=PARTS[:3],
-)
-WEAK_CORPUS = replace(
-    CORPUS,
-    name="tables-weak",
-    title="tables about what models are weak at: roles, time, amounts, negation, questions, lay wordings",
-    files=("weak-*.jsonl",),
-    load=partial(_load, kind="weak"),
-)
+_others = {
+    "hard": {"title": "tables of scenes that tell the same value by other words", "parts": PARTS[:3]},
+    "weak": {"title": "tables about what models are weak at: roles, time, amounts, negation, questions, lay wordings"},
+}
+CORPORA = [CORPUS]
+for _kind, _about in _others.items():
+    _files = {"files": (f"{_kind}-*.jsonl",), "load": partial(_load, kind=_kind)}
+    CORPORA.append(replace(CORPUS, name=f"tables-{_kind}", **_files, **_about))

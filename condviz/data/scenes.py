@@ -29,25 +29,15 @@ Which families and wordings go where depends on a hash of their names alone: a f
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from condviz.data.corpus import (
-    RELEASE,
-    Corpus,
-    Material,
-    Password,
-    RatedPair,
-    form_error,
-    fraction,
-    parse_json,
-    read_entries,
-    read_text,
-)
+from condviz.data import corpus
+from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, fraction
 from condviz.data.families import LOCAL, Aspect, Family
 from condviz.data.pairs import build_blocks, build_pairs, without_repeats
 from condviz.paths import ASSETS
@@ -81,11 +71,11 @@ _GROUPS = {"train": "train", "dev": "dev", "unseen_domains": "unseen_domains"}
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
     """Read the shared aspects; raises DataError if aspects.json is missing or not of the documented form."""
     path = Path(folder) / "aspects.json"
-    content = parse_json(read_text(path), str(path))
+    content = corpus.parse_json(corpus.read_text(path), str(path))
     try:
         return {name: _ASPECT.validate_python({"name": name, **entry}) for name, entry in content.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise form_error(str(path), error) from error
+        raise corpus.form_error(str(path), error) from error
 
 
 @cache
@@ -95,7 +85,7 @@ def load_families(folder: str | Path = SCENES) -> tuple[Family, ...]:
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.
     """
-    return read_entries(folder, _FAMILY)
+    return corpus.read_entries(folder, _FAMILY)
 
 
 def build_part(
@@ -133,66 +123,44 @@ def seen_phrasings(aspect: Aspect) -> tuple[str, ...]:
 def training_conditions(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
     """Collect the wordings that training may use, without building its pairs."""
     shared = (seen_phrasings(aspect) for name, aspect in aspects.items() if name not in UNSEEN_ASPECTS)
-    own = (
-        wordings for family in families if group_of(family) == "train" for wordings in family.local_phrasings.values()
-    )
-    return frozenset(wording for wordings in (*shared, *own) for wording in wordings)
+    trained = (family for family in families if group_of(family) == "train")
+    return frozenset().union(*shared, *(wordings for family in trained for wordings in family.local_phrasings.values()))
 
 
 def select(
     families: Sequence[Family], aspects: Mapping[str, Aspect], part: str
 ) -> tuple[list[Family], dict[str, Aspect]]:
     """Return the families of a part, with the local aspects that are asked in it, and its shared aspects."""
-    chosen = [family for family in families if group_of(family) == _GROUPS.get(part, "test")]
-    used = _used_in_training(families, aspects) if part in _UNSEEN else frozenset()
-    if part in {"train", "dev", "own_aspects"}:
-        chosen = [_with_fresh_wordings(family, used) for family in chosen]
-    else:
-        chosen = [_restricted(family, ()) for family in chosen]
-    return chosen, _asked(aspects, part, used)
+    # A held-out wording of one aspect may be that of another, too.
+    used = {*map(_folded, training_conditions(families, aspects))} if part in _UNSEEN else set()
 
+    def fresh(wordings: Sequence[str]) -> tuple[str, ...]:
+        return tuple(wording for wording in wordings if _folded(wording) not in used)
 
-def _asked(aspects: Mapping[str, Aspect], part: str, used: frozenset[str]) -> dict[str, Aspect]:
-    if part == "own_aspects":
-        return {}
-    asked = {}
-    for name, aspect in aspects.items():
-        if (name in UNSEEN_ASPECTS) != (part == "unseen_aspects"):
+    chosen = []
+    for family in families:
+        if group_of(family) != _GROUPS.get(part, "test"):
             continue
-        wordings = aspect.phrasings if part in _UNSEEN else seen_phrasings(aspect)
-        if fresh := _fresh(wordings, used):
-            asked[name] = replace(aspect, phrasings=fresh)
-    return asked
-
-
-def _used_in_training(families: Sequence[Family], aspects: Mapping[str, Aspect]) -> frozenset[str]:
-    """Fold the wordings of training: a held-out one may be that of another aspect, too."""
-    return frozenset(map(_folded, training_conditions(families, aspects)))
-
-
-def _fresh(wordings: Sequence[str], used: frozenset[str]) -> tuple[str, ...]:
-    return tuple(wording for wording in wordings if _folded(wording) not in used)
+        own: dict[str, tuple[str, ...]] = {}
+        if part in {"train", "dev", "own_aspects"}:
+            own = {name: fresh(wordings) for name, wordings in family.local_phrasings.items()}
+            family = replace(family, local_phrasings=own)
+        scenes = []
+        for scene in family.scenes:
+            told = scene.aspects.items()
+            kept = {name: value for name, value in told if own.get(name) or not name.startswith(LOCAL)}
+            scenes.append(replace(scene, aspects=kept))
+        chosen.append(replace(family, scenes=tuple(scenes)))
+    asked = {}
+    for name, aspect in aspects.items() if part != "own_aspects" else ():
+        wordings = fresh(aspect.phrasings if part in _UNSEEN else seen_phrasings(aspect))
+        if wordings and (name in UNSEEN_ASPECTS) == (part == "unseen_aspects"):
+            asked[name] = replace(aspect, phrasings=wordings)
+    return chosen, asked
 
 
 def _folded(wording: str) -> str:
     return wording.casefold().strip(" .?")
-
-
-def _with_fresh_wordings(family: Family, used: frozenset[str]) -> Family:
-    own = {name: _fresh(wordings, used) for name, wordings in family.local_phrasings.items()}
-    return replace(_restricted(family, {name for name, left in own.items() if left}), local_phrasings=own)
-
-
-def _restricted(family: Family, own: Collection[str]) -> Family:
-    """Leave out the family's own aspects but for those given."""
-    scenes = tuple(
-        replace(
-            scene,
-            aspects={name: value for name, value in scene.aspects.items() if name in own or not name.startswith(LOCAL)},
-        )
-        for scene in family.scenes
-    )
-    return replace(family, scenes=scenes)
 
 
 def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPair]:
@@ -232,17 +200,6 @@ _ours = partial(
     attribution="CondViz scenes, CC BY 4.0",
     home=SCENES,
 )
-SCENES_CORPUS = _ours(
-    name="scenes",
-    title="scenes of this project, with edits",
-    files=("aspects.json", "*.jsonl"),
-    load=_load,
-    parts=PARTS,
-)
-PLAIN_CORPUS = _ours(
-    name="scenes-plain",
-    title="scenes without a condition: a paraphrase, and something else",
-    files=("*.jsonl",),
-    load=_load_plain,
-    parts=RELEASE,
-)
+_edits, _plain = "scenes of this project, with edits", "scenes without a condition: a paraphrase, and something else"
+SCENES_CORPUS = _ours(name="scenes", title=_edits, files=("aspects.json", "*.jsonl"), load=_load, parts=PARTS)
+PLAIN_CORPUS = _ours(name="scenes-plain", title=_plain, files=("*.jsonl",), load=_load_plain, parts=RELEASE)

@@ -84,14 +84,23 @@ def read_pairs(
             characters, a label that is no number from 1 to 5 (-1 stands for a hidden label). Names row and column.
     """
     if hasattr(source, "itertuples"):
-        opened = _open_frame(source)
+        texts = source.astype(object).where(source.notna(), "").map(str)
+        records = ((None, list(row)) for row in texts.itertuples(index=False, name=None))
+        # In one cell, "3,5" can be nothing but a number with a decimal comma, as in files that semicolons separate.
+        opened = _Opened("The table", tuple(str(name).strip() for name in source.columns), records, ";", [])
     else:
         opened = _open(source, max_bytes, f"It needs the columns {_wanted()}.")
     positions = _find_columns(opened.name, opened.columns)
+    checks = {"sentence1": check_sentence, "sentence2": check_sentence, "condition": check_condition}
     pairs, rows = [], []
     for place, cells in opened.rows():
+        found = {column: cells[position] for column, position in positions.items()}
+        label = found.pop(LABEL_COLUMN, "")
         try:
-            pairs.append(_pair(place, cells, positions, comma_decimals=opened.delimiter != ","))
+            for column, check in checks.items():
+                text = "" if found[column].strip() in _MISSING else found[column]
+                found[column] = check(text, f"{place}, column {column}")
+            pairs.append(Pair(**found, label=_label(place, label, opened.delimiter != ",")))
         except DataError as error:
             raise DataError(f"{opened.name}: {error}") from error
         rows.append(tuple(cells))
@@ -169,14 +178,10 @@ def format_predictions(
         ValueError: If a model has another number of scores than the table has rows.
     """
     # Nine digits restore every float32 exactly.
-    added = {
-        name: [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
-        for name, values in ({f"score_{name}": values for name, values in scores.items()} | dict(others)).items()
-    }
-    kept = [index for index, column in enumerate(table.columns) if column not in added]
-    frame = table.to_frame().iloc[:, kept]
-    for name, cells in added.items():
-        frame[name] = cells
+    added = {f"score_{name}": values for name, values in scores.items()} | dict(others)
+    frame = table.to_frame().iloc[:, [index for index, name in enumerate(table.columns) if name not in added]]
+    for name, values in added.items():
+        frame[name] = [f"{float(value):.9g}" if math.isfinite(value) else "" for value in values]
     frame.columns = [plain_cell(name) for name in frame.columns]
     return frame.to_csv(index=False, lineterminator="\n")
 
@@ -206,9 +211,10 @@ class _Opened:
                 )
             place = f"row {number}" if line is None else f"row {number} (line {line})"
             if len(cells) != len(self.columns):
+                spelled = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}[self.delimiter]
                 raise DataError(
                     f"{self.name}: {place} has {len(cells)} cells, but the header has {len(self.columns)}. "
-                    f"Put texts that contain {_spell(self.delimiter)} in double quotes."
+                    f"Put texts that contain {spelled} in double quotes."
                 )
             yield place, cells
         if not number:
@@ -230,19 +236,8 @@ def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str)
     return _Opened(name, tuple(cell.strip() for cell in header[1]), records, delimiter, notes)
 
 
-def _open_frame(frame: pd.DataFrame) -> _Opened:
-    cells = frame.astype(object).where(frame.notna(), "").map(str)
-    columns = tuple(str(name).strip() for name in frame.columns)
-    records = ((None, list(row)) for row in cells.itertuples(index=False, name=None))
-    # In one cell, "3,5" can be nothing but a number with a decimal comma, as in files that semicolons separate.
-    return _Opened("The table", columns, records, ";", [])
-
-
 def _find_delimiter(text: str) -> str:
-    """Choose what splits the first line into most of the wanted columns, then into most columns.
-
-    A tab where nothing splits it: the texts of a single column may have commas.
-    """
+    """Choose what splits the first line into most of the wanted columns, then into most; a tab where nothing does."""
     first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
 
     def fit(delimiter: str) -> tuple[int, int]:
@@ -256,21 +251,18 @@ def _find_delimiter(text: str) -> str:
 def _records(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield (line on which the record starts, cells); skip empty lines before the header."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header_seen = False
-    while True:
-        line = reader.line_num + 1
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise DataError(
-                f"{name}: the row that starts on line {line} cannot be read ({error}). "
-                "Look for a double quote that is not closed, or not doubled inside a quoted text."
-            ) from error
-        if header_seen or any(cell.strip() for cell in cells):
-            header_seen = True
-            yield line, cells
+    line, header_seen = 1, False
+    try:
+        for cells in reader:
+            header_seen = header_seen or any(cell.strip() for cell in cells)
+            if header_seen:
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{name}: the row that starts on line {line} cannot be read ({error}). "
+            "Look for a double quote that is not closed, or not doubled inside a quoted text."
+        ) from error
 
 
 def _find_columns(name: str, columns: Sequence[str]) -> dict[str, int]:
@@ -283,29 +275,14 @@ def _find_columns(name: str, columns: Sequence[str]) -> dict[str, int]:
             raise DataError(f"{name} has {count} columns called {wanted}. Rename or remove all but one.")
         if count:
             positions[wanted] = folded.index(wanted)
-    missing = [wanted for wanted in TEXT_COLUMNS if wanted not in positions]
-    if missing:
-        hints = [f"{near[0]} -> {wanted}" for wanted in missing if (near := _near(wanted, columns))]
-        hint = f" Did you mean {', '.join(hints)}? Rename it." if hints else " Rename the columns that hold them."
-        raise DataError(
-            f"{name} has no column {', '.join(missing)}. Found: {_list(columns)}; wanted: {_wanted()}.{hint}"
-        )
+    if missing := [wanted for wanted in TEXT_COLUMNS if wanted not in positions]:
+        plain = {"".join(filter(str.isalnum, column.casefold())): column for column in columns}
+        near = ((get_close_matches(wanted, plain, n=1, cutoff=0.75), wanted) for wanted in missing)
+        hints = ", ".join(f"{plain[found[0]]} -> {wanted}" for found, wanted in near if found)
+        hint = f"Did you mean {hints}? Rename it." if hints else "Rename the columns that hold them."
+        what = f"{name} has no column {', '.join(missing)}"
+        raise DataError(f"{what}. Found: {_list(columns)}; wanted: {_wanted()}. {hint}")
     return positions
-
-
-def _near(wanted: str, columns: Sequence[str]) -> list[str]:
-    plain = {"".join(filter(str.isalnum, column.casefold())): column for column in columns}
-    return [plain[match] for match in get_close_matches(wanted, plain, n=1, cutoff=0.75)]
-
-
-def _pair(place: str, cells: Sequence[str], positions: Mapping[str, int], *, comma_decimals: bool) -> Pair:
-    checks = {"sentence1": check_sentence, "sentence2": check_sentence, "condition": check_condition}
-    texts = {}
-    for column, check in checks.items():
-        cell = cells[positions[column]]
-        texts[column] = check("" if cell.strip() in _MISSING else cell, f"{place}, column {column}")
-    label = _label(place, cells[positions[LABEL_COLUMN]], comma_decimals) if LABEL_COLUMN in positions else None
-    return Pair(**texts, label=label)
 
 
 def _label(place: str, cell: str, comma_decimals: bool) -> float | None:
@@ -325,10 +302,6 @@ def _label(place: str, cell: str, comma_decimals: bool) -> float | None:
             f" Leave it blank, or write {HIDDEN_LABEL:g}, where no rating is known."
         )
     return value
-
-
-def _spell(delimiter: str) -> str:
-    return {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}[delimiter]
 
 
 def _list(columns: Sequence[str]) -> str:

@@ -79,12 +79,9 @@ def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CON
     checked = [check_condition(text, f"condition {number}") for number, text in enumerate(conditions, start=1)]
     first_at: dict[str, int] = {}
     for number, text in enumerate(checked, start=1):
-        key = " ".join(text.casefold().split())
-        if key in first_at:
-            raise DataError(
-                f"Conditions {first_at[key]} and {number} are the same: {_excerpt(text)}. Remove one of them."
-            )
-        first_at[key] = number
+        first = first_at.setdefault(" ".join(text.casefold().split()), number)
+        if first != number:
+            raise DataError(f"Conditions {first} and {number} are the same: {_excerpt(text)}. Remove one of them.")
     return checked
 
 
@@ -100,16 +97,12 @@ def _check(text: str, field: str, *, max_characters: int, example: str) -> str:
     name = field[:1].upper() + field[1:]
     if not isinstance(text, str):
         raise DataError(f'{name} must be text, got {type(text).__name__}. Write for instance "{example}"')
-    if found := _SURROGATE.search(text):
-        raise DataError(
-            f"{name} has half of a character (U+{ord(found.group()):04X}) at position {found.start() + 1}: "
-            "the text was damaged by a conversion. Copy it again from its source."
-        )
-    if found := _CONTROL.search(text):
-        raise DataError(
-            f"{name} has a control character (U+{ord(found.group()):04X}) at position {found.start() + 1}. "
-            "Only printable text, tabs and line breaks are allowed. Remove it."
-        )
+    for pattern, what, why in (
+        (_SURROGATE, "half of a character", "the text was damaged by a conversion. Copy it again from its source."),
+        (_CONTROL, "a control character", "only printable text, tabs and line breaks are allowed. Remove it."),
+    ):
+        if found := pattern.search(text):
+            raise DataError(f"{name} has {what} (U+{ord(found[0]):04X}) at position {found.start() + 1}: {why}")
     cleaned = _LINE_BREAKS.sub(" ", text.strip())
     if all(character.isspace() or unicodedata.category(character) == "Cf" for character in cleaned):
         raise DataError(f'{name} is empty. Write for instance "{example}"')
