@@ -16,22 +16,9 @@ from filelock import FileLock, Timeout
 from condviz.data.files import open_path, write_text
 from condviz.errors import DataError, require
 from condviz.models.registry import load
+from condviz.store import disk
 from condviz.store.corpus import Identity, to_stored
-from condviz.store.disk import (
-    META,
-    ROWS,
-    TEXT,
-    VERSION,
-    Meta,
-    Part,
-    Store,
-    Vectors,
-    open_rows,
-    open_store,
-    reason_of,
-    take,
-    to_table,
-)
+from condviz.store.disk import META, Meta, Part, Store, Vectors, open_rows
 from condviz.store.sources import Row, Source, read_source
 from condviz.types import Progress
 
@@ -103,7 +90,7 @@ def build_store(
         if isinstance(model, str):
             model = load(model, precision=begun.identity.precision if begun else "auto")
         model.check_able("encodes")
-        meta = begun or Meta(VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
+        meta = begun or Meta(disk.VERSION, Identity.of(model), read.column, dict(read.columns), (_part(read),))
         _check_model(folder, meta.identity, Identity.of(model))
         if meta.parts[0].digest != read.digest:
             raise DataError(
@@ -221,9 +208,9 @@ def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Enco
     kept, asked = tee(_slices(rows, stored, known))
     done = stored - first
     for found, encoded in zip(kept, encode(one.fresh for one in asked), strict=True):
-        batch = to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension))
+        batch = disk.to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension))
         # Half a first slice, left by a kill, is no table yet: files that no version names.
-        data = lance.write_dataset(batch, str(folder / ROWS), mode="append" if found.start else "create")
+        data = lance.write_dataset(batch, str(folder / disk.ROWS), mode="append" if found.start else "create")
         done += len(found.rows)
         if progress:
             progress(done, part.total)
@@ -244,7 +231,7 @@ def _slices(rows: Iterator[Row], start: int, known: dict[str, int] | None) -> It
 def _places(data: Any) -> dict[str, int]:  # noqa: ANN401 (a LanceDataset)
     """Return where each text of a store is first."""
     known: dict[str, int] = {}
-    for place, text in enumerate(data.to_table(columns=[TEXT]).column(0).to_pylist()):
+    for place, text in enumerate(data.to_table(columns=[disk.TEXT]).column(0).to_pylist()):
         known.setdefault(text, place)
     return known
 
@@ -254,7 +241,7 @@ def _gather(found: Slice, encoded: Vectors, data: Any, size: int) -> Vectors:  #
     places, index = np.unique(found.places, return_inverse=True)
     vectors, norms = encoded
     if (places < found.start).any():
-        stored = take(data, places[places < found.start], size)
+        stored = disk.take(data, places[places < found.start], size)
         vectors, norms = (np.concatenate(pair) for pair in zip(stored, encoded, strict=True))
     return vectors[index], norms[index]
 
@@ -265,7 +252,7 @@ def _finish(folder: Path) -> Store:
     if data is not None and len(data.get_fragments()) > 1:
         data.optimize.compact_files()
         data.cleanup_old_versions(older_than=timedelta(0))
-    store = open_store(folder)
+    store = disk.open_store(folder)
     if store.complete and store._open_flat() is None:
         store.write_flat()
     return store
@@ -285,6 +272,6 @@ def _writing(folder: Path) -> Iterator[None]:
         raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error
     except OSError as error:
         raise DataError(
-            f"{folder} could not be written ({reason_of(error)}). What was stored is kept: free some space, and run "
-            "the same command again."
+            f"{folder} could not be written ({disk.reason_of(error)}). What was stored is kept: free some space, and "
+            "run the same command again."
         ) from error
