@@ -23,7 +23,7 @@ def run(rows: int) -> Run:
     """Return the training on so many rows of tables; without any, it sees as many more of the scenes."""
     source = f'name="tables", seed=1, rows={rows}, weight={SEEN / rows}' if rows else f'name="scenes", rows={SEEN}'
     scenes = f'name="scenes", seed=5, rows={SEEN // 10}'
-    return Run("bi-encoder", (f"train=[{{{source}}}, {{{scenes}}}]", "blend=1.0"))
+    return Run("bi-encoder-tables", (f"train=[{{{source}}}, {{{scenes}}}]", "blend=1.0"))
 
 
 def table(points: tuple[int, ...]) -> Table:

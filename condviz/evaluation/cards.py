@@ -96,7 +96,7 @@ def link_card(
         training=training,
         recipe=recipe,
         trained=LINK_TUNING[recipe["tuning"]].format(frozen=recipe.get("frozen_layers")),
-        commands=_commands(name, recipe["init"]),
+        commands=_commands(name, recipe),
         data=training["data"][0],
         scores=markdown_table(("part", "MRR", "Hits@1", "Hits@3", "Hits@10", "MR"), rows),
         notice=notice,
@@ -136,17 +136,23 @@ def _training(name: str, training: Mapping[str, Any]) -> dict[str, Any]:
         # There is no best step where nothing was validated, or where a head is fitted in closed form.
         "kept": training["best_step"] or training["steps"],
         "data": markdown_table(("data", "part", "rows", "share of an epoch"), rows),
-        "commands": _commands(name, recipe["init"]),
+        "commands": _commands(name, recipe),
     }
 
 
-def _commands(name: str, init: str) -> list[str]:
+def _commands(name: str, recipe: Mapping[str, Any]) -> list[str]:
     """Return what trains a model by the shipped recipes, first to last; nothing where its own does not ship."""
-    if not (ASSETS / "recipes" / f"{name}.toml").is_file():
-        return []
-    names, start = [name], init
-    while start and start not in names:
-        names.insert(0, start)
-        path = ASSETS / "recipes" / f"{start}.toml"
-        start = tomllib.loads(path.read_text(encoding="utf-8")).get("init") if path.is_file() else None
+    names: list[str] = []
+    begun = set()
+
+    def add(name: str, recipe: Mapping[str, Any]) -> None:
+        begun.add(name)
+        for start in (recipe.get("init"), recipe.get("lora", {}).get("init")):
+            if start and start not in begun:
+                path = ASSETS / "recipes" / f"{start}.toml"
+                add(start, tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {})
+        names.append(name)
+
+    if (ASSETS / "recipes" / f"{name}.toml").is_file():
+        add(name, recipe)
     return [f"python -m condviz train assets/recipes/{part}.toml" for part in names]

@@ -30,7 +30,7 @@ def test_trainings_on_few_and_many_tables_see_as_many_rows() -> None:
     from benchmarks.tables import POINTS, SEEN, run
 
     for number in POINTS:
-        source, scenes = load_recipe(ALL[0].parent / "bi-encoder.toml", run(number).changes).train
+        source, scenes = load_recipe(ALL[0].parent / "bi-encoder-tables.toml", run(number).changes).train
         assert (source.name, source.rows) == (("tables", number) if number else ("scenes", SEEN))
         assert (source.rows * source.weight, scenes.rows) == (SEEN, SEEN // 10)
 
