@@ -69,7 +69,7 @@ class Share:
         except Exception as error:  # the client raises errors of several libraries
             said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
             raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
-        return {self.hub_token: "", self.share_model.notice: notice("Uploaded", address, tone="info")}
+        return {self.hub_token: "", self.notice: notice("Uploaded", address, tone="info")}
 
     def _model(self, shown: Mapping[str, Any]) -> Path:
         if not shown["run"]:
