@@ -8,14 +8,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, errors, limits, links, words
+from condviz.ui import compare, limits, links, words
+from condviz.ui.errors import tab as errors
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.models import tab as models
@@ -33,17 +34,7 @@ PRELOAD_AFTER_SECONDS = 5.0
 TRIM_SECONDS = 10.0
 M_ARENA_MAX, HEAPS = -8, 2
 """Option of glibc's `mallopt`, and its value; by default there are eight for each core."""
-TABS: tuple[Tab, ...] = (
-    compare.TAB,
-    words.TAB,
-    map_tab.TAB,
-    search.TAB,
-    errors.TAB,
-    learn.TAB,
-    links.TAB,
-    train.TAB,
-    models.TAB,
-)
+TABS: tuple[Tab, ...] = tuple(tab.TAB for tab in (compare, words, map_tab, search, errors, learn, links, train, models))
 """In the order of the page. A new tab is one file with a `TAB`, and a line here."""
 
 
@@ -63,10 +54,9 @@ class Settings:
 
 
 def build_app(settings: Settings | None = None) -> gr.Blocks:
-    """Build the page; loads no model and not torch, except on ZeroGPU, whose processes get the models by being forked.
+    """Build the page, by default with everything; loads no model and not torch.
 
-    Args:
-        settings: How; the default serves everything.
+    On ZeroGPU it loads both: its processes get the models by being forked.
     """
     settings = settings or Settings()
     pool = settings.pool()
@@ -83,8 +73,15 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     blocks.condviz_pool = pool
     if pool.forks:
         pool.preload().join()
+
+    async def preload_soon() -> None:
+        # Importing transformers at once would hold the interpreter while the first page is being sent.
+        timer = threading.Timer(PRELOAD_AFTER_SECONDS, _preload, (page,))
+        timer.daemon = True
+        timer.start()
+
     if settings.preload:
-        blocks.extra_startup_events.append(_preloader(page))
+        blocks.extra_startup_events.append(preload_soon)
     blocks.extra_startup_events.append(_trim_memory)
     return blocks
 
@@ -122,12 +119,9 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
 
 def _preload(page: Page) -> None:
     """Load the models in a thread, then do what the tabs want done ahead, one after the other."""
-    thread = page.pool.preload()
-    _later(thread, tuple(page.warm_up))
+    thread, work = page.pool.preload(), tuple(page.warm_up)
     page.warm_up.clear()
 
-
-def _later(thread: threading.Thread, work: Sequence[Callable[[], object]]) -> None:
     def run() -> None:
         thread.join()
         for step in work:
@@ -138,20 +132,6 @@ def _later(thread: threading.Thread, work: Sequence[Callable[[], object]]) -> No
 
     if work:
         threading.Thread(target=run, name="condviz-warm-up", daemon=True).start()
-
-
-def _preloader(page: Page) -> Callable[[], Coroutine[Any, Any, None]]:
-    """Start loading once the first visitor sees the page, or after a while without one.
-
-    Importing transformers at once would hold the interpreter while the first page is being sent.
-    """
-
-    async def start() -> None:
-        timer = threading.Timer(PRELOAD_AFTER_SECONDS, _preload, (page,))
-        timer.daemon = True
-        timer.start()
-
-    return start
 
 
 async def _trim_memory() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 import numpy as np
-from gradio.components.textbox import InputHTMLAttributes
 
+import condviz
 from condviz.data.examples import Example, load_examples
 from condviz.data.language import vocabulary
 from condviz.data.texts import check_conditions, check_sentence
@@ -19,16 +20,16 @@ from condviz.plots import similarity
 from condviz.types import Comparison, columns
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.markup import busy, html, noted, read_asset, render
-from condviz.ui.page import Page, Tab, section
-from condviz.ui.state import Values, first, lines, write_link
+from condviz.ui.markup import busy, dimmed, html, noted, read_asset, render
+from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.state import Values, first, joined, lines, pair_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
-_PLAIN = InputHTMLAttributes(spellcheck=False)
+_CLICKS = "condviz.examples(element, (data) => trigger('example', data));"
 
 
 class CompareTab:
@@ -39,20 +40,16 @@ class CompareTab:
         self.page, self.pool = page, page.pool
         self.examples = {example.id: example for example in load_examples()}
         stored = _stored(page)
-        example = next(iter(self.examples.values()), None)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
-                self._form(stored or example)
+                self._form(stored or next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                self.result = html(
-                    self._picture(stored, english=True) if stored else render("compare/empty.html"),
-                    elem_id="cv-result",
-                    script="condviz.bars(element, watch);",
-                )  # fmt: skip
-                self.tries = html(
-                    render("compare/tries.html", examples=self._tried()), elem_id="cv-tries",
-                    script="condviz.examples(element, (data) => trigger('example', data));",
-                )  # fmt: skip
+                view = self._picture(stored, english=True) if stored else render("compare/empty.html")
+                self.result = html(view, elem_id="cv-result", script="condviz.bars(element, watch);")
+                works = [example for example in self.examples.values() if not example.fails][: TRIED - 1]
+                fails = [example for example in self.examples.values() if example.fails][:1]
+                chips = [(one.id, one.title + " (it fails)" * one.fails) for one in (*works, *fails)]
+                self.tries = html(tries(chips), elem_id="cv-tries", script=_CLICKS)
         self.shown = gr.State(stored)
         self._sections()
         self._connect()
@@ -60,23 +57,13 @@ class CompareTab:
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Comparison | Example | None) -> None:
-        for number in (1, 2):
-            box = gr.Textbox(
-                getattr(start, f"sentence{number}", ""), label=f"Sentence {number}", lines=2, max_lines=4,
-                elem_id=f"cv-sentence{number}", elem_classes="cv-sentence-box", html_attributes=_PLAIN,
-            )  # fmt: skip
-            setattr(self, f"sentence{number}", box)
-        self.conditions = gr.Textbox(
-            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=8,
-            elem_id="cv-conditions", html_attributes=_PLAIN,
-        )  # fmt: skip
-        with gr.Row(elem_classes="cv-actions"):
-            self.model = gr.Dropdown(
-                self.pool.choices(), value=self.pool.default, show_label=False, label="Model", container=False,
-                elem_id="cv-model", scale=3, min_width=150,
-            )  # fmt: skip
-            self.run = gr.Button("Compare", variant="primary", elem_id="cv-run", scale=1, min_width=90)
-            self.stop = gr.Button("Stop", elem_id="cv-stop", visible=False, min_width=60)
+        boxed = {"lines": 2, "max_lines": 4, "elem_classes": "cv-sentence-box"}
+        self.sentence1, self.sentence2 = (
+            text_box(getattr(start, f"sentence{n}", ""), f"Sentence {n}", f"cv-sentence{n}", **boxed) for n in (1, 2)
+        )
+        conditions = "\n".join(start.conditions) if start else ""
+        self.conditions = text_box(conditions, "Conditions, one per line", "cv-conditions", lines=3, max_lines=8)
+        self.model, self.run, self.stop = model_row("cv", "Compare", self.pool.choices(), self.pool.default)
         # The script clicks it when typing pauses; "hidden" keeps it in the page.
         self.auto = gr.Button("Score after typing", elem_id="cv-auto", visible="hidden")
         self.notice = html("", elem_id="cv-notice")
@@ -89,64 +76,54 @@ class CompareTab:
             self.models_notice = html("", elem_id="cv-models-notice")
             with gr.Row(elem_classes="cv-actions"):
                 self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
-                self.models_stop = gr.Button("Stop", visible=False, min_width=60)
+                self.models_stop = stop_button()
             self.matrix = html("", elem_id="cv-matrix")
         with section("Find conditions: what do they share, and what not?", elem_id="cv-compare-finder") as self.finder:
             self.finder_notice = html("", elem_id="cv-finder-notice")
-            self.finder_stop = gr.Button("Stop", visible=False, min_width=60)
-            self.ranking = html(
-                "", elem_id="cv-ranking", script="condviz.finder(element, (data) => trigger('adopt', data));"
-            )
+            self.finder_stop = stop_button()
+            script = "condviz.finder(element, (data) => trigger('adopt', data));"
+            self.ranking = html("", elem_id="cv-ranking", script=script)
         with section("Examples, and where it fails", elem_id="cv-compare-examples") as self.gallery:
-            self.cards = html(
-                "", elem_id="cv-cards", script="condviz.examples(element, (data) => trigger('example', data));"
-            )
+            self.cards = html("", elem_id="cv-cards", script=_CLICKS)
         with section("Score a table", elem_id="cv-compare-table"):
-            self._table()
+            html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
+            with gr.Row(elem_classes="cv-actions"):
+                files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-compare-upload"}
+                self.file = gr.File(label="CSV or TSV file", height=90, **files)
+                self.score_table = gr.Button("Score the table", min_width=120, scale=0)
+                self.table_stop = stop_button(scale=0)
+            self.table_notice = html("", elem_id="cv-table-notice")
+            table = {"interactive": False, "wrap": True, "max_height": 420}
+            self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)
+            label = "Download with scores (CSV)"
+            self.download = gr.DownloadButton(label, visible=False, elem_id="cv-table-download")
         with section("Link, JSON, CSV, Python", elem_id="cv-compare-export") as self.exports:
             self.hand_out = html("", elem_id="cv-export")
-
-    def _table(self) -> None:
-        html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
-        with gr.Row(elem_classes="cv-actions"):
-            self.file = gr.File(
-                label="CSV or TSV file", file_types=[".csv", ".tsv", ".txt"], height=90, elem_id="cv-compare-upload"
-            )
-            self.score_table = gr.Button("Score the table", min_width=120, scale=0)
-            self.table_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
-        self.table_notice = html("", elem_id="cv-table-notice")
-        self.rows = gr.Dataframe(visible=False, interactive=False, wrap=True, max_height=420, elem_id="cv-table-rows")
-        self.download = gr.DownloadButton("Download with scores (CSV)", visible=False, elem_id="cv-table-download")
+        self.folded = [self.words, self.models, self.finder, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = [self.sentence1, self.sentence2, self.conditions, self.model]
-        done = [self.result, self.shown, self.stop, self.words, self.models, self.finder, self.exports]
-        main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect(
-            [self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **main,
-        )  # fmt: skip
+        done = [self.result, self.shown, self.stop, *self.folded]
+        main = {"notice": self.notice, "stop": self.stop}
+        run = {**main, "heavy": True}
+        connect([self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **run)
         for component in (self.tries, self.cards):
-            connect(component.example, self.example, [self.model], [*form, *done], **main)
-        connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **main)
+            connect(component.example, self.example, [self.model], [*form, *done], **run)
+        connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **run)
         filled = [*form, self.untrained, *done]
-        self.page.on_link("compare", self.open_link, [self.model], filled, notice=self.notice, stop=self.stop)
+        self.page.on_link("compare", self.open_link, [self.model], filled, needs=("s1", "s2", "c"), **main)
         self.page.on_models(self.model)
         connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
-        connect(
-            [self.models.expand, self.untrained.input], self.all_models, [self.shown, self.untrained], [self.matrix],
-            notice=self.models_notice, stop=self.models_stop, heavy=True,
-        )  # fmt: skip
-        connect(
-            self.finder.expand, self.find, [self.shown], [self.ranking],
-            notice=self.finder_notice, stop=self.finder_stop, heavy=True,
-        )  # fmt: skip
+        told = {"notice": self.models_notice, "stop": self.models_stop, "heavy": True}
+        asked = [self.models.expand, self.untrained.input]
+        connect(asked, self.all_models, [self.shown, self.untrained], [self.matrix], **told)
+        told = {"notice": self.finder_notice, "stop": self.finder_stop, "heavy": True}
+        connect(self.finder.expand, self.find, [self.shown], [self.ranking], **told)
         connect(self.gallery.expand, self.show_gallery, None, [self.cards], notice=self.notice)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
-        connect(
-            self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download],
-            notice=self.table_notice, stop=self.table_stop, heavy=True,
-        )  # fmt: skip
+        told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
+        connect(self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download], **told)
         publish(self.api_compare, "compare")
         publish(self.api_attribution, "attribution")
         publish(self.api_applies, "applies")
@@ -158,19 +135,18 @@ class CompareTab:
         from condviz.analysis.compare import add_words, compare, word_cost
 
         # Dimmed at once, so that an error does not leave the old result looking current.
-        yield self._busy(f"Scoring with {self.pool.info(model).title}", shown)
+        yield {
+            self.notice: busy(f"Scoring with {self.pool.info(model).title}."),
+            self.result: dimmed(self._picture(shown) if shown else ""),
+            self.stop: gr.update(visible=True),
+        }
         work = self.pool.run(compare, [model], sentence1, sentence2, lines(conditions))
         for _ in work.steps():
             yield {}
         comparison = work.result()
         before = _before(comparison, shown)
-        cost = word_cost(comparison)
-        yield {
-            self.result: self._picture(comparison, before),
-            self.shown: comparison,
-            **{part: gr.Accordion(open=False) for part in (self.words, self.models, self.finder, self.exports)},
-        }
-        if 0 < cost <= MAX_WORD_SCORES and self.pool.info(model).conditional:
+        yield {self.result: self._picture(comparison, before), self.shown: comparison, **closed(self.folded)}
+        if 0 < word_cost(comparison) <= MAX_WORD_SCORES and self.pool.info(model).conditional:
             work = self.pool.run(add_words, model, comparison, patient=True)
             comparison = yield from follow(work, "Looking for the words behind each score.", self.notice)
             yield {self.result: self._picture(comparison, before), self.shown: comparison}
@@ -195,10 +171,7 @@ class CompareTab:
     def open_link(self, values: Values, model: str) -> Iterator[dict]:
         """Restore the form from a link and score it."""
         known = [name for name in values.get("m", []) if name in self.pool.names]
-        conditions = "\n".join(" ".join(text.split()) for text in values.get("c", []))
-        if not (first(values, "s1") or first(values, "s2") or conditions):
-            yield {self.notice: gr.skip()}
-            return
+        conditions = joined(values.get("c", []))
         # Links of the first edition name several models; the best of them leads.
         chosen = self.pool.default if self.pool.default in known else next(iter(known), model)
         yield {self.untrained: "untrained" in values}
@@ -207,8 +180,7 @@ class CompareTab:
     def _fill(
         self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None = None
     ) -> Iterator[dict]:
-        filled = {self.sentence1: sentence1, self.sentence2: sentence2, self.conditions: conditions, self.model: model}
-        yield filled
+        yield {self.sentence1: sentence1, self.sentence2: sentence2, self.conditions: conditions, self.model: model}
         yield from self.compare(sentence1, sentence2, conditions, model, shown)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
@@ -220,15 +192,12 @@ class CompareTab:
         if not comparison.words:
             work = self.pool.run(add_words, comparison.models[0].name, comparison)
             comparison = yield from follow(work, "Leaving out each word once.", self.words_notice)
-        pictures = [
-            similarity.attribution(item, comparison.sentence1, comparison.sentence2) for item in comparison.words
-        ]
+        pair = comparison.sentence1, comparison.sentence2
+        pictures = [similarity.attribution(item, *pair) for item in comparison.words]
         yield {self.words_view: render("compare/words.html", pictures=pictures)}
 
     def all_models(self, shown: Comparison | None, untrained: bool) -> Iterator[dict]:
         """Score the pair with every model."""
-        from condviz.analysis.compare import compare
-
         comparison = _needed(shown)
         names, missing = [], {}
         for info in self.pool.infos():
@@ -236,12 +205,12 @@ class CompareTab:
                 state = self.pool.state(info.name)
                 names.append(info.name) if state.phase != "failed" else missing.update({info.title: state.reason})
         names.sort(key=lambda name: name != comparison.models[0].name)
-        work = self.pool.run(compare, names, comparison.sentence1, comparison.sentence2, comparison.conditions)
+        pair = comparison.sentence1, comparison.sentence2
+        work = self.pool.run(condviz.compare, names, *pair, comparison.conditions)
         message = f"Scoring with {len(names)} models."
         table = yield from follow(work, message, self.models_notice, self.models_stop)
-        view = render(
-            "compare/models.html", headline=_agreement(table), matrix=similarity.matrix(table), missing=missing
-        )
+        parts = {"headline": _agreement(table), "matrix": similarity.matrix(table), "missing": missing}
+        view = render("compare/models.html", **parts)
         yield {self.matrix: noted(view, untrained="1" if untrained else ""), self.models_stop: gr.update(visible=False)}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
@@ -251,33 +220,25 @@ class CompareTab:
         comparison = _needed(shown)
         model = comparison.models[0]
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
-        message = "Trying the library of conditions."
-        ranked = yield from follow(work, message, self.finder_notice, self.finder_stop)
-        view = render(
-            "compare/ranking.html", ranked=ranked, count=len(ranked), shown=min(8, (len(ranked) + 1) // 2), model=model
-        )
+        ranked = yield from follow(work, "Trying the library of conditions.", self.finder_notice, self.finder_stop)
+        few = min(8, (len(ranked) + 1) // 2)
+        view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=few, model=model)
         yield {self.ranking: view, self.finder_stop: gr.update(visible=False)}
 
     def show_gallery(self) -> dict:
         """Show all examples."""
-        groups: dict[str, list[Example]] = {"Where it works": [], "Where it fails": []}
-        for example in self.examples.values():
-            groups["Where it fails" if example.fails else "Where it works"].append(example)
+        titles = {"Where it works": False, "Where it fails": True}
+        examples = self.examples.values()
+        groups = {title: [one for one in examples if bool(one.fails) is fails] for title, fails in titles.items()}
         return {self.cards: render("compare/gallery.html", groups=groups)}
 
     def show_exports(self, shown: Comparison | None) -> dict:
         """Offer the comparison as link, JSON, CSV and Python."""
         comparison = _needed(shown)
-        call = [
-            ("models", comparison.models[0].name),
-            ("sentence1", comparison.sentence1),
-            ("sentence2", comparison.sentence2),
-            ("conditions", list(comparison.conditions)),
-        ]
-        view = export.offer(
-            comparison, link=_link(comparison), python=export.python_call("compare", call), file="comparison.csv"
-        )
-        return {self.hand_out: view}
+        call = [("models", comparison.models[0].name), ("sentence1", comparison.sentence1),
+                ("sentence2", comparison.sentence2), ("conditions", list(comparison.conditions))]  # fmt: skip
+        python = export.python_call("compare", call)
+        return {self.hand_out: export.offer(comparison, link=_link(comparison), python=python, file="comparison.csv")}
 
     def table(self, file: str | None, model: str) -> Iterator[dict]:
         """Score the rows of an uploaded table."""
@@ -297,13 +258,11 @@ class CompareTab:
         scores = yield from follow(work, message, self.table_notice, self.table_stop)
         target = Path(file).with_name("scores.csv")
         write_text(target, format_predictions(table, {model: scores}))
-        preview = [
-            [pair.sentence1, pair.sentence2, pair.condition, round(float(score), 3)]
-            for pair, score in zip(table.pairs[:200], scores, strict=False)
-        ]
+        first_rows = zip(table.pairs[:200], scores, strict=False)
+        rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
         yield {
-            self.rows: gr.Dataframe(preview, headers=head, visible=True),
+            self.rows: gr.Dataframe(rows, headers=head, visible=True),
             self.download: gr.DownloadButton(value=str(target), visible=True),
             self.table_stop: gr.update(visible=False),
         }
@@ -321,9 +280,8 @@ class CompareTab:
         Returns:
             {"models", "conditions", "scores", "unconditional", "percentiles", ...}; missing numbers are null.
         """
-        from condviz.analysis.compare import compare
-
-        return self.pool.run(compare, _list(models, "models"), sentence1, sentence2, conditions).result().to_dict()
+        work = self.pool.run(condviz.compare, _list(models, "models"), sentence1, sentence2, conditions)
+        return work.result().to_dict()
 
     def api_attribution(self, sentence1: str, sentence2: str, condition: str, model: str) -> dict[str, Any]:
         """Return the effect of every word on the score of one model.
@@ -354,24 +312,10 @@ class CompareTab:
         return {"applies": self.pool.run(_applies, self.pool.default, texts, check_conditions(conditions)).result()}
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _busy(self, message: str, shown: Comparison | None) -> dict:
-        view = render("compare/busy.html", picture=self._picture(shown) if shown else "")
-        return {self.notice: busy(message + "."), self.result: view, self.stop: gr.update(visible=True)}
-
     def _picture(self, comparison: Comparison, before: dict[str, float] | None = None, *, english: bool = False) -> str:
-        return render(
-            "compare/result.html",
-            headline=similarity.headline(comparison, english=english),
-            bars=similarity.bars(comparison, before=before),
-            link=_link(comparison),
-            comparison=comparison,
-            model=comparison.models[0],
-        )
-
-    def _tried(self) -> list[Example]:
-        works = [example for example in self.examples.values() if not example.fails]
-        fails = [example for example in self.examples.values() if example.fails]
-        return [*works[: TRIED - 1], *fails[:1]]
+        drawn = {"headline": similarity.headline(comparison, english=english),
+                 "bars": similarity.bars(comparison, before=before)}  # fmt: skip
+        return render("compare/result.html", comparison=comparison, link=_link(comparison), **drawn)
 
 
 def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa: ANN401 - a loaded model
@@ -382,10 +326,7 @@ def _applies(model: Any, sentences: list[str], conditions: list[str], *, progres
     return model.applies(sentences, conditions).tolist()
 
 
-def _needed(shown: Comparison | None) -> Comparison:
-    if shown is None:
-        raise DataError("Nothing has been compared yet. Press Compare first.")
-    return shown
+_needed = partial(needed, message="Nothing has been compared yet. Press Compare first.")
 
 
 def _list(texts: object, name: str = "sentences") -> list[str]:
@@ -395,15 +336,8 @@ def _list(texts: object, name: str = "sentences") -> list[str]:
 
 
 def _link(comparison: Comparison) -> str:
-    return write_link(
-        "compare",
-        [
-            ("s1", comparison.sentence1),
-            ("s2", comparison.sentence2),
-            *(("c", condition) for condition in comparison.conditions),
-            ("m", comparison.models[0].name),
-        ],
-    )
+    model = comparison.models[0].name
+    return pair_link("compare", comparison.sentence1, comparison.sentence2, comparison.conditions, model)
 
 
 def _before(comparison: Comparison, shown: Comparison | None) -> dict[str, float]:

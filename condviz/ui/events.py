@@ -19,7 +19,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
-from condviz.ui.markup import busy, notice
+from condviz.ui.markup import busy
+from condviz.ui.markup import notice as _notice
 from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitors_before
 
 logger = logging.getLogger(__name__)
@@ -79,8 +80,17 @@ def connect(
     else:
         run = triggers(guarded, inputs, outputs, **chosen)
     if stop is not None:
-        _stop(stop, run, notice)
+        # The page counts a cancelled run as failed, which tells it from the others. A handler of the button itself
+        # would come too early: what the run still sends until it has ended would overwrite what the button shows.
+        stop.click(None, cancels=[run], **PRIVATE)
+        stopped = _notice("Stopped", "Whatever is faded is from before.", tone="info")
+        run.failure(lambda: {notice: stopped, **after}, None, [notice, stop], queue=False, **PRIVATE)
     return run
+
+
+def steps_of(answer: Any) -> Iterator[dict]:  # noqa: ANN401 - what a handler returns
+    """Yield the steps of a handler, or its only one."""
+    yield from answer if isinstance(answer, Iterator) else [answer]
 
 
 def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], notice: gr.HTML) -> Callable:
@@ -88,17 +98,14 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
         # An empty step only lets the run be cancelled.
         return step if not step or notice in step else {notice: "", **step}
 
-    def place() -> dict:
-        before = visitors_before()
-        return {notice: busy(f"Before yours: {before} request{'s' * (before > 1)}.")} if before else {}
-
     def said(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
-        if isgeneratorfunction(handler):
-            for step in handler(*args, **kwargs):
-                waits = place() if not step or notice in step else {}
-                yield clear(step) | waits or {notice: gr.skip()}
-        else:
+        if not isgeneratorfunction(handler):
             yield clear(handler(*args, **kwargs) or {})
+            return
+        for step in handler(*args, **kwargs):
+            before = visitors_before() if not step or notice in step else 0
+            waits = {notice: busy(f"Before yours: {before} request{'s' * (before > 1)}.")} if before else {}
+            yield clear(step) | waits or {notice: gr.skip()}
 
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
@@ -127,32 +134,12 @@ def repeat_changes(steps: Iterable[dict]) -> Iterator[dict]:
             changed, since = {**again, **found}, now
 
 
-def _stop(button: gr.Button, run: Dependency, notice: gr.HTML) -> None:
-    """Let a button cancel a run.
-
-    The page counts a cancelled run as failed, which tells it from the others. A handler of the button itself would come
-    too early: what the run still sends until it has ended would overwrite what the button shows.
-    """
-    button.click(None, cancels=[run], **PRIVATE)
-    run.failure(
-        lambda: {notice: stopped_notice(), button: gr.update(visible=False)},
-        None,
-        [notice, button],
-        queue=False,
-        **PRIVATE,
-    )
-
-
 def follow(
     work: Work[Outcome], message: str, notice: gr.HTML, stop: gr.Button | None = None
 ) -> Generator[dict, None, Outcome]:
-    """Show the progress of work until it has ended; the value of the generator is the result.
+    """Show in a notice what work does, and how far it is, until it has ended; the value of the generator is its result.
 
-    Args:
-        work: The work.
-        message: What it does, a sentence.
-        notice: Where it is shown.
-        stop: Button that cancels it, which a later step has to hide.
+    The button `stop`, which cancels it, is shown; a later step has to hide it.
     """
     shown = {stop: gr.update(visible=True)} if stop else {}
     for done, total in work.steps():
@@ -160,18 +147,19 @@ def follow(
     return work.result()
 
 
-def stopped_notice() -> str:
-    """Render the message after Stop."""
-    return notice("Stopped", "Whatever is faded is from before.", tone="info")
+def _log(error: Exception) -> str:
+    """Log an error and return the number under which it stands there."""
+    number = secrets.token_hex(4)
+    logger.error("Unexpected error %s", number, exc_info=error)
+    return number
 
 
 def explain(error: Exception) -> str:
     """Render the message for an error: that of a CondvizError, else a general one with an id found in the log."""
     if isinstance(error, CondvizError):
-        return notice("", str(error))
-    number = _log(error)
-    message = f"Something went wrong in the program, not in your input. The server’s log has it under {number}."
-    return notice("Unexpected error", message, hint="Your text is still in the form. Try again, or reload the page.")
+        return _notice("", str(error))
+    message = f"Something went wrong in the program, not in your input. The server’s log has it under {_log(error)}."
+    return _notice("Unexpected error", message, hint="Your text is still in the form. Try again, or reload the page.")
 
 
 def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> None:
@@ -190,9 +178,8 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
 
     @functools.wraps(function)
     async def endpoint(*args: Any) -> Any:  # noqa: ANN401
-        def call(progress: Callable[[int, int], None]) -> Any:  # noqa: ANN401
-            given = zip(types.items(), args, strict=False)
-            return function(*(_typed(parameter, kind, value) for (parameter, kind), value in given))
+        def call(_: Callable[[int, int], None]) -> Any:  # noqa: ANN401
+            return function(*(_typed(*kind, value) for kind, value in zip(types.items(), args, strict=False)))
 
         # In a thread, so that a hundred may wait, and can be stopped when their client has gone.
         work, wanted = Work(call), _wanted()
@@ -245,9 +232,3 @@ def _wanted() -> Callable[[], bool]:
         return event.alive and now - heard <= LISTEN_SECONDS
 
     return wanted
-
-
-def _log(error: Exception) -> str:
-    number = secrets.token_hex(4)
-    logger.error("Unexpected error %s", number, exc_info=error)
-    return number

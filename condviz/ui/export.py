@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Any
 
 import condviz
@@ -13,14 +14,7 @@ from condviz.ui.markup import render
 
 
 def offer(result: Result, *, link: str, python: str, file: str) -> str:
-    """Render the buttons that copy or save a result.
-
-    Args:
-        result: The result.
-        link: Query string that opens it.
-        python: Script that computes it.
-        file: Name of the CSV file.
-    """
+    """Render the buttons that copy or save a result: its link, JSON, script, and CSV as a file of that name."""
     return render("export.html", link=link, python=python, json=json_text(result), csv=csv_text(result), file=file)
 
 
@@ -50,16 +44,10 @@ def python_call(
     if each:
         name, values = each
         call.append(f"    {name}={name},")
-    body = [f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"]
+    body = "\n".join([f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"])
     if each:
-        body = [f"for {name} in {list(values)!a}:", *(f"    {line}" for line in body)]
-    return "\n".join(
-        [
-            f"# CondViz {condviz.__version__}. Run it with the Python of a clone, .venv/bin/python after make run,",
-            "# or of any environment after pip install -e . there.",
-            "import condviz",
-            "",
-            *body,
-            "",
-        ]
+        body = f"for {name} in {list(values)!a}:\n{indent(body, '    ')}"
+    return (
+        f"# CondViz {condviz.__version__}. Run it with the Python of a clone, .venv/bin/python after make run,\n"
+        f"# or of any environment after pip install -e . there.\nimport condviz\n\n{body}\n"
     )

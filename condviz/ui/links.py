@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from cachetools import LRUCache
 
+import condviz
 from condviz.analysis.answers import LinkProfile
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
@@ -21,8 +23,8 @@ from condviz.plots import links as picture
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish
-from condviz.ui.markup import busy, html, read_asset, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.markup import busy, dimmed, html, read_asset, render
+from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, tries
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import Values, first, write_link
 
@@ -36,6 +38,7 @@ KEPT_UPLOADS = 20
 ALL_LISTED = 1_000
 """Entities up to which a menu lists them all; of larger graphs it lists those that begin with what is typed."""
 SUGGESTIONS = 20
+_CLICKS = "condviz.links(element, (data) => trigger('ask', data));"
 NOWHERE = Path(os.devnull)
 """A folder that nothing can be written to: vectors of uploaded graphs stay in memory."""
 ELSEWHERE = (
@@ -68,43 +71,35 @@ class LinksTab:
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                clicked = "condviz.links(element, (data) => trigger('ask', data));"
-                self.result = html(
-                    self._picture(stored, EVERYDAY) if stored else render("links/empty.html"),
-                    elem_id="cv-links-result",
-                    script=clicked,
-                )
-                self.tries = html(self._tries(EVERYDAY), elem_id="cv-links-tries", script=clicked)
+                view = self._picture(stored, EVERYDAY) if stored else render("links/empty.html")
+                self.result = html(view, elem_id="cv-links-result", script=_CLICKS)
+                self.tries = html(_tries(TRIES[EVERYDAY]), elem_id="cv-links-tries", script=_CLICKS)
                 html(render("links/why.html"), elem_id="cv-links-why")
         self.shown = gr.State(stored)
         self.asked = gr.State(None)
-        self._sections(clicked)
+        self._sections()
         self._connect()
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
-        self.entity = gr.Dropdown(
-            self._names(load_graph(EVERYDAY)), value=START, allow_custom_value=True,
-            label="What do you want to ask about?", info="Choose, or type anything and press Enter.",
-            elem_id="cv-links-entity",
-        )  # fmt: skip
+        said = {"label": "What do you want to ask about?", "info": "Choose, or type anything and press Enter."}
+        free = {"allow_custom_value": True, "elem_id": "cv-links-entity"}
+        self.entity = gr.Dropdown(self._names(load_graph(EVERYDAY)), value=START, **said, **free)
         with gr.Row(elem_classes="cv-actions"):
             self.run = gr.Button("Ask", variant="primary", elem_id="cv-links-run", scale=1, min_width=90)
-            self.stop = gr.Button("Stop", elem_id="cv-links-stop", visible=False, min_width=60)
+            self.stop = stop_button(elem_id="cv-links-stop")
         self.notice = html("", elem_id="cv-links-notice")
-        models = self._choices(EVERYDAY)
+        models, shared = self._choices(EVERYDAY), {"min_width": 130}
         with gr.Row(elem_classes="cv-links-choice"):
-            self.graph = gr.Dropdown(
-                [(TITLES[name], name) for name in self.graphs], value=EVERYDAY, label="Graph", min_width=130,
-                elem_id="cv-links-graph", visible=len(self.graphs) > 1,
-            )  # fmt: skip
-            self.model = gr.Dropdown(
-                models, value=models[0][1] if models else None, label="Model", min_width=130, elem_id="cv-links-model"
-            )
+            graphs = [(TITLES[name], name) for name in self.graphs]
+            found = {"visible": len(graphs) > 1, **shared}
+            self.graph = gr.Dropdown(graphs, value=EVERYDAY, label="Graph", elem_id="cv-links-graph", **found)
+            first_model = models[0][1] if models else None
+            self.model = gr.Dropdown(models, value=first_model, label="Model", elem_id="cv-links-model", **shared)
 
-    def _sections(self, clicked: str) -> None:
+    def _sections(self) -> None:
         with section("More questions", elem_id="cv-links-questions") as self.questions:
-            self.more = html("", elem_id="cv-links-more", script=clicked)
+            self.more = html("", elem_id="cv-links-more", script=_CLICKS)
         with section("What the relation changes", elem_id="cv-links-change") as self.change:
             self.table = html("", elem_id="cv-links-table")
         with section("How often is it right?", elem_id="cv-links-quality") as self.quality:
@@ -113,22 +108,18 @@ class LinksTab:
             self.metrics = html("", elem_id="cv-links-metrics")
         with section("Your own graph", elem_id="cv-links-own"):
             missing = [graph for graph in ELSEWHERE if graph["name"] not in self.graphs]
-            html(
-                render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, missing=missing),
-                elem_id="cv-links-help",
-            )
-            self.upload = gr.UploadButton(
-                "Upload the three tables", file_count="multiple", file_types=[".tsv", ".txt"],
-                elem_id="cv-links-upload",
-            )  # fmt: skip
+            text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, missing=missing)
+            html(text, elem_id="cv-links-help")
+            files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
+            self.upload = gr.UploadButton("Upload the three tables", elem_id="cv-links-upload", **files)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
         with section("Link, JSON, CSV, Python", elem_id="cv-links-export") as self.exports:
             self.hand_out = html("", elem_id="cv-links-hand-out")
+        self.folded = [self.questions, self.change, self.quality, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        folded = [self.questions, self.change, self.quality, self.exports]
-        done = [self.result, self.shown, self.asked, *folded]
+        done = [self.result, self.shown, self.asked, *self.folded]
         form = [self.entity, self.model, self.graph]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         filled = [*form, self.tries, *done]
@@ -137,22 +128,17 @@ class LinksTab:
         for component in (self.result, self.tries, self.more):
             connect(component.ask, self.click, [*form, self.shown], filled, **main)
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
-        connect(
-            self.upload.upload, self.read_upload, [self.upload, self.shown], filled,
-            notice=self.upload_notice, stop=self.stop, heavy=True,
-        )  # fmt: skip
-        self.page.on_link("links", self.open_link, [self.shown], filled, notice=self.notice, stop=self.stop)
-        for part, show, target in (
-            (self.questions, self.show_questions, self.more),
-            (self.change, self.show_change, self.table),
-            (self.quality, self.show_quality, self.figures),
+        told = {**main, "notice": self.upload_notice}
+        connect(self.upload.upload, self.read_upload, [self.upload, self.shown], filled, **told)
+        self.page.on_link("links", self.open_link, [self.shown], filled, needs=["le"], **main)
+        for part, show, inputs, target in (
+            (self.questions, self.show_questions, [self.shown], self.more),
+            (self.change, self.show_change, [self.shown], self.table),
+            (self.quality, self.show_quality, [self.shown], self.figures),
+            (self.papers, self.show_papers, None, self.metrics),
+            (self.exports, self.show_exports, [self.shown, self.graph, self.asked], self.hand_out),
         ):
-            connect(part.expand, show, [self.shown], [target], notice=self.notice)
-        connect(self.papers.expand, self.show_papers, None, [self.metrics], notice=self.notice)
-        connect(
-            self.exports.expand, self.show_exports, [self.shown, self.graph, self.asked], [self.hand_out],
-            notice=self.notice,
-        )  # fmt: skip
+            connect(part.expand, show, inputs, [target], notice=self.notice)
         publish(self.api_predict_links, "predict_links")
 
     def ask(
@@ -175,7 +161,7 @@ class LinksTab:
             self.shown: profile,
             self.asked: asked,
             self.stop: gr.update(visible=False),
-            **{part: gr.Accordion(open=False) for part in (self.questions, self.change, self.quality, self.exports)},
+            **closed(self.folded),
         }
 
     def click(
@@ -194,15 +180,23 @@ class LinksTab:
         """Offer the entities, models and examples of another graph, and ask about its first example."""
         yield {self.result: self._dimmed(shown, graph), self.notice: busy("Reading the graph.")}
         found = self._graph(graph)
-        models = self._choices(found.name)
-        tries = TRIES.get(graph) or self._first_entities(found)
-        model = models[0][1] if models else ""
-        yield {
-            self.entity: gr.Dropdown(self._names(found), value=tries[0]),
+        heads = list(dict.fromkeys(found.triples[:, 0].tolist()))[:5]
+        names = TRIES.get(graph) or [found.entities[number].label for number in heads]
+        filled, model = self._filled(found, names[0], names)
+        yield filled
+        yield from self.ask(names[0], model, graph, shown)
+
+    def _filled(self, graph: Graph, entity: str, names: Sequence[str], asked: str = "") -> tuple[dict, str]:
+        """Return the updates of the form for a graph, and the model: the one that is asked for, or the first."""
+        models = self._choices(graph.name)
+        known = [name for _, name in models]
+        model = asked if asked in known else next(iter(known), "")
+        filled = {
+            self.entity: gr.Dropdown(self._names(graph), value=entity),
             self.model: gr.Dropdown(models, value=model or None),
-            self.tries: self._tries(graph, tries),
+            self.tries: _tries(names),
         }
-        yield from self.ask(tries[0], model, graph, shown)
+        return filled, model
 
     def suggest(self, event: gr.KeyUpData, graph: str) -> dict:
         """List the entities of a large graph that match what is typed; small ones are listed anyway."""
@@ -223,23 +217,12 @@ class LinksTab:
 
     def open_link(self, values: Values, shown: LinkProfile | None) -> Iterator[dict]:
         """Restore a link: graph, model, entity and, where one was asked, the question."""
-        entity, graph = first(values, "le"), first(values, "lg", EVERYDAY)
-        if not entity:
-            yield {self.notice: gr.skip()}
-            return
+        graph, relation = first(values, "lg", EVERYDAY), first(values, "lr")
         found = self._graph(graph)
-        models = self._choices(found.name)
-        names = [name for _, name in models]
-        model = first(values, "lm") if first(values, "lm") in names else next(iter(names), "")
-        relation = first(values, "lr")
         asked = (relation, "head" if first(values, "li") == "1" else "tail") if relation else None
-        label = self._label(found, entity)
-        yield {
-            self.graph: graph,
-            self.entity: gr.Dropdown(self._names(found), value=label),
-            self.model: gr.Dropdown(models, value=model or None),
-            self.tries: self._tries(graph),
-        }
+        label = self._label(found, first(values, "le"))
+        filled, model = self._filled(found, label, TRIES.get(graph, ()), first(values, "lm"))
+        yield {self.graph: graph, **filled}
         yield from self.ask(label, model, graph, shown, asked)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
@@ -265,13 +248,10 @@ class LinksTab:
     def show_exports(self, shown: LinkProfile | None, graph: str, asked: Asked) -> dict:
         """Offer the answers as link, JSON, CSV and Python."""
         profile = _needed(shown)
-        best = profile.answers[0]
+        best, link = profile.answers[0], _link(profile, graph, asked)
         call = [("model", profile.model.name), ("head", profile.entity), ("relation", best.relation)]
-        call += [("direction", best.direction), ("graph", graph)]
-        python = export.python_call("predict_links", call)
-        return {
-            self.hand_out: export.offer(profile, link=_link(profile, graph, asked), python=python, file="links.csv")
-        }
+        python = export.python_call("predict_links", [*call, ("direction", best.direction), ("graph", graph)])
+        return {self.hand_out: export.offer(profile, link=link, python=python, file="links.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_predict_links(
@@ -291,12 +271,10 @@ class LinksTab:
             {"question", "answers", "known", "fit", "familiar", ...}: the k best, and all answers that the graph holds,
             with score, rank, filtered rank and the part of the graph they come from.
         """
-        from condviz.analysis.links import predict_links
-
         if graph not in self.graphs:
             raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
         options = {"direction": "head" if inverse else "tail", "graph": graph, "k": min(int(k), 100)}
-        found = self._pool(model).run(predict_links, str(model), str(entity), str(relation), **options)
+        found = self._pool(model).run(condviz.predict_links, str(model), str(entity), str(relation), **options)
         return found.result().to_dict()
 
     # ---- graphs and models -------------------------------------------------------------------------------------------
@@ -323,14 +301,10 @@ class LinksTab:
         except DataError:  # a damaged file leaves the order open
             scores = {}
         names = sorted(registry.link_models(graph), key=lambda name: -scores.get(name, 0))
-        own = [(f"{_title(name)} (this graph)", name) for name in names]
-        others = [
-            (f"{info.title} (sentences)", info.name)
-            for info in self.page.pool.infos()
-            if info.trained and info.answers_links
-        ]
-        others.sort(key=lambda choice: choice[1] != self.page.pool.default)
-        return [*own, *others]
+        own = [(f"{registry.describe(name).title.partition(':')[0]} (this graph)", name) for name in names]
+        infos = [info for info in self.page.pool.infos() if info.trained and info.answers_links]
+        infos.sort(key=lambda info: info.name != self.page.pool.default)
+        return [*own, *((f"{info.title} (sentences)", info.name) for info in infos)]
 
     @staticmethod
     def _names(graph: Graph) -> list[str]:
@@ -346,26 +320,13 @@ class LinksTab:
         except DataError:
             return text
 
-    @staticmethod
-    def _first_entities(graph: Graph) -> tuple[str, ...]:
-        heads = dict.fromkeys(graph.triples[:, 0].tolist())
-        return tuple(graph.entities[number].label for number in list(heads)[:5])
-
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _picture(self, profile: LinkProfile, graph: str, asked: Asked = None) -> str:
-        return render(
-            "links/result.html",
-            profile=profile,
-            headline=picture.headline(profile),
-            cards=picture.cards(profile.answers, active=True),
-            link=_link(profile, graph, asked),
-        )
+        drawn = {"headline": picture.headline(profile), "cards": picture.cards(profile.answers, active=True)}
+        return render("links/result.html", profile=profile, link=_link(profile, graph, asked), **drawn)
 
     def _dimmed(self, shown: LinkProfile | None, graph: str) -> str:
-        return render("links/busy.html", picture=self._picture(shown, graph) if shown else "")
-
-    def _tries(self, graph: str, names: tuple[str, ...] = ()) -> str:
-        return render("links/tries.html", names=names or TRIES.get(graph, ()))
+        return dimmed(self._picture(shown, graph) if shown else "")
 
     def _stored(self) -> LinkProfile | None:
         """Return what is shown before any model has loaded; None where it belongs to another model."""
@@ -380,14 +341,11 @@ class LinksTab:
             return None
 
 
-def _needed(shown: LinkProfile | None) -> LinkProfile:
-    if shown is None:
-        raise DataError("Nothing has been asked yet. Press Ask first.")
-    return shown
+_needed = partial(needed, message="Nothing has been asked yet. Press Ask first.")
 
 
-def _title(name: str) -> str:
-    return registry.describe(name).title.partition(":")[0]
+def _tries(names: Sequence[str]) -> str:
+    return tries(((name, name) for name in names), "entity")
 
 
 def _link(profile: LinkProfile, graph: str, asked: Asked) -> str:

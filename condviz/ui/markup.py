@@ -20,21 +20,8 @@ from condviz.plots.html import make_environment
 from condviz.ui.glossary import TERMS
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = (
-    "page",
-    "compare",
-    "words",
-    "errors",
-    "figure",
-    "plotly_panel",
-    "map",
-    "train",
-    "links",
-    "models",
-    "learn",
-    "learn_figures",
-    "learn_class",
-)
+SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn",
+           "learn_figures", "learn_class")  # fmt: skip
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
 STATIC = "condviz"
 """First part of the addresses of assets, see `condviz.ui.server.routes`."""
@@ -77,11 +64,7 @@ def term(key: str, text: str = "") -> Markup:
 def html(value: str = "", *, elem_id: str, script: str = "", **options: Any) -> gr.HTML:  # noqa: ANN401 - as gr.HTML
     """Lay out a component that shows rendered markup under the styles of this package alone.
 
-    Args:
-        value: Markup from `render`.
-        elem_id: Its id in the page.
-        script: JavaScript to run once it is in the page; `trigger("name", data)` in it fires an event of the component.
-        options: As gr.HTML.
+    `script` runs once it is in the page; `trigger("name", data)` in it fires an event of the component.
     """
     head = page_scripts() if script else None
     return gr.HTML(
@@ -109,6 +92,11 @@ def busy(message: str, done: int = 0, total: int = 0) -> Markup:
     share = done / total if total else 0.0
     shown = f"{message} {100 * share:.0f} %" if total else message
     return notice("", shown, tone="busy", share=share)
+
+
+def dimmed(picture: str) -> Markup:
+    """Render a result that does not hold any more while the next one is computed."""
+    return Markup('<div class="cv-dimmed" data-ready="false" aria-busy="true">{}</div>').format(picture)
 
 
 def noted(markup: str, **chosen: str | int | Sequence[str]) -> Markup:

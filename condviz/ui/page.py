@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from inspect import isgeneratorfunction
-from typing import Any
+from typing import Any, TypeVar
 
 import gradio as gr
+from gradio.components.textbox import InputHTMLAttributes
 from gradio.events import Dependency
 
 import condviz
+from condviz.errors import DataError
 from condviz.training.jobs import is_enabled
-from condviz.ui.events import PRIVATE, connect
+from condviz.ui.events import PRIVATE, connect, steps_of
 from condviz.ui.glossary import TERMS
 from condviz.ui.markup import html, notice, render
 from condviz.ui.pool import ModelPool
-from condviz.ui.state import read_link
+from condviz.ui.state import Values, read_link
 
-TOUR = (
-    {
-        "title": "One pair, several questions",
-        "text": "Type two sentences and some conditions. Each bar shows how alike the sentences are in that one "
-        "respect; the thin mark shows how alike they are when nothing is asked.",
-    },
-    {
-        "title": "Why?",
-        "text": "Under each bar stand the words that carry it. The Words tab shows which words a router picks as the "
-        "condition changes.",
-    },
-    {
-        "title": "Many sentences",
-        "text": "The Map draws hundreds of sentences before and after the condition. Errors takes your own rated pairs "
-        "and finds where a model goes wrong.",
-    },
-    {
-        "title": "Keep it",
-        "text": "Whatever you see has a link: copy the address of the page. Underlined terms open a short explanation. "
-        "Press P to present.",
-    },
-)
+Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True)
@@ -81,17 +61,25 @@ class Page:
     built: dict[str, Any] = field(default_factory=dict)
     warm_up: list[Callable[[], object]] = field(default_factory=list)
 
+    def on_query(
+        self, handler: Callable[..., Iterator[dict]], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (),
+        **options: Any,  # noqa: ANN401 - as `connect`
+    ) -> list[Dependency]:  # fmt: skip
+        """Give a handler the query string of the page, then its inputs: when it is opened, and on Back and Forward."""
+
+        def opened(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from handler(str(request.query_params), *values)
+
+        def moved(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from handler(str(event.query), *values)
+
+        pairs = ((self.blocks.load, opened), (self.address.navigate, moved))
+        return [connect(trigger, handle, list(inputs), outputs, **options) for trigger, handle in pairs]
+
     def on_link(
-        self,
-        tab: str,
-        handler: Callable[..., Any],
-        inputs: Sequence[Any] = (),
-        outputs: Sequence[Any] = (),
-        *,
-        notice: gr.HTML,
-        stop: gr.Button | None = None,
-        heavy: bool = True,
-    ) -> list[Dependency]:
+        self, tab: str, handler: Callable[..., Any], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *,
+        notice: gr.HTML, needs: Sequence[str] = (), heavy: bool = True, **options: Any,  # noqa: ANN401 - as `connect`
+    ) -> list[Dependency]:  # fmt: skip
         """Restore the state of a tab from its link: when the page is opened, and on Back and Forward.
 
         Args:
@@ -100,42 +88,94 @@ class Page:
             inputs: Components whose values it takes.
             outputs: Components that it may update.
             notice: Where errors are shown.
-            stop: Button that cancels the run.
+            needs: Keys of which the link has to have one; () for any link to the tab.
             heavy: The handler runs a model.
+            options: As in `connect`.
         """
 
-        def answer(query: str, values: Sequence[Any]) -> Iterator[dict]:
-            asked, found = read_link(query)
-            if asked != tab:
+        def answer(query: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            found = _asked(tab, needs, query)
+            if found is None:
                 yield {notice: gr.skip()}
-            elif isgeneratorfunction(handler):
-                yield from handler(found, *values)
             else:
-                yield handler(found, *values)
+                yield from steps_of(handler(found, *values))
 
-        def opened(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from answer(str(request.query_params), values)
+        return self.on_query(answer, inputs, outputs, notice=notice, heavy=heavy, **options)
 
-        def moved(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from answer(str(event.query), values)
-
-        return [
-            connect(trigger, handle, list(inputs), outputs, notice=notice, stop=stop, heavy=heavy)
-            for trigger, handle in ((self.blocks.load, opened), (self.address.navigate, moved))
-        ]
-
-    def on_models(self, menu: gr.Dropdown, suits: Callable[[Any], bool] = lambda info: True) -> None:
-        """Keep the choices of a menu of models current.
+    def on_first_visit(
+        self, tab: str, handler: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any], *,
+        notice: gr.HTML, needs: Sequence[str] = (), **options: Any,  # noqa: ANN401 - as `connect`
+    ) -> Dependency:  # fmt: skip
+        """Answer when the tab is opened and shows nothing yet, unless a link brings what it shows.
 
         Args:
-            menu: The menu.
-            suits: Whether the view can use a model.
+            tab, notice, needs, options: As in `on_link`.
+            handler: Takes the values of `inputs`; answers as in `connect`.
+            inputs: Components, the last one the state of what is shown.
+            outputs: Components that it may update.
         """
 
-        def update() -> Any:  # noqa: ANN401
-            return gr.update(choices=self.pool.choices(suits))
+        def start(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            if values[-1] is not None or _asked(tab, needs, str(request.query_params)) is not None:
+                yield {notice: gr.skip()}
+            else:
+                yield from steps_of(handler(*values))
 
-        gr.on([self.models_changed.change, self.blocks.load], update, None, menu, queue=False, **PRIVATE)
+        return connect(self.tab.select, start, inputs, outputs, notice=notice, **options)
+
+    def on_models(self, menu: gr.Dropdown, choices: Callable[[], list[tuple[str, str]]] | None = None) -> None:
+        """Keep the choices of a menu of models current; `choices` returns them, by default all of the pool."""
+        changed = [self.models_changed.change, self.blocks.load]
+        choices = choices or self.pool.choices
+        gr.on(changed, lambda: gr.update(choices=choices()), None, menu, queue=False, **PRIVATE)
+
+
+def _asked(tab: str, needs: Sequence[str], query: str) -> Values | None:
+    """Return the values of a link to a tab that has one of the keys; None for any other query string."""
+    asked, found = read_link(query)
+    given = not needs or any(text.strip() for key in needs for text in found.get(key, ()))
+    return found if asked == tab and given else None
+
+
+def needed(shown: Shown | None, message: str) -> Shown:
+    """Return what a tab shows; raises DataError with the message if that is nothing yet."""
+    if shown is None:
+        raise DataError(message)
+    return shown
+
+
+def text_box(value: str | None, label: str, elem_id: str | None, **options: Any) -> gr.Textbox:  # noqa: ANN401 - as gr.Textbox
+    """Lay out a box for a visitor's texts; browsers mark no spelling in it."""
+    plain = InputHTMLAttributes(spellcheck=False)
+    return gr.Textbox(value, label=label, elem_id=elem_id, html_attributes=plain, **options)
+
+
+def model_row(
+    prefix: str, action: str, choices: list[tuple[str, str]], value: str, min_width: int = 90
+) -> tuple[gr.Dropdown, gr.Button, gr.Button]:
+    """Lay out the menu of models with the buttons that run and stop; ids are prefix-model, prefix-run, prefix-stop."""
+    with gr.Row(elem_classes="cv-actions"):
+        model = gr.Dropdown(
+            choices, value=value, show_label=False, label="Model", container=False, elem_id=f"{prefix}-model", scale=3,
+            min_width=150,
+        )  # fmt: skip
+        run = gr.Button(action, variant="primary", elem_id=f"{prefix}-run", scale=1, min_width=min_width)
+        return model, run, stop_button(elem_id=f"{prefix}-stop")
+
+
+def stop_button(**options: Any) -> gr.Button:  # noqa: ANN401 - as gr.Button
+    """Lay out a button that cancels a run, see `connect`; it is seen only while there is one."""
+    return gr.Button("Stop", visible=False, min_width=60, **options)
+
+
+def tries(chips: Iterable[tuple[str, str]], key: str = "example") -> str:
+    """Render examples to click: (value of `data-KEY`, text)."""
+    return render("tries.html", chips=chips, key=key)
+
+
+def closed(parts: Iterable[gr.Accordion]) -> dict:
+    """Return updates that fold sections: they belong to the result before."""
+    return {part: gr.Accordion(open=False) for part in parts}
 
 
 def section(title: str, *, elem_id: str) -> gr.Accordion:
@@ -160,7 +200,7 @@ def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page
     """
     labels = {tab.label: tab.id for tab in tabs}
     address = html(
-        render("header.html", tabs=labels, tour=TOUR),
+        render("header.html", tabs=labels),
         elem_id="cv-header",
         script="condviz.header(element, (data) => trigger('navigate', data));",
     )
@@ -172,7 +212,8 @@ def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page
             with gr.Tab(tab.label, id=tab.id) as page.tab:
                 page.built[tab.id] = tab.build(page)
     status = html(_status(pool), elem_id="cv-status", script="condviz.status(element, watch);")
-    html(render("footer.html", terms=TERMS, version=condviz.__version__, storage=storage()), elem_id="cv-footer")
+    foot = render("footer.html", terms=TERMS, version=condviz.__version__, training=is_enabled())
+    html(foot, elem_id="cv-footer")
     _open_tab(page, [tab.id for tab in tabs], wrong)
     timer = gr.Timer(0.7)
     gr.on(
@@ -182,49 +223,30 @@ def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page
     return page
 
 
-def storage() -> str:
-    """Return what this server keeps of what visitors type and upload, and for how long."""
-    texts = (
-        "Sentences and conditions are scored on the machine that runs this page; they are kept in memory while they "
-    )
-    texts += "are in use and written nowhere. They are part of the page’s address, so whoever gets the link sees them. "
-    uploads = "Uploaded files are deleted with the visit, at the latest after an hour; a graph or a list of texts "
-    uploads += "stays in memory until newer ones take its place. "
-    kept = "A table for training is kept for a day; a training keeps its tables and its model until it is deleted."
-    return texts + uploads + (kept if is_enabled() else "")
-
-
 def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
-    def choose(query: str) -> dict:
+    def choose(query: str) -> Iterator[dict]:
         asked, _ = read_link(query)
         if asked in known:
-            return {page.tabs: gr.Tabs(selected=asked), wrong: ""}
-        if not asked:
-            return {wrong: ""}
-        names = ", ".join(known)
-        return {wrong: notice("", f"This link asks for the tab {asked[:40]!r}. There is none; there are: {names}.")}
+            yield {page.tabs: gr.Tabs(selected=asked), wrong: ""}
+        elif not asked:
+            yield {wrong: ""}
+        else:
+            said = f"This link asks for the tab {asked[:40]!r}. There is none; there are: {', '.join(known)}."
+            yield {wrong: notice("", said)}
 
-    def opened(request: gr.Request) -> dict:
-        return choose(str(request.query_params))
-
-    def moved(event: gr.EventData) -> dict:
-        return choose(str(event.query))
-
-    for trigger, handle in ((page.blocks.load, opened), (page.address.navigate, moved)):
-        connect(trigger, handle, None, [page.tabs], notice=wrong, queue=False)
+    page.on_query(choose, outputs=[page.tabs], notice=wrong, queue=False)
 
 
 def _status(pool: ModelPool) -> str:
-    states = pool.states()
-    ready = sum(state.phase == "ready" for state in states.values())
-    failed = {name: state.reason for name, state in states.items() if state.phase == "failed"}
-    loading = next((name for name, state in states.items() if state.phase == "loading"), "")
-    if ready == len(states):
+    phases = {name: state.phase for name, state in pool.states().items()}
+    failed = {name: state.reason for name, state in pool.states().items() if state.phase == "failed"}
+    count, ready = len(phases), sum(phase == "ready" for phase in phases.values())
+    if ready == count:
         line = f"All {ready} models are loaded."
-    elif ready + len(failed) == len(states):
-        line = f"{ready} of {len(states)} models are loaded, {len(failed)} failed."
+    elif ready + len(failed) == count:
+        line = f"{ready} of {count} models are loaded, {len(failed)} failed."
     else:
-        line = f"{ready} of {len(states)} models are loaded" + (f"; loading {loading}." if loading else ".")
-    phases = {name: state.phase for name, state in states.items()}
-    share = round(100 * ready / max(1, len(states)))
+        loading = next((f"; loading {name}" for name, phase in phases.items() if phase == "loading"), "")
+        line = f"{ready} of {count} models are loaded{loading}."
+    share = round(100 * ready / max(1, count))
     return render("status.html", line=line, failed=failed, phases=phases, share=share, settled=pool.settled)

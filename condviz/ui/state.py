@@ -24,15 +24,14 @@ def write_link(tab: str, pairs: Iterable[tuple[str, str]]) -> str:
     return urlencode([("t", tab), *((key, cut(value)) for key, value in pairs if value)])
 
 
+def pair_link(tab: str, sentence1: str, sentence2: str, conditions: Iterable[str], model: str = "") -> str:
+    """Return the link that opens two sentences, or one, under conditions in the Compare or the Words tab."""
+    conditions = [("c", condition) for condition in conditions]
+    return write_link(tab, [("s1", sentence1), ("s2", sentence2), *conditions, ("m", model)])
+
+
 def read_link(query: str) -> tuple[str, Values]:
-    """Read the query string of the page, however damaged.
-
-    Args:
-        query: With or without "?".
-
-    Returns:
-        The tab, "" where none is named, and the values by key.
-    """
+    """Read the query string of the page, however damaged: the tab, "" where none is named, and the values by key."""
     try:
         fields = parse_qs(query.removeprefix("?"), max_num_fields=MAX_FIELDS, errors="replace")
     except ValueError:
@@ -47,12 +46,16 @@ def first(values: Values, key: str, default: str = "") -> str:
     return values.get(key, [default])[0]
 
 
+def joined(texts: Iterable[str]) -> str:
+    """Return the texts of a link as a box has them: one per line, each on one line."""
+    return "\n".join(" ".join(text.split()) for text in texts)
+
+
 def number(values: Values, key: str, default: int, *, low: int, high: int) -> int:
     """Return a whole number of a link, kept within [low, high]; the default where it is none."""
     text = first(values, key)
-    return (
-        min(max(int(text), low), high) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 12 else default
-    )
+    whole = text.isascii() and text.lstrip("-").isdigit() and len(text) < 12
+    return min(max(int(text), low), high) if whole else default
 
 
 def write_rows(rows: Iterable[int]) -> str:

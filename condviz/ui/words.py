@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import gradio as gr
-from gradio.components.textbox import InputHTMLAttributes
 
+import condviz
 from condviz.analysis.readings import WordReading
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
@@ -19,11 +20,11 @@ from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_v
 from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
-from condviz.ui.events import PRIVATE, connect, follow, publish
-from condviz.ui.markup import busy, html, noted, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.events import connect, follow, publish, steps_of
+from condviz.ui.markup import busy, dimmed, html, noted, render
+from condviz.ui.page import Page, Tab, closed, model_row, section, text_box, tries
 from condviz.ui.pool import Work
-from condviz.ui.state import Values, first, lines, number, read_link, write_link
+from condviz.ui.state import Values, first, joined, lines, number, pair_link
 
 DELETE_CHOICES, DELETE_COUNT = (1, 2, 3, 5), 2
 """Words deleted at once in the deletion test, and how many at first."""
@@ -36,7 +37,6 @@ WORKS = ("monks-and-grandmothers", "cat-on-piano", "boat-two-five")
 FAILING = {"camel-tram": (1, "camel")}
 """Examples of the gallery whose words the best router reads; those where it reads a wrong one: the position of the
 condition, and the word that a person would pick."""
-_PLAIN = InputHTMLAttributes(spellcheck=False)
 
 
 class WordsTab:
@@ -53,34 +53,26 @@ class WordsTab:
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                self.result = html(
-                    render("words/empty.html"), elem_id="cv-words-result",
-                    script="condviz.running(element, watch);",
-                )  # fmt: skip
-                tries = render("words/tries.html", examples=self.examples.values(), fails=FAILING, compare=self.compare)
+                script = "condviz.running(element, watch);"
+                self.result = html(render("words/empty.html"), elem_id="cv-words-result", script=script)
+                chips = [
+                    (name, one.title + " (where it fails)" * (name in FAILING)) for name, one in self.examples.items()
+                ]
+                if compare:
+                    chips.append(("compare", "Your texts from Compare"))
                 script = "condviz.examples(element, (data) => trigger('example', data));"
-                self.tries = html(tries, elem_id="cv-words-tries", script=script)
+                self.tries = html(tries(chips), elem_id="cv-words-tries", script=script)
         self.shown = gr.State(None)
         self._sections()
         self._connect()
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Example | None) -> None:
-        self.sentence = gr.Textbox(
-            start.sentence1 if start else "", label="Sentence", lines=3, max_lines=5, elem_id="cv-words-sentence",
-            elem_classes="cv-sentence-box", html_attributes=_PLAIN,
-        )  # fmt: skip
-        self.conditions = gr.Textbox(
-            "\n".join(start.conditions) if start else "", label="Conditions, one per line", lines=3, max_lines=8,
-            elem_id="cv-words-conditions", html_attributes=_PLAIN,
-        )  # fmt: skip
-        with gr.Row(elem_classes="cv-actions"):
-            self.model = gr.Dropdown(
-                self._choices(), value=self.default, show_label=False, label="Model", container=False,
-                elem_id="cv-words-model", scale=3, min_width=150,
-            )  # fmt: skip
-            self.run = gr.Button("Show", variant="primary", elem_id="cv-words-run", scale=1, min_width=70)
-            self.stop = gr.Button("Stop", elem_id="cv-words-stop", visible=False, min_width=60)
+        boxed = {"lines": 3, "max_lines": 5, "elem_classes": "cv-sentence-box"}
+        self.sentence = text_box(start.sentence1 if start else "", "Sentence", "cv-words-sentence", **boxed)
+        under = "\n".join(start.conditions) if start else ""
+        self.conditions = text_box(under, "Conditions, one per line", "cv-words-conditions", lines=3, max_lines=8)
+        self.model, self.run, self.stop = model_row("cv-words", "Show", self._choices(), self.default, min_width=70)
         self.notice = html("", elem_id="cv-words-main-notice")
 
     def _sections(self) -> None:
@@ -93,10 +85,8 @@ class WordsTab:
             self.strips = html("", elem_id="cv-words-strips")
         with self._part("pair", "Two sentences"):
             with gr.Row(elem_classes="cv-actions"):
-                self.sentence2 = gr.Textbox(
-                    "", label="Second sentence", lines=2, max_lines=6, elem_id="cv-words-sentence2",
-                    elem_classes="cv-sentence-box", html_attributes=_PLAIN, scale=4,
-                )  # fmt: skip
+                boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
+                self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", **boxed)
                 self.both = gr.Button("Show both", scale=0, min_width=120, elem_id="cv-words-both")
             self.pair = html("", elem_id="cv-words-pair")
         with self._part("difference", "Difference between two conditions"):
@@ -108,9 +98,8 @@ class WordsTab:
             self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
             self.side = html("", elem_id="cv-words-models")
         with self._part("deletion", "Does the model use these words? The deletion test"):
-            self.count = gr.Dropdown(
-                list(DELETE_CHOICES), value=DELETE_COUNT, label="Words deleted at once", min_width=160
-            )
+            choices = list(DELETE_CHOICES)
+            self.count = gr.Dropdown(choices, value=DELETE_COUNT, label="Words deleted at once", min_width=160)
             self.deletion = html("", elem_id="cv-words-deletion")
         with self._part("heads", "Layers and heads"):
             self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
@@ -130,22 +119,19 @@ class WordsTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        form = [self.sentence, self.sentence2, self.conditions, self.model]
+        self.form = [self.sentence, self.sentence2, self.conditions, self.model]
+        asked = [*self.form, self.shown]
         done = [self.result, self.shown, *self.parts.values()]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect([self.run.click, self.model.input], self.read, [*form, self.shown], done, **main)
-        connect(self.page.tab.select, self.start, [*form, self.shown], done, **main)
-        connect(self.tries.example, self.example, [self.shown, *self.compare], [*form, *done], **main)
+        connect([self.run.click, self.model.input], self.read, asked, done, **main)
+        linked = {"needs": ("s1", "rs1"), **main}
+        self.page.on_first_visit("router", partial(self.read, asked=False), asked, done, **linked)
+        connect(self.tries.example, self.example, [self.shown, *self.compare], [*self.form, *done], **main)
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
         controls += [self.head_condition, self.figure_condition]
-        self.page.on_link(
-            "router", self.open_link, [self.model, self.shown], [*form, *done, *controls],
-            notice=self.notice, stop=self.stop,
-        )  # fmt: skip
-        gr.on(
-            [self.page.models_changed.change, self.page.blocks.load],
-            lambda: gr.update(choices=self._choices()), None, self.model, queue=False, **PRIVATE,
-        )  # fmt: skip
+        filled = [*self.form, *done, *controls]
+        self.page.on_link("router", self.open_link, [self.model, self.shown], filled, **linked)
+        self.page.on_models(self.model, self._choices)
         self._on_open("strips", self.show_strips, [self.tokens, self.layer], [self.strips])
         self._on_open("difference", self.show_difference, [self.more, self.less], [self.difference])
         self._on_open("models", self.show_models, [self.others], [self.side])
@@ -166,25 +152,11 @@ class WordsTab:
             # A link may open a section before the sentence has been read.
             if reading is None:
                 reading = yield from follow(self._start_reading(*form), "Reading the words.", self.notices[name])
-            done = handler(reading, *(form[:2] if name == "pair" else ()), *chosen)
-            yield from done if isinstance(done, Iterator) else [done]
+            yield from steps_of(handler(reading, *(form[:2] if name == "pair" else ()), *chosen))
 
-        connect(
-            [self.parts[name].expand, *(control.input for control in controls), *triggers],
-            show,
-            [self.sentence, self.sentence2, self.conditions, self.model, self.shown, *controls],
-            [*outputs, *controls],
-            notice=self.notices[name],
-            heavy=True,
-        )
-
-    def start(self, request: gr.Request, *form: Any) -> Iterator[dict]:  # noqa: ANN401 - the inputs of `read`
-        """Read the example when the tab is opened for the first time; a link brings its own texts."""
-        asked, values = read_link(str(request.query_params))
-        if form[-1] is not None or (asked == "router" and _texts(values)[0]):
-            yield {self.notice: gr.skip()}
-            return
-        yield from self.read(*form, asked=False)
+        changed = [self.parts[name].expand, *(control.input for control in controls), *triggers]
+        inputs, told = [*self.form, self.shown, *controls], {"notice": self.notices[name], "heavy": True}
+        connect(changed, show, inputs, [*outputs, *controls], **told)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
@@ -200,22 +172,24 @@ class WordsTab:
             asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
             link: Values of the link that asks for it.
         """
-        dimmed = render("words/busy.html", picture=self._picture(shown) if shown else "")
+        before = dimmed(self._picture(shown) if shown else "")
         try:
             work = self._start_reading(sentence, sentence2, conditions, model)
             for done, total in work.steps():
                 doing = "Reading with" if self.pool.loaded(self._split(model)[0]) else "Loading"
                 message = busy(f"{doing} {self._info(model).title}.", done, total)
-                yield {self.notice: message, self.result: dimmed, self.stop: gr.update(visible=True)}
+                yield {self.notice: message, self.result: before, self.stop: gr.update(visible=True)}
             reading = work.result()
         except Exception:
-            yield {self.result: dimmed}
+            yield {self.result: before}
             raise
-        # The sections belong to the reading before.
-        closed = {part: gr.Accordion(open=False) for part in self.parts.values()} if shown else {}
-        restored = self._controls(reading, link) if link else {}
-        picture = self._picture(reading, chosen, expected, asked="1" if asked else "")
-        yield {self.result: picture, self.shown: reading, self.stop: gr.update(visible=False), **closed, **restored}
+        yield {
+            self.result: self._picture(reading, chosen, expected, asked="1" if asked else ""),
+            self.shown: reading,
+            self.stop: gr.update(visible=False),
+            **(closed(self.parts.values()) if shown else {}),
+            **(self._controls(reading, link) if link else {}),
+        }
 
     def example(self, event: gr.EventData, shown: WordReading | None, *compare: str) -> Iterator[dict]:
         """Fill the form with an example, or with the texts of the Compare tab, and read it with the best router."""
@@ -228,20 +202,17 @@ class WordsTab:
         else:
             raise DataError("This example does not exist any more. Reload the page.")
         form = *texts, self.default
-        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), form, strict=True))
+        yield dict(zip(self.form, form, strict=True))
         yield from self.read(*form, shown, *FAILING.get(name, ()))
 
     def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
         """Restore the form from a link and read it."""
         sentence, sentence2, conditions, names = _texts(values)
-        if not sentence:
-            yield {self.notice: gr.skip()}
-            return
         known = [base for base, _ in map(self._split, names) if base in self.pool.names]  # a variant opens its model
         # Links of the first edition name several models; the best router leads.
         model = self.default if self.default in known else next(iter(known), model)
-        texts = sentence, sentence2, "\n".join(conditions), model
-        yield dict(zip((self.sentence, self.sentence2, self.conditions, self.model), texts, strict=True))
+        texts = sentence, sentence2, joined(conditions), model
+        yield dict(zip(self.form, texts, strict=True))
         chosen = number(values, "at", 0, low=0, high=max(0, len(conditions) - 1))
         yield from self.read(*texts, shown, chosen=chosen, link=values)
 
@@ -302,18 +273,15 @@ class WordsTab:
         last = len(reading.conditions) - 1
         more, less = (value if value in range(last + 1) else place for place, value in ((0, more), (1, less)))
         choices = _numbered(reading)
+        shown = words.difference([reading], more, less)
         return {
-            self.difference: noted(
-                words.difference([reading], more, less), more=_unless(more, 0), less=_unless(less, 1)
-            ),
+            self.difference: noted(shown, more=_unless(more, 0), less=_unless(less, 1)),
             self.more: gr.Dropdown(choices, value=more),
             self.less: gr.Dropdown(choices, value=less),
         }
 
     def show_models(self, reading: WordReading, others: list[str]) -> Iterator[dict]:
         """Read the same texts with several models."""
-        from condviz.analysis.words import read_words
-
         choices = self._readers()
         trained = [name for _, name in choices if name in self.pool.names and self._info(name).trained]
         routers = [name for name in trained if self._info(name).has_router]
@@ -327,7 +295,7 @@ class WordsTab:
         for name in chosen:
             title = self._info(name).title
             try:
-                work = self._run(name, read_words, texts, reading.conditions)
+                work = self._run(name, condviz.read_words, texts, reading.conditions)
                 readings.append((yield from follow(work, f"Reading with {title}.", self.notices["models"])))
             except CondvizError as error:
                 failed[title] = str(error)
@@ -343,9 +311,8 @@ class WordsTab:
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
         test = yield from follow(work, "Deleting words and scoring again.", self.notices["deletion"])
-        yield {
-            self.deletion: noted(router.deletion([test], [reading.model.title]), delete=_unless(count, DELETE_COUNT))
-        }
+        shown = router.deletion([test], [reading.model.title])
+        yield {self.deletion: noted(shown, delete=_unless(count, DELETE_COUNT))}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show attention in every layer and head."""
@@ -354,8 +321,8 @@ class WordsTab:
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
         found = yield from follow(work, "Reading layers and heads.", self.notices["heads"])
-        menu = gr.Dropdown(_numbered(reading), value=place)
-        yield {self.heads: noted(router.heads(found), heads=_unless(place, 0)), self.head_condition: menu}
+        shown = noted(router.heads(found), heads=_unless(place, 0))
+        yield {self.heads: shown, self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show the three pictures of the CSR paper."""
@@ -364,17 +331,13 @@ class WordsTab:
         place = condition if condition in range(len(reading.conditions)) else 0
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
         pictures = yield from follow(work, "Reading the attention.", self.notices["figures"])
-        menu = gr.Dropdown(_numbered(reading), value=place)
         shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
-        yield {self.figures: shown, self.figure_condition: menu}
+        yield {self.figures: shown, self.figure_condition: gr.Dropdown(_numbered(reading), value=place)}
 
     def show_exports(self, reading: WordReading) -> dict:
         """Offer the values as a table, link, JSON, CSV and Python."""
-        call = [
-            ("model", reading.model.name),
-            ("sentences", [text.sentence for text in reading.texts]),
-            ("conditions", list(reading.conditions)),
-        ]
+        texts = [text.sentence for text in reading.texts]
+        call = [("model", reading.model.name), ("sentences", texts), ("conditions", list(reading.conditions))]
         frame = reading.to_frame().drop(columns=["model", "revision", "source", "start", "end"])
         last = frame[frame["layer"] == frame["layer"].max()] if reading.source == "router" else frame
         script = export.python_call("read_words", call)
@@ -501,15 +464,14 @@ def _check_size(readings: Sequence[WordReading]) -> None:
 
 def _texts(values: Values) -> tuple[str, str, list[str], list[str]]:
     """Return sentence, second sentence, conditions and models of a link; those of the first edition begin with r."""
-    texts = [first(values, key) or first(values, f"r{key}") for key in ("s1", "s2")]
+    sentence, sentence2 = (first(values, key) or first(values, f"r{key}") for key in ("s1", "s2"))
     conditions, names = (values.get(key, values.get(f"r{key}", [])) for key in ("c", "m"))
-    return texts[0], texts[1], [" ".join(text.split()) for text in conditions], names
+    return sentence, sentence2, conditions, names
 
 
 def _link(reading: WordReading) -> str:
-    texts = [(f"s{place}", text.sentence) for place, text in enumerate(reading.texts, start=1)]
-    conditions = [("c", condition) for condition in reading.conditions]
-    return write_link("router", [*texts, *conditions, ("m", reading.model.name)])
+    sentence, second = [*(text.sentence for text in reading.texts), ""][:2]
+    return pair_link("router", sentence, second, reading.conditions, reading.model.name)
 
 
 TAB = Tab("router", "Words", WordsTab)

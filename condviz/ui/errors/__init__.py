@@ -1,5 +1,1 @@
 """The Errors tab."""
-
-from condviz.ui.errors.tab import TAB
-
-__all__ = ["TAB"]

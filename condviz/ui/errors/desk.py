@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ from condviz.data.corpora import CORPORA
 from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
 from condviz.types import columns
-from condviz.ui import limits
+from condviz.ui import limits, page
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import write_link, write_rows
 
@@ -92,10 +93,9 @@ class Choice:
     @property
     def link(self) -> str:
         """The query string that opens this; an upload is not part of it."""
-        row = "" if self.row is None else str(self.row + 1)
-        pairs = [("ed", self.source.key), ("ea", self.first), ("eb", self.second), ("ef", self.filter)]
-        rows = write_rows(self.selected)
-        return write_link("errors", [*pairs, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row)])
+        rows, row = write_rows(self.selected), "" if self.row is None else str(self.row + 1)
+        asked = [("ed", self.source.key), ("ea", self.first), ("eb", self.second), ("ef", self.filter), ("es", rows)]
+        return write_link("errors", [*asked, ("et", self.target), ("ev", self.view), ("er", row)])
 
     @property
     def unlinked(self) -> str:
@@ -131,11 +131,7 @@ class Desk:
         ]
 
     def dataset(self, source: Source) -> Dataset:
-        """Return the rows of a source, read again where they were dropped.
-
-        Raises:
-            DataError: If it does not exist, its file is gone, or it cannot be read.
-        """
+        """Return the rows of a source, read again where they were dropped; raises DataError if they are gone."""
         from condviz.evaluation.dataset import corpus_dataset
 
         if source.key == "upload":
@@ -147,14 +143,7 @@ class Desk:
         return self._keep(self._datasets, source, lambda: corpus_dataset(*source.key.split(":")))
 
     def columns(self, path: str) -> tuple[list[str], list[list[str]], dict[str, str]]:
-        """Look into an uploaded file.
-
-        Returns:
-            Its columns, the first three rows, and for each of `PAIR_COLUMNS` the column that is probably meant, or "".
-
-        Raises:
-            DataError: If it is no table.
-        """
+        """Look into an uploaded file: columns, three rows, and the column probably meant by each of `PAIR_COLUMNS`."""
         table = read_table(path, max_bytes=MAX_TABLE_BYTES)
         return list(table.columns), [list(row) for row in table.rows[:3]], guess_pair_columns(table)
 
@@ -178,11 +167,7 @@ class Desk:
             self._scores[dataset.digest, name] = scores
 
     def study(self, choice: Choice) -> Study:
-        """Return the rows with the scores of the chosen models.
-
-        Raises:
-            DataError: If scores are not in memory.
-        """
+        """Return the rows with the scores of the chosen models; raises DataError if some are not in memory."""
         dataset, names = self.dataset(choice.source), choice.names
         return self._keep(self._studies, (dataset.digest, names), lambda: self.judge(dataset, names))
 
@@ -192,23 +177,19 @@ class Desk:
         from condviz.analysis.errors.study import judge, make_study
 
         rows = with_training_of(dataset, "" if names[0] in dataset.stored else names[0])
-        scores = [(name, self.known(dataset, name)) for name in names]
-        if missing := [name for name, values in scores if values is None]:
-            lost = " and ".join(missing)
+        scores = {name: self.known(dataset, name) for name in names}
+        if lost := " and ".join(name for name, values in scores.items() if values is None):
             raise DataError(f"The scores of {lost} had to make room for others. Press Find errors to score again.")
-        return make_study(rows, *(judge(rows, name, values) for name, values in scores))
+        return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()))
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
-        """Return what was found, kept without the study itself, which has a budget of its own.
-
-        Raises:
-            DataError: If the filter cannot be read or selects no row.
-        """
+        """Return what was found; raises DataError if the filter cannot be read or selects no row."""
         from condviz.analysis.errors.findings import analyse
 
         study = self.study(choice)
         key = (study.dataset.digest, choice.names, choice.filter, choice.selected, resamples)
         settings = {"filter": choice.filter, "selected": choice.selected, "resamples": resamples}
+        # Kept without the study itself, which has a budget of its own.
         bare = self._keep(self._results, key, lambda: replace(analyse(study, **settings), study=None))
         return replace(bare, study=study)
 
@@ -221,16 +202,13 @@ class Desk:
     def _read(self, source: Source) -> Dataset:
         from condviz.evaluation.dataset import table_dataset
 
-        chosen = dict(source.columns)
-        if all(role == column.casefold() for role, column in chosen.items()):
+        roles = {column: role for role, column in source.columns}
+        if all(role == column.casefold() for column, role in roles.items()):
             table = read_pairs(source.path, max_bytes=MAX_TABLE_BYTES)
         else:
             frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
-            taken = [
-                column for column in frame if str(column).casefold() in PAIR_COLUMNS and column not in chosen.values()
-            ]
-            frame = frame.drop(columns=taken).rename(columns={column: role for role, column in chosen.items()})
-            table = read_pairs(frame)
+            taken = [name for name in frame if str(name).casefold() in PAIR_COLUMNS and name not in roles]
+            table = read_pairs(frame.drop(columns=taken).rename(columns=roles))
         return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:
@@ -254,11 +232,8 @@ def score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  
     return np.asarray(model.score(*columns(pairs), progress=progress))
 
 
-def needed(choice: Choice | None) -> Choice:
-    """Return a choice, or say that there is none yet."""
-    if choice is None:
-        raise DataError("Nothing has been found yet. Press Find errors first.")
-    return choice
+needed = partial(page.needed, message="Nothing has been found yet. Press Find errors first.")
+"""Returns a choice, or says that there is none yet."""
 
 
 def _dataset_bytes(dataset: Dataset) -> int:

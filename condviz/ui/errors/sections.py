@@ -15,7 +15,7 @@ from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
-from condviz.ui.page import section
+from condviz.ui.page import section, stop_button
 from condviz.ui.state import Values, first
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ EXAMPLES = (
 )
 
 
+def presses(*names: str) -> str:
+    """Return the script of a component whose buttons with one of these data are pressed."""
+    return f"condviz.errors(element, {list(names)}, (data) => trigger('press', data));"
+
+
 class Sections:
     """Widgets and events of the sections."""
 
@@ -44,8 +49,7 @@ class Sections:
             self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
         with section("Worst conditions", elem_id="cv-errors-worst") as self.worst_part:
             self.column = gr.Dropdown([], label="Group by", min_width=160, elem_id="cv-err-column")
-            script = "condviz.errors(element, ['filter'], (data) => trigger('press', data));"
-            self.worst = html("", elem_id="cv-err-worst", script=script)
+            self.worst = html("", elem_id="cv-err-worst", script=presses("filter"))
         with section("Does the model follow the condition?", elem_id="cv-errors-follow") as self.follow_part:
             self.follow = html("", elem_id="cv-err-follow")
         with section("Rewrite the slice and score it again", elem_id="cv-errors-rewrite"):
@@ -55,49 +59,41 @@ class Sections:
                 self.old = gr.Textbox(label="Word", placeholder="red", visible=False, min_width=100)
                 self.new = gr.Textbox(label="Replace with", placeholder="blue", visible=False, min_width=100)
                 self.rewrite = gr.Button("Rewrite and score", elem_id="cv-err-rewrite", min_width=120)
-                self.rewrite_stop = gr.Button("Stop", visible=False, min_width=60)
+                self.rewrite_stop = stop_button()
             self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
             self.effect = html("", elem_id="cv-err-effect")
         with section("Training rows most like this row", elem_id="cv-errors-near") as self.near_part:
             self.near_notice = html("", elem_id="cv-err-near-notice")
             self.near = html("", elem_id="cv-err-near")
         with section("Report, rows, link, JSON, Python", elem_id="cv-errors-export") as self.exports:
-            script = "condviz.errors(element, ['save'], (data) => trigger('press', data));"
-            self.save = html(render("errors/save.html"), elem_id="cv-err-save", script=script)
+            self.save = html(render("errors/save.html"), elem_id="cv-err-save", script=presses("save"))
             self.file = html("", elem_id="cv-err-file", script="condviz.errorFile(element, watch);")
             self.hand_out = html("", elem_id="cv-err-hand-out")
         with section("What a table needs, and how filters are written", elem_id="cv-errors-help"):
-            html(
-                render("errors/help.html", rows=limits.ERROR_ROWS, examples=EXAMPLES, columns=COLUMN_HELP),
-                elem_id="cv-err-help",
-            )
+            text = render("errors/help.html", rows=limits.ERROR_ROWS, examples=EXAMPLES, columns=COLUMN_HELP)
+            html(text, elem_id="cv-err-help")
         self.folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
         self.linked = [self.column, self.rule, self.old, self.new]
 
     def connect(self, notice: gr.HTML) -> None:
-        """Connect what stays within the sections.
+        """Connect what stays within the sections; `notice` has the errors of those without a place of their own."""
+        self.notice, choice = notice, [self.choice]
+        connect(self.rows_part.expand, self.show_rows, choice, [self.rows], notice=notice)
+        grouped = [self.worst_part.expand, self.column.input]
+        connect(grouped, self.show_worst, [self.choice, self.column], [self.column, self.worst], notice=notice)
+        connect(self.follow_part.expand, self.show_follow, choice, [self.follow], notice=notice)
+        connect(self.near_part.expand, self.show_near, choice, [self.near], notice=self.near_notice, heavy=True)
+        connect(self.exports.expand, self.show_exports, choice, [self.hand_out], notice=notice)
+        connect(self.save.press, self.hand_over, choice, [self.file], notice=notice, heavy=True)
+        typed, told = [self.old, self.new], {"notice": self.rewrite_notice}
+        connect(self.rule.input, self.choose_rule, [self.rule], typed, queue=False, **told)
+        rewritten = [self.rule, *typed, self.choice]
+        stops = {"stop": self.rewrite_stop, "heavy": True}
+        connect(self.rewrite.click, self.change, rewritten, [self.effect], **told, **stops)
 
-        Args:
-            notice: Where errors of those without a place of their own are shown.
-        """
-        self.notice = notice
-        connect(self.rows_part.expand, self.show_rows, [self.choice], [self.rows], notice=notice)
-        connect(
-            [self.worst_part.expand, self.column.input], self.show_worst, [self.choice, self.column],
-            [self.column, self.worst], notice=notice,
-        )  # fmt: skip
-        connect(self.follow_part.expand, self.show_follow, [self.choice], [self.follow], notice=notice)
-        connect(self.near_part.expand, self.show_near, [self.choice], [self.near], notice=self.near_notice, heavy=True)
-        connect(self.exports.expand, self.show_exports, [self.choice], [self.hand_out], notice=notice)
-        connect(self.save.press, self.hand_over, [self.choice], [self.file], notice=notice, heavy=True)
-        connect(
-            self.rule.input, lambda rule: dict.fromkeys((self.old, self.new), gr.update(visible=rule == "word")),
-            [self.rule], [self.old, self.new], notice=self.rewrite_notice, queue=False,
-        )  # fmt: skip
-        connect(
-            self.rewrite.click, self.change, [self.rule, self.old, self.new, self.choice], [self.effect],
-            notice=self.rewrite_notice, stop=self.rewrite_stop, heavy=True,
-        )  # fmt: skip
+    def choose_rule(self, rule: str) -> dict:
+        """Show the boxes for words with the rule that needs them."""
+        return dict.fromkeys((self.old, self.new), gr.update(visible=rule == "word"))
 
     def restore(self, values: Values) -> dict:
         """Return updates of the fields that a link names; what follows from them is computed in their sections."""
@@ -131,16 +127,13 @@ class Sections:
         from condviz.ui.errors import view
 
         found = self.desk.found(needed(choice))
-        study, mask = found.study, found.mask
-        size = len(study.dataset.pairs)
-        extra = [
-            name
-            for name in study.dataset.extra
-            if study.columns[name].dtype == object and len(set(study.columns[name])) <= size / 2
-        ]
+        study = found.study
+        most = len(study.dataset.pairs) / 2
+        texts = {name: cells for name in study.dataset.extra if (cells := study.columns[name]).dtype == object}
+        extra = [name for name, cells in texts.items() if len(set(cells)) <= most]
         columns = sorted([*extra, "condition"], key=lambda name: (name != "aspect", name != "condition"))
         column = column if column in columns else columns[0]
-        groups = worst_conditions(study, column=column, mask=mask)[:WORST]
+        groups = worst_conditions(study, column=column, mask=found.mask)[:WORST]
         shown = view.worst(column, groups, [judged.model for judged in study.judged])
         shown = noted(shown, col="" if column == columns[0] else column)
         return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
@@ -149,8 +142,7 @@ class Sections:
         """Return whether scores follow the condition, and how ratings and predictions match."""
         from condviz.plots.errors import sections
 
-        choice = needed(choice)
-        found = sections(self.desk.found(choice))
+        found = sections(self.desk.found(needed(choice)))
         view = render("errors/follow.html", blindness=found["blindness"], confusions=found["confusions"])
         return {self.follow: view}
 
@@ -159,11 +151,9 @@ class Sections:
         from condviz.ui.errors import view
 
         choice = needed(choice)
-        study = self.desk.study(choice)
-        row = choice.row
-        if row is None:
-            row = int(self.desk.found(choice).rows[0])
-        work = self.pool.run(_nearest, self.desk.scorer(choice.first), study.dataset.pairs[row])
+        row = int(self.desk.found(choice).rows[0]) if choice.row is None else choice.row
+        pair = self.desk.study(choice).dataset.pairs[row]
+        work = self.pool.run(_nearest, self.desk.scorer(choice.first), pair)
         found = yield from follow(work, "Encoding training rows.", self.near_notice)
         yield {self.near: view.neighbours(found, choice.first)}
 
@@ -173,23 +163,21 @@ class Sections:
         from condviz.ui.errors import view
 
         found = self.desk.found(needed(choice))
-        study, mask = found.study, found.mask
-        rewritten = rewrite(study, mask, rule, old=old or "", new=new or "")
+        study, words = found.study, {"old": old or "", "new": new or ""}
+        rewritten = rewrite(study, found.mask, rule, **words)
         effects = []
         for judged in study.judged:
             work = self.pool.run(score_rows, self.desk.scorer(judged.model), rewritten.pairs)
             message = f"{judged.model} scores {len(rewritten.pairs)} changed rows."
             scores = yield from follow(work, message, self.rewrite_notice, self.rewrite_stop)
             effects.append(measure_effect(rewritten, judged, scores))
-        words = {"old": old or "", "new": new or ""} if rule == "word" else {"old": "", "new": ""}
+        words = words if rule == "word" else dict.fromkeys(words, "")
         shown = noted(view.effects(study, effects), rule=rule, **words)
         yield {self.effect: shown, self.rewrite_stop: gr.update(visible=False)}
 
     def show_exports(self, choice: Choice | None) -> dict:
         """Offer what is shown as link, JSON and Python."""
-        choice = needed(choice)
-        found = self.desk.found(choice)
-        source = choice.source.name or choice.source.key
+        found, source = self.desk.found(needed(choice)), choice.source.name or choice.source.key
         call = [("models", list(choice.names)), ("data", source), ("filter", choice.filter)]
         python = export.python_call("find_errors", call)
         return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
@@ -204,11 +192,10 @@ class Sections:
         remarks = read_remarks(event.remarks, study)
         if event.value == "report":
             yield {self.notice: busy("Writing the report.")}
-            resamples = resamples_for(study)
-            found = self.desk.found(choice, resamples=resamples)
+            found = self.desk.found(choice, resamples=resamples_for(study))
             known = {name: self.pool.info(name).revision for name in choice.names if name in self.pool.names}
-            found = replace(found, revisions=known)
-            name, content = "condviz-errors.html", render_report(found, remarks=remarks)
+            report = render_report(replace(found, revisions=known), remarks=remarks)
+            name, content = "condviz-errors.html", report
         else:
             rows = self.desk.found(choice).mask.nonzero()[0]
             name, content = "condviz-errors.csv", format_csv(study, rows, remarks)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
@@ -27,12 +30,12 @@ from condviz.ui.errors.desk import (
     resamples_for,
     score_rows,
 )
-from condviz.ui.errors.sections import Sections
+from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.markup import busy, html, notice, render
-from condviz.ui.page import Page, Tab
+from condviz.ui.markup import busy, dimmed, html, notice, render
+from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first, read_rows
+from condviz.ui.state import Values, first, number, read_rows
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
@@ -42,6 +45,7 @@ VIEWS = {"residuals": "Error by score", "against": "Model against model", "calib
 TITLES = ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)")
 """Of `PAIR_COLUMNS`."""
 MAX_FILTER = 2_000
+NO_SECOND = ("no second model", "")
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
 
@@ -56,12 +60,10 @@ class ErrorsTab:
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
                 self._form()
-            send = "(data) => trigger('press', data)"
             with gr.Column(elem_id="cv-err-finder"):
-                script = f"condviz.errors(element, ['filter', 'target'], {send});"
-                self.slices = html("", elem_id="cv-err-slices", script=script)
+                self.slices = html("", elem_id="cv-err-slices", script=presses("filter", "target"))
             with gr.Column(elem_id="cv-err-middle"):
-                self.views = html("", elem_id="cv-err-views", script=f"condviz.errors(element, ['view'], {send});")
+                self.views = html("", elem_id="cv-err-views", script=presses("view"))
                 self.plot = plotly_panel(elem_id="cv-err-plot", label="Error of each row", tool="select", height=380)
             with gr.Column(elem_id="cv-err-reading"):
                 script = "condviz.errorRow(element, watch, (data) => trigger('turn', data));"
@@ -73,29 +75,30 @@ class ErrorsTab:
         self._connect()
         page.warm_up.append(self._prepare)
 
+    @cached_property
+    def view(self) -> ModuleType:
+        """What is shown of a study; imported when there is one, as it needs heavy modules."""
+        from condviz.ui.errors import view
+
+        return view
+
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
         with gr.Row(elem_classes="cv-err-data"):
-            self.data = gr.Dropdown(
-                self.desk.corpora(), value=START, label="Data", elem_id="cv-err-data", min_width=120
-            )
-            self.upload = gr.UploadButton(
-                "Upload", file_types=[".csv", ".tsv", ".txt"], elem_id="cv-err-upload", min_width=80, scale=0
-            )
+            corpora = self.desk.corpora()
+            self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
+            files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-err-upload"}
+            self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
         with gr.Column(visible=False, elem_id="cv-err-pickers") as self.pickers:
             self.sample = html("", elem_id="cv-err-sample")
             with gr.Row(elem_classes="cv-err-two"):
                 self.columns = [gr.Dropdown([], label=title, min_width=110) for title in TITLES]
             self.use = gr.Button("Use these columns", variant="primary", elem_id="cv-err-use")
-        choices = self.pool.choices()
+        choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
-            self.first = gr.Dropdown(
-                choices, value=self.pool.default, label="Model", elem_id="cv-err-first", min_width=200
-            )
-            self.second = gr.Dropdown(
-                [("no second model", ""), *choices], value="", label="Compare with", elem_id="cv-err-second",
-                min_width=200,
-            )  # fmt: skip
+            self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
+            second = {"label": "Compare with", "elem_id": "cv-err-second", "min_width": 200}
+            self.second = gr.Dropdown([NO_SECOND, *choices], value="", **second)
         self.filter = gr.Textbox(
             label="Filter rows", placeholder="gold >= 4 and error < -1", lines=1, max_lines=3,
             elem_id="cv-err-filter", html_attributes=_PLAIN,
@@ -103,36 +106,26 @@ class ErrorsTab:
         with gr.Row(elem_classes="cv-actions"):
             self.run = gr.Button("Find errors", variant="primary", elem_id="cv-err-run", min_width=90)
             self.clear = gr.Button("All rows", elem_id="cv-err-clear", min_width=70)
-            self.stop = gr.Button("Stop", elem_id="cv-err-stop", visible=False, min_width=60)
+            self.stop = stop_button(elem_id="cv-err-stop")
         self.notice = html("", elem_id="cv-err-notice")
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = [self.data, self.first, self.second, self.filter]
-        shown = [
-            self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice,
-            *self.sections.folded,
-        ]  # fmt: skip
+        shown = [self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice]
+        shown += self.sections.folded
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        chosen = [*form, self.uploaded, self.choice]
+        asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
-        picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data]
-        linked = {"notice": self.notice, "stop": self.stop}
+        picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data, *filled]
+        models, linked = [self.first, self.second], [*filled, *self.sections.linked]
         runs = [
-            connect(triggers, self.find, chosen, [*form, *shown], **main),
-            connect(self.page.tab.select, self.start, chosen, [*form, *shown], **main),
-            *self.page.on_link(
-                "errors", self.open_link, [self.choice], [*form, *shown, *self.sections.linked], **linked
-            ),
-            connect(
-                self.upload.upload, self.read_upload, [self.upload, self.first, self.second],
-                [*picked, *form, *shown], **main,
-            ),
-            connect(
-                self.use.click, self.use_columns, [*self.columns, self.uploaded, self.first, self.second],
-                [*picked, *form, *shown], **main,
-            ),
-        ]  # fmt: skip
+            connect(triggers, self.find, asked, filled, **main),
+            self.page.on_first_visit("errors", self.find, asked, filled, needs=["ed"], **main),
+            *self.page.on_link("errors", self.open_link, [self.choice], linked, needs=["ed"], **main),
+            connect(self.upload.upload, self.read_upload, [self.upload, *models], picked, **main),
+            connect(self.use.click, self.use_columns, [*self.columns, self.uploaded, *models], picked, **main),
+        ]
         # A stopped run must not leave its progress on the picture.
         for run in runs:
             run.failure(lambda: panel_update(message=""), None, self.plot, queue=False, **PRIVATE)
@@ -141,27 +134,14 @@ class ErrorsTab:
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
-        connect(self.plot.click, self.point, [self.choice], [self.row, self.choice, self.result], notice=self.notice)
-        connect(
-            self.row.turn, self.turn, [self.choice], [self.row, self.choice, self.plot, self.result], notice=self.notice
-        )
-        connect(
-            self.sections.rows.select, self.pick, [self.choice], [self.row, self.choice, self.plot, self.result],
-            notice=self.notice,
-        )  # fmt: skip
+        opened = [self.row, self.choice, self.plot, self.result]
+        for event, open_row in (
+            (self.plot.click, self.point), (self.row.turn, self.turn), (self.sections.rows.select, self.pick),
+        ):  # fmt: skip
+            connect(event, open_row, [self.choice], opened, notice=self.notice)
         self.sections.connect(self.notice)
         self.page.on_models(self.first)
         publish(self.api_errors, "errors")
-
-    def start(
-        self, data: str, model: str, second: str, filter_: str, uploaded: Source | None, choice: Choice | None,
-        request: gr.Request,
-    ) -> Iterator[dict]:  # fmt: skip
-        """Show the default rows and model when the tab is opened for the first time, unless a link asks for others."""
-        if choice is not None or request.query_params.get("ed"):
-            yield {self.notice: gr.skip()}
-            return
-        yield from self.find(data, model, second, filter_, uploaded, choice)
 
     def find(
         self, data: str, model: str, second: str, filter_: str, uploaded: Source | None, choice: Choice | None
@@ -176,11 +156,11 @@ class ErrorsTab:
         yield from self._find(chosen, shown=choice)
 
     def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
-        yield {
-            **self._busy("Reading the rows."),
-            self.stop: gr.update(visible=True),
-            **({self.result: render("errors/busy.html", picture=self._headline(shown))} if shown else {}),
-        }
+        picture = ""
+        with suppress(CondvizError):
+            picture = self.view.result(self.desk.found(shown), shown) if shown else ""
+        before = {self.result: dimmed(picture)} if shown else {}
+        yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **before}
         try:
             yield from self._score(choice, asked=asked)
         except CondvizError:
@@ -192,23 +172,20 @@ class ErrorsTab:
     def _score(self, choice: Choice, *, asked: bool) -> Iterator[dict]:
         dataset = self.desk.dataset(choice.source)
         if not choice.first:
-            names = [*dataset.stored, self.pool.default]
-            choice = replace(choice, first=names[0])
-        for name in choice.names:
-            if name not in dataset.stored:
-                self.pool.info(name)  # raises where there is none of this name
-        for name in choice.names:
+            choice = replace(choice, first=[*dataset.stored, self.pool.default][0])
+        # Raises where there is none of a name, before anything is scored.
+        titles = {name: self.pool.info(name).title for name in choice.names if name not in dataset.stored}
+        for name, title in titles.items():
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 for done, total in work.steps():
-                    title = self.pool.info(name).title
                     yield self._busy(f"{title} scores {len(dataset.pairs):,} rows.", done, total)
                 self.desk.keep(dataset, name, work.result())
         stored = [(f"{name} (from the file)", name) for name in dataset.stored]
         choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
         yield {
             self.first: gr.Dropdown(choices, value=choice.first),
-            self.second: gr.Dropdown([("no second model", ""), *choices], value=choice.second),
+            self.second: gr.Dropdown([NO_SECOND, *choices], value=choice.second),
             self.filter: choice.filter,
             **self._busy("Looking for slices."),
         }
@@ -216,34 +193,29 @@ class ErrorsTab:
 
     def _show(self, choice: Choice, *, keep_selection: bool = False, asked: bool = False) -> Iterator[dict]:
         """Show what is found: at once without intervals, then with them."""
-        from condviz.ui.errors import view
-
         study = self.desk.study(choice)
         found = self.desk.found(choice)
         rated = bool(study.rated.any())
         step = {
-            self.result: view.result(found, choice, asked=asked),
-            self.slices: view.slices(found, choice.target),
-            self.figures: view.figures(found, waiting=rated),
+            self.result: self.view.result(found, choice, asked=asked),
+            self.slices: self.view.slices(found, choice.target),
+            self.figures: self.view.figures(found, waiting=rated),
             self.choice: choice,
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
-            **dict.fromkeys(self.sections.folded, gr.Accordion(open=False)),
+            **closed(self.sections.folded),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         if rated:
-            resamples = resamples_for(study)
-            found = self.desk.found(choice, resamples=resamples)
-            yield {self.figures: view.figures(found, waiting=False)}
+            found = self.desk.found(choice, resamples=resamples_for(study))
+            yield {self.figures: self.view.figures(found, waiting=False)}
         # gradio may drop an update of the plot that another one follows closely: the last one has it again.
         yield {**self._figure(found, choice, keep_selection=keep_selection), self.stop: gr.update(visible=False)}
 
     def draw(self, choice: Choice | None) -> dict:
         """Draw once more: the figure came before there was a place for it."""
-        if choice is None:
-            return {self.notice: gr.skip()}
-        found = self.desk.found(choice)
-        return {**self._figure(found, choice), self.notice: gr.skip()}
+        drawn = {} if choice is None else self._figure(self.desk.found(choice), choice)
+        return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
         """Take filter and selection away."""
@@ -259,19 +231,15 @@ class ErrorsTab:
             yield {self.filter: value}
             yield from self._show(replace(choice, filter=value, selected=(), row=None))
         elif event.name == "target" and value in TARGETS:
-            from condviz.ui.errors import view
-
             choice = replace(choice, target=value)
-            found = self.desk.found(choice)
-            linked = view.result(found, choice, picked=True)
-            yield {self.slices: view.slices(found, value), self.choice: choice, self.result: linked}
+            yield {self.slices: self.view.slices(self.desk.found(choice), value), **self._picked(choice)}
         elif event.name == "view" and value in VIEWS:
-            from condviz.ui.errors import view
-
             choice = replace(choice, view=value)
-            found = self.desk.found(choice)
-            linked = view.result(found, choice, picked=True)
-            yield {**self._figure(found, choice), self.choice: choice, self.result: linked}
+            yield {**self._figure(self.desk.found(choice), choice), **self._picked(choice)}
+
+    def _picked(self, choice: Choice) -> dict:
+        """Keep a choice of the same slice, and put it into the address."""
+        return {self.choice: choice, self.result: self.view.result(self.desk.found(choice), choice, picked=True)}
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
@@ -300,25 +268,19 @@ class ErrorsTab:
         return self._open(choice, int(order[target]), mark=True)
 
     def _open(self, choice: Choice, row: Any, *, mark: bool = False) -> dict:  # noqa: ANN401 - from the browser
-        from condviz.ui.errors import view
-
         study = self.desk.study(choice)
         if not str(row).isdigit() or int(row) >= len(study.dataset.pairs):
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=int(row))
-        found = self.desk.found(choice)
         marked = {self.plot: panel_update(marked=str(row))} if mark else {}
-        linked = view.result(found, choice, picked=True)
-        return {**self._row(study, choice, found.rows), self.choice: choice, self.result: linked, **marked}
+        return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked}
 
     def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:
-        from condviz.ui.errors import view
-
         row = choice.row if choice.row is not None else int(order[0]) if len(order) else None
         if row is None or row >= len(study.dataset.pairs):
             return {self.row: render("errors/nothing.html")}
         place = np.flatnonzero(order == row)
-        return {self.row: view.row_view(study, row, int(place[0]) if len(place) else -1, len(order))}
+        return {self.row: self.view.row_view(study, row, int(place[0]) if len(place) else -1, len(order))}
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
     def read_upload(self, path: str | None, model: str, second: str) -> Iterator[dict]:
@@ -343,20 +305,12 @@ class ErrorsTab:
             self.notice: notice("", "Check the columns, then press Use these columns.", tone="info"),
         }
 
-    def use_columns(
-        self,
-        sentence1: str,
-        sentence2: str,
-        condition: str,
-        label: str,
-        uploaded: Source | None,
-        model: str,
-        second: str,
-    ) -> Iterator[dict]:
+    def use_columns(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - columns, table, models
         """Read the table with the columns that were picked."""
+        *picked, uploaded, model, second = fields
         if uploaded is None:
             raise DataError("No table is here. Upload one first.")
-        chosen = dict(zip(PAIR_COLUMNS, (sentence1, sentence2, condition, label), strict=True))
+        chosen = dict(zip(PAIR_COLUMNS, picked, strict=True))
         if missing := [title for role, title in zip(PAIR_COLUMNS, TITLES[:3], strict=False) if not chosen[role]]:
             raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
         used = [column for column in chosen.values() if column]
@@ -378,26 +332,17 @@ class ErrorsTab:
 
     def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
         """Restore what a link asks for."""
-        key = first(values, "ed")
-        if not key:
-            yield {self.notice: gr.skip()}
-            return
+        key, second, filter_, target, drawn = (first(values, name) for name in ("ed", "eb", "ef", "et", "ev"))
         if key == "upload":
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
-        row = first(values, "er")
+        row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
-            Source(key),
-            first(values, "ea") or self.pool.default,
-            first(values, "eb"),
-            first(values, "ef")[:MAX_FILTER],
-            target=first(values, "et") if first(values, "et") in TARGETS else "over",
-            view=first(values, "ev") if first(values, "ev") in VIEWS else "residuals",
-            row=int(row) - 1 if row.isascii() and row.isdigit() and 0 < int(row) < 10**8 else None,
-        )
-        yield {
-            self.data: key if key in {known for _, known in self.desk.corpora()} else gr.skip(),
-            **self.sections.restore(values),
-        }
+            Source(key), first(values, "ea") or self.pool.default, second, filter_[:MAX_FILTER],
+            target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "residuals",
+            row=row - 1 if row else None,
+        )  # fmt: skip
+        known = key in {name for _, name in self.desk.corpora()}
+        yield {self.data: key if known else gr.skip(), **self.sections.restore(values)}
         if rows := first(values, "es"):
             yield self._busy("Reading the rows.")
             asked = replace(asked, selected=read_rows(rows, len(self.desk.dataset(asked.source).pairs)))
@@ -436,25 +381,17 @@ class ErrorsTab:
     def _prepare(self) -> None:
         """Find what the tab opens with before a visitor asks for it; without stored scores that is left to them."""
         choice = Choice(first=self.pool.default)
-        try:
+        with suppress(CondvizError):
             self.desk.found(choice)
             self.desk.found(choice, resamples=resamples_for(self.desk.study(choice)))
-        except CondvizError:
-            return
 
     def _busy(self, message: str, done: int = 0, total: int = 0) -> dict:
         share = done / total if total else 0.0
         text = f"{message} {100 * share:.0f} %" if total else message
-        plot = panel_update(message=text, tone="busy", share=share)
-        return {self.plot: plot, self.notice: busy(message, done, total)}
-
-    def _headline(self, choice: Choice) -> str:
-        from condviz.ui.errors import view
-
-        try:
-            return view.result(self.desk.found(choice), choice)
-        except CondvizError:
-            return ""
+        return {
+            self.plot: panel_update(message=text, tone="busy", share=share),
+            self.notice: busy(message, done, total),
+        }
 
     def _figure(self, found: ErrorStudy, choice: Choice, *, keep_selection: bool = False) -> dict:
         from condviz.analysis.errors.study import calibration_curve

@@ -18,19 +18,10 @@ from condviz.data.texts import split_words
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link
 
-TAGS = (
-    "label looks wrong",
-    "condition missed",
-    "negation",
-    "number",
-    "same words",
-    "needs knowledge",
-    "ambiguous",
-    "interesting",
-    "other",
-)
+TAGS = ("label looks wrong", "condition missed", "negation", "number", "same words", "needs knowledge", "ambiguous",
+        "interesting", "other")  # fmt: skip
 """What a reader may call a row; the digits 1 to 9 set them."""
 SHOWN = 8
 """Slices, and rows of a rewrite."""
@@ -47,11 +38,8 @@ TITLES = {
 def result(study: ErrorStudy, choice: Choice, *, picked: bool = False, asked: bool = False) -> Markup:
     """Render the headline of the tab, with the address of what is shown.
 
-    Args:
-        study: What was found.
-        choice: What was asked for: the address.
-        picked: Only the row or the picture is another: open sections stay, and the address before is replaced.
-        asked: A link asked for this, so that it is not the tab's own example.
+    Where only the row or the picture is `picked`, open sections stay, and the address before is replaced. What a link
+    `asked` for is not the tab's own example.
     """
     headline = pictures.headline(study)
     return render("errors/result.html", headline=headline, study=study, choice=choice, picked=picked, asked=asked)
@@ -63,9 +51,8 @@ def figures(study: ErrorStudy, *, waiting: bool) -> Markup:
     shown = [(label, report) for label, report in parts if report is not None]
     rows = [row for label, report in shown for row in pictures.figure_rows(label, report)]
     resamples = max(report.resamples for _, report in shown)
-    return render(
-        "errors/figures.html", heads=pictures.figure_heads(), figures=rows, resamples=resamples, waiting=waiting
-    )
+    table = {"heads": pictures.figure_heads(), "figures": rows, "resamples": resamples}
+    return render("errors/figures.html", waiting=waiting, **table)
 
 
 def slices(study: ErrorStudy, target: str) -> Markup:
@@ -87,31 +74,19 @@ def slices(study: ErrorStudy, target: str) -> Markup:
 def row_view(study: Study, row: int, place: int, count: int) -> Markup:
     """Render one row in full: both conditions of its item, what each model says, links to other tabs, tags, a note.
 
-    Args:
-        study: Rows and models.
-        row: Its position.
-        place: Which of the rows of the slice it is, from 0.
-        count: Rows of the slice.
+    It is the row at `place`, from 0, of `count` rows of the slice.
     """
     dataset, pair = study.dataset, study.dataset.pairs[row]
     lines = [_judged(study, one, current=one == row) for one in item_of(study, row)]
     conditions = [line["condition"] for line in sorted(lines, key=lambda line: not line["current"])]
-    texts = [("s1", pair.sentence1), ("s2", pair.sentence2), *(("c", condition) for condition in conditions)]
-    names = [("m", judged.model) for judged in study.judged[:1]]
+    models, shared = [judged.model for judged in study.judged], study.columns["shared"][row]
+    texts = pair.sentence1, pair.sentence2
+    compare, words = (pair_link(tab, *texts, conditions, models[0]) for tab in ("compare", "router"))
     return render(
-        "errors/row.html",
-        number=int(dataset.numbers[row]),
-        row=row,
-        place=place,
-        count=count,
-        sentences=[_marked(text, study.columns["shared"][row]) for text in (pair.sentence1, pair.sentence2)],
-        shared=bool(study.columns["shared"][row]),
-        models=[judged.model for judged in study.judged],
-        lines=lines,
-        compare=write_link("compare", [*texts, *names]),
-        words=write_link("router", [(f"r{key}", value) for key, value in [*texts, *names]]),
-        tags=TAGS,
-    )
+        "errors/row.html", number=int(dataset.numbers[row]), row=row, place=place, count=count, lines=lines,
+        sentences=[_marked(text, shared) for text in texts], shared=bool(shared), models=models, compare=compare,
+        words=words, tags=TAGS,
+    )  # fmt: skip
 
 
 def item_of(study: Study, row: int) -> tuple[int, ...]:
@@ -139,19 +114,12 @@ def effects(study: Study, found: Sequence[Effect]) -> Markup:
         number = int(study.dataset.numbers[first.rewritten.rows[place]])
         moves = [(float(one.before[place]), float(one.after[place])) for one in found]
         rows.append({"number": number, "pair": first.rewritten.pairs[place], "moves": moves})
-    lines = [
-        {
-            "model": judged.model,
-            "up": int((one.after - one.before > 1e-6).sum()),
-            "down": int((one.after - one.before < -1e-6).sum()),
-            "mean": float(np.mean(one.after - one.before)),
-            "fitted": None
-            if np.isnan(one.fitted_before).any()
-            else (one.fitted_before.mean(), one.fitted_after.mean()),
-        }
-        for one, judged in zip(found, study.judged, strict=True)
-    ]
-    models = [judged.model for judged in study.judged]
+    lines, models = [], [judged.model for judged in study.judged]
+    for one, model in zip(found, models, strict=True):
+        moved, unknown = one.after - one.before, np.isnan(one.fitted_before).any()
+        fitted = None if unknown else (one.fitted_before.mean(), one.fitted_after.mean())
+        up, down = int((moved > 1e-6).sum()), int((moved < -1e-6).sum())
+        lines.append({"model": model, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
     return render("errors/effect.html", rewritten=first.rewritten, lines=lines, rows=rows, models=models)
 
 

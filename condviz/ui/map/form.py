@@ -17,7 +17,7 @@ from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_tabl
 from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError
 from condviz.ui import limits
-from condviz.ui.state import MAX_TEXT, Values, first, lines, number, write_link, write_rows
+from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, write_link, write_rows
 
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
@@ -108,11 +108,8 @@ class Form:
             pairs += [*sentences, *(("c", text) for text in lines(self.conditions))]
         elif self.source == "scenes" and tuple(self.aspects) != DEFAULT_ASPECTS:
             pairs += [("a", name) for name in self.aspects]
-        plain = Form(self.model)
-        changed = {
-            key: getattr(self, name) for key, name in LINKED.items() if getattr(self, name) != getattr(plain, name)
-        }
-        return pairs + [(key, str(value)) for key, value in changed.items()]
+        plain, own = vars(Form(self.model)), vars(self)
+        return pairs + [(key, str(own[name])) for key, name in LINKED.items() if own[name] != plain[name]]
 
     @classmethod
     def from_link(cls, values: Values, model: str) -> Form:
@@ -123,7 +120,7 @@ class Form:
             source if source in SOURCES else "scenes",
             [name for name in values.get("a", []) if name in ASPECTS] or list(DEFAULT_ASPECTS),
             first(values, "s", "" if source == "texts" else SENTENCES),
-            "\n".join(" ".join(text.split()) for text in values.get("c", [])) or CONDITIONS,
+            joined(values.get("c", [])) or CONDITIONS,
             method="pca" if first(values, "method") == "pca" else "umap",
             n_neighbors=number(values, "near", 15, low=2, high=200),
             min_dist=float(dist) if dist.replace(".", "", 1).isdecimal() and dist.isascii() else 0.1,
@@ -192,7 +189,8 @@ class Shown:
         """Return the link to all of this but for what is `unlinked`."""
         colour = "" if self.colour == self.result.colour else self.colour
         marked = "" if self.marked is None else str(self.marked)
-        picked = [("by", colour), ("q", self.search), ("v", self.value), ("i", self._rows), ("p", marked)]
+        rows = write_rows(self._by_hand)
+        picked = [("by", colour), ("q", self.search), ("v", self.value), ("i", rows), ("p", marked)]
         return write_link("map", [*self.form.link(), *picked])
 
     @property
@@ -202,7 +200,7 @@ class Shown:
             return "The link does not hold your table: whoever opens it has to choose the file again."
         if not self.form.linked:
             return f"The link does not hold your sentences: they have more than {MAX_TEXT:,} characters."
-        if self._by_hand and not self._rows:
+        if self._by_hand and not write_rows(self._by_hand):
             return "The link does not hold the points you chose: they are too many for an address."
         return ""
 
@@ -210,10 +208,6 @@ class Shown:
     def _by_hand(self) -> tuple[int, ...]:
         """The chosen points, unless words or a value say which they are."""
         return () if self.search or self.value else self.chosen or ()
-
-    @property
-    def _rows(self) -> str:
-        return write_rows(self._by_hand)
 
     def choose(self, chosen: tuple[int, ...] | None, *, search: str = "", value: str = "") -> Shown:
         """Choose other points; no point is marked any more."""

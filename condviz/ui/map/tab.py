@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 import gradio as gr
-from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import EmbeddingMap, build_map
@@ -22,9 +22,9 @@ from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
 from condviz.ui.markup import html, notice, read_asset, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.state import Values, first, read_link, read_rows
+from condviz.ui.state import Values, first, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
 MAX_TABLE_ROWS = 1_000
@@ -54,10 +54,8 @@ class MapTab:
                 self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
             self.colour = gr.Dropdown([], label="Colour by", elem_id="cv-map-colour", scale=0, min_width=150)
-            self.search = gr.Textbox(
-                label="Search", placeholder="a word, e.g. dog", elem_id="cv-map-search", min_width=150, scale=0,
-                html_attributes=InputHTMLAttributes(spellcheck=False), max_lines=1,
-            )  # fmt: skip
+            one = {"placeholder": "a word, e.g. dog", "min_width": 150, "scale": 0, "max_lines": 1}
+            self.search = text_box(None, "Search", "cv-map-search", **one)
             self.legend = html("", elem_id="cv-map-legend", script=_CLICKS)
         self.shown = gr.State(None)
         self._sections()
@@ -67,42 +65,36 @@ class MapTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
         start = Form(self.pool.default)
-        boxed = {"lines": 3, "max_lines": 3, "html_attributes": InputHTMLAttributes(spellcheck=False)}
+        boxed = {"lines": 3, "max_lines": 3}
         with gr.Row(elem_classes="cv-map-row"):
-            self.source = gr.Radio(
-                [(title, name) for name, title in SOURCES.items()], value=start.source, label="Sentences",
-                elem_id="cv-map-source", scale=0, min_width=300,
-            )  # fmt: skip
-            self.aspects = gr.Dropdown(
-                [(name.replace("_", " "), name) for name in ASPECTS], value=list(start.aspects), multiselect=True,
-                label="Conditions, 20 unseen sentences each", elem_id="cv-map-aspects", scale=3, min_width=300,
-            )  # fmt: skip
-            self.model = gr.Dropdown(
-                self.pool.choices(_draws), value=start.model, label="Model", elem_id="cv-map-model", scale=2,
-                min_width=180,
-            )  # fmt: skip
+            choices = [(title, name) for name, title in SOURCES.items()]
+            wide = {"elem_id": "cv-map-source", "scale": 0, "min_width": 300}
+            self.source = gr.Radio(choices, value=start.source, label="Sentences", **wide)
+            choices = [(name.replace("_", " "), name) for name in ASPECTS]
+            wide = {"elem_id": "cv-map-aspects", "scale": 3, "min_width": 300, "multiselect": True}
+            label = "Conditions, 20 unseen sentences each"
+            self.aspects = gr.Dropdown(choices, value=list(start.aspects), label=label, **wide)
+            wide = {"elem_id": "cv-map-model", "scale": 2, "min_width": 180}
+            self.model = gr.Dropdown(self._choices(), value=start.model, label="Model", **wide)
             with gr.Row(elem_classes="cv-map-run"):
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
-                self.stop = gr.Button("Stop", elem_id="cv-map-stop", visible=False, min_width=60)
+                self.stop = stop_button(elem_id="cv-map-stop")
         with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
             self.table = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
-            for name, label in (("text", "sentences"), ("condition", "conditions"), ("value", "values")):
-                menu = gr.Dropdown([], label=f"Column: {label}", elem_id=f"cv-map-{name}-column", min_width=130)
-                setattr(self, f"{name}_column", menu)
+            self.text_column, self.condition_column, self.value_column = (
+                gr.Dropdown([], label=f"Column: {name}s", elem_id=f"cv-map-{part}-column", min_width=130)
+                for part, name in (("text", "sentence"), ("condition", "condition"), ("value", "value"))
+            )
             self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
-            self.sentences = gr.Textbox(
-                start.sentences, label="Sentences, one per line; each appears once per condition", visible=False,
-                scale=2, elem_id="cv-map-sentences", **boxed,
-            )  # fmt: skip
-            self.conditions = gr.Textbox(
-                start.conditions, label="Conditions, one per line", elem_id="cv-map-conditions", **boxed
-            )
+            label = "Sentences, one per line; each appears once per condition"
+            self.sentences = text_box(start.sentences, label, "cv-map-sentences", visible=False, scale=2, **boxed)
+            self.conditions = text_box(start.conditions, "Conditions, one per line", "cv-map-conditions", **boxed)
 
     def _sections(self) -> None:
         with section("Do conditions lie apart? Impurity, isotropy and W_c", elem_id="cv-map-impurity") as self.impurity:
             self.impurity_notice = html("", elem_id="cv-map-impurity-notice")
-            self.impurity_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.impurity_stop = stop_button()
             self.measures = html("", elem_id="cv-map-measures", script=_CLICKS)
             with gr.Row(visible=False) as self.box_matrices:
                 titles = {"spectra": "Singular values of W_c", "places": "Which conditions transform alike"}
@@ -110,8 +102,8 @@ class MapTab:
                     with gr.Column(min_width=280):
                         html(render("map/title.html", text=label), elem_id=f"cv-map-{name}-title")
                         setattr(self, name, plotly_panel(elem_id=f"cv-map-{name}", label=label, height=300))
+        start = Form("")
         with section("How the map is drawn", elem_id="cv-map-settings"), gr.Row():
-            start = Form("")
             self.method = gr.Radio([("UMAP", "umap"), ("PCA", "pca")], value=start.method, label="Method")
             self.n_neighbors = gr.Slider(2, 200, start.n_neighbors, step=1, label="UMAP n_neighbors")
             self.min_dist = gr.Slider(0, 0.99, start.min_dist, step=0.01, label="UMAP min_dist")
@@ -121,70 +113,59 @@ class MapTab:
             self.points = gr.Dataframe(interactive=False, wrap=True, max_height=420, elem_id="cv-map-points")
         with section("Link, JSON, CSV, Python", elem_id="cv-map-export") as self.exports:
             self.hand_out = html("", elem_id="cv-map-hand-out")
+        self.folded = [self.impurity, self.all_points, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        names = list(Form.__dataclass_fields__)
-        form = [getattr(self, name) for name in names]
+        form = [getattr(self, name) for name in Form.__dataclass_fields__]
         boxes = [self.aspects, self.box_table, self.box_typed, self.sentences]
         picked = [self.shown, self.head, self.legend, self.before, self.after, self.reading, self.search]
-        whole = [*picked, self.colour, self.impurity, self.all_points, self.exports]
+        whole = [*picked, self.colour, *self.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        runs = [
-            connect(self.run.click, self.draw, [*form, self.shown], whole, **main),
-            *self.page.on_link(
-                "map", self.open_link, [self.shown], [*form, *boxes, *whole], notice=self.notice, stop=self.stop
-            ),
-        ]
+        linked = self.page.on_link("map", self.open_link, [self.shown], [*form, *boxes, *whole], **main)
         # A stopped run must not leave its progress on the picture.
-        for run in runs:
+        for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, [self.before, self.after], queue=False, **PRIVATE)
-        self.page.on_models(self.model, _draws)
+        self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
-        connect(self.page.tab.select, self.opened, [self.shown], whole, **light)
+        if self.stored is not None:
+            self.page.on_first_visit("map", self.start, [self.shown], whole, **light)
         connect([self.source.input, self.condition_column.input], self.boxes, form, boxes, **light)
         columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
         connect(self.table.change, self.upload, [self.table], columns, **light)
-        connect(self.all_points.expand, self.show_points, [self.shown], [self.points], **light)
-        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
-        for panel in (self.before, self.after):
-            connect(panel.select, self.select, [self.shown], picked, **light)
-            connect(panel.click, self.open_point, [self.shown], picked, **light)
-        for part in (self.legend, self.reading, self.measures):
-            connect(part.act, self.act, [self.shown], picked, **light)
+        answers = [(part.act, self.act, picked) for part in (self.legend, self.reading, self.measures)]
+        answers += [(panel.select, self.select, picked) for panel in (self.before, self.after)]
+        answers += [(panel.click, self.open_point, picked) for panel in (self.before, self.after)]
+        answers += [(self.all_points.expand, self.show_points, [self.points])]
+        answers += [(self.exports.expand, self.show_exports, [self.hand_out])]
+        for event, answer, outputs in answers:
+            connect(event, answer, [self.shown], outputs, **light)
         measured = [self.measures, self.shown, self.colour, self.box_matrices, self.spectra, self.places]
-        connect(
-            self.impurity.expand, self.measure, [self.shown], measured,
-            notice=self.impurity_notice, stop=self.impurity_stop, heavy=True,
-        )  # fmt: skip
+        told = {"notice": self.impurity_notice, "stop": self.impurity_stop, "heavy": True}
+        connect(self.impurity.expand, self.measure, [self.shown], measured, **told)
         publish(self.api_embedding_map, "embedding_map")
         publish(self.api_impurity, "impurity")
 
-    def opened(self, shown: Shown | None, request: gr.Request) -> dict:
-        """Show the stored map when the tab is opened for the first time, unless a link does."""
-        linked = read_link(str(request.query_params))[0] == "map"
-        if shown is not None or linked or self.stored is None:
-            return {self.notice: gr.skip()}
+    def start(self, _: None) -> dict:
+        """Show the stored map."""
         return self._show(Shown(ref(self.stored), Form(self.pool.default), self.stored.colour))
 
     def open_link(self, values: Values, shown: Shown | None) -> Iterator[dict]:
         """Restore form, map and what is picked on it from a link."""
         named = first(values, "m")
         known = named if named in self.pool.names else self.pool.default
-        form, first_form = Form.from_link(values, known), Form(self.pool.default)
-        filled = ("model", "source", "aspects", "sentences", "conditions", *LINKED.values())
-        changes = self._boxes(form)
-        for part, name in ((getattr(self, name), name) for name in filled):
-            changes[part] = changes.get(part, {}) | gr.update(value=getattr(form, name))
-        yield changes
+        form, changes = Form.from_link(values, known), {}
+        for name in ("model", "source", "aspects", "sentences", "conditions", *LINKED.values()):
+            changes[getattr(self, name)] = gr.update(value=getattr(form, name))
+        yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
         if shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not form.linked:
             lost = "a table. Choose the file" if form.source == "table" else "more sentences than fit. Enter them"
             raise DataError(f"This link does not hold what it showed: {lost} again, then press Draw map.")
-        elif self.stored is not None and form.link() == first_form.link():
+        elif self.stored is not None and form.link() == Form(self.pool.default).link():
             shown = Shown(ref(self.stored), form, self.stored.colour)
         else:
             for step in self._draw(form, shown):
@@ -202,14 +183,22 @@ class MapTab:
         """Show the fields of what the sentences come from."""
         return self._boxes(Form(*fields))
 
+    def _boxes(self, form: Form) -> dict:
+        seen = {
+            self.aspects: form.source == "scenes",
+            self.box_table: form.source == "table",
+            self.sentences: form.source == "texts",
+            self.box_typed: form.types_conditions,
+        }
+        return {part: gr.update(visible=visible) for part, visible in seen.items()}
+
     def upload(self, path: str | None) -> dict:
         """Read the header of an uploaded table and offer its columns."""
         if not path:
             return {self.notice: ""}
         table = read_table(Path(path))
         names, guess = [name for name in table.columns if name], guess_columns(table)
-        size = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}"
-        message = f"{size}. Check the columns, then press Draw map."
+        message = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}. Check the columns, then press Draw map."
         return {
             self.text_column: gr.update(choices=names, value=guess.text),
             self.condition_column: gr.update(choices=[TYPED, *names], value=guess.condition or TYPED),
@@ -220,8 +209,7 @@ class MapTab:
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         """Draw the map that the form describes."""
-        *values, shown = fields
-        yield from self._draw(Form(*values), shown)
+        yield from self._draw(Form(*fields[:-1]), fields[-1])
 
     def _draw(self, form: Form, shown: Shown | None) -> Iterator[dict]:
         try:
@@ -268,13 +256,15 @@ class MapTab:
         if act == "open":
             return self.open_point(event, shown)
         if act == "back":
-            return self._picks(replace(shown, marked=None))
-        if act == "clear":
-            return self._picks(shown.choose(None))
-        if act == "value":
-            return self._picks(shown.with_value(str(event.id)))
-        members = view.cell_members(shown.result, str(event.side), str(event.group), str(event.cluster))
-        return self._picks(shown.choose(members))
+            picked = replace(shown, marked=None)
+        elif act == "clear":
+            picked = shown.choose(None)
+        elif act == "value":
+            picked = shown.with_value(str(event.id))
+        else:
+            members = view.cell_members(shown.result, str(event.side), str(event.group), str(event.cluster))
+            picked = shown.choose(members)
+        return self._picks(picked)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def measure(self, shown: Shown | None) -> Iterator[dict]:
@@ -315,8 +305,8 @@ class MapTab:
 
     def show_exports(self, shown: Shown | None) -> dict:
         """Offer the map as link, JSON, CSV and Python."""
-        result, link = _needed(shown).result, shown.link()
-        offered = export.offer(result, link=link, python=view.python(result), file="map.csv")
+        result = _needed(shown).result
+        offered = export.offer(result, link=shown.link(), python=view.python(result), file="map.csv")
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
@@ -383,32 +373,23 @@ class MapTab:
         panels = {getattr(self, side): panel_update(message=text, tone="busy", share=share) for side in SIDES}
         return {**panels, self.notice: "", self.stop: gr.update(visible=True)}
 
-    def _boxes(self, form: Form) -> dict:
-        return {
-            self.aspects: gr.update(visible=form.source == "scenes"),
-            self.box_table: gr.update(visible=form.source == "table"),
-            self.sentences: gr.update(visible=form.source == "texts"),
-            self.box_typed: gr.update(visible=form.types_conditions),
-        }
+    def _choices(self) -> list[tuple[str, str]]:
+        # Without a condition, or without vectors, there is nothing to lay out before and after.
+        return self.pool.choices(lambda info: info.kind != "cross" and info.conditional and not info.graph)
 
     def _show(self, shown: Shown, *, asked: bool = False) -> dict:
         """Show another map; a link may have asked for it."""
-        return {
-            **self._picks(shown),
-            **self._figures(shown),
-            self.head: view.head(shown, asked=asked),
-            **{part: gr.Accordion(open=False) for part in (self.impurity, self.all_points, self.exports)},
-        }
+        head = view.head(shown, asked=asked)
+        return {**self._picks(shown), **self._figures(shown), self.head: head, **closed(self.folded)}
 
     def _figures(self, shown: Shown) -> dict:
         """Draw both sides, with what is picked on them."""
         from condviz.plots.maps import colouring, plot_side
 
-        colours = colouring(shown.result, shown.colour)
-        figures = {
-            getattr(self, side): panel_update(figure=plot_side(shown.result, side, colours), message="", **_on(shown))
-            for side in SIDES
-        }
+        colours, figures = colouring(shown.result, shown.colour), {}
+        for side in SIDES:
+            drawn = plot_side(shown.result, side, colours)
+            figures[getattr(self, side)] = panel_update(figure=drawn, message="", **_on(shown))
         return {**figures, self.colour: gr.update(choices=view.colours(shown.result), value=colours.name)}
 
     def _picks(self, shown: Shown) -> dict:
@@ -424,10 +405,6 @@ class MapTab:
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
             self.search: shown.search,
         }
-
-
-def _draws(info: Any) -> bool:  # noqa: ANN401 - a ModelInfo
-    return info.kind != "cross" and info.method != "unconditional" and not info.graph
 
 
 def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
@@ -456,10 +433,7 @@ def _stored(page: Page) -> EmbeddingMap | None:
     return EmbeddingMap.from_dict(content)
 
 
-def _needed(shown: Shown | None) -> Shown:
-    if shown is None:
-        raise DataError("There is no map yet. Press Draw map first.")
-    return shown
+_needed = partial(needed, message="There is no map yet. Press Draw map first.")
 
 
 def _on(shown: Shown) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.maps import EmbeddingMap, Side
+from condviz.analysis.maps import EmbeddingMap
 from condviz.ui.export import python_call
 from condviz.ui.map.form import Shown
 from condviz.ui.markup import render
@@ -30,8 +30,8 @@ def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
     """
     from condviz.plots.maps import headline
 
-    result, flags = shown.result, {"picked": picked, "typing": picked and bool(shown.search), "asked": asked}
-    return render("map/head.html", headline=headline(result), result=result, shown=shown, **flags)
+    flags = {"picked": picked, "typing": picked and bool(shown.search), "asked": asked}
+    return render("map/head.html", headline=headline(shown.result), result=shown.result, shown=shown, **flags)
 
 
 def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
@@ -44,13 +44,7 @@ def colours(result: EmbeddingMap) -> list[tuple[str, str]]:
 
 
 def legend(result: EmbeddingMap, colouring: Colouring, chosen: str) -> str:
-    """Render the legend of both sides; each entry is a button that picks its points.
-
-    Args:
-        result: The map.
-        colouring: What the points are coloured by.
-        chosen: Id of the category that is picked, or "".
-    """
+    """Render the legend of both sides; each entry is a button that picks its points; `chosen` is the id of one."""
     from condviz.plots.maps import legend as grouped
     from condviz.plots.maps import shapes
 
@@ -61,37 +55,27 @@ def legend(result: EmbeddingMap, colouring: Colouring, chosen: str) -> str:
 def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | None, why: str) -> str:
     """Render the list beside the picture: neighbours of the marked point, else the chosen points, else a hint.
 
-    Args:
-        result: The map.
-        chosen: Positions of the chosen points, or None.
-        marked: Position of the marked point, or None.
-        why: What the points were chosen by: words or a value; "" for a loop around them.
+    Points were chosen by `why`, words or a value, or by a loop around them: "".
     """
     if marked is not None:
         lists = [_neighbors(result, side, marked) for side in ("before", "after")]
         item, crossed = _item(result, marked), result.points.crossed
         return render("map/neighbors.html", marked=item, lists=lists, chosen=chosen is not None, crossed=crossed)
-    rows = [] if chosen is None else [_item(result, index) for index in chosen[:MAX_LISTED]]
-    return render(
-        "map/chosen.html",
-        rows=rows,
-        count=None if chosen is None else len(chosen),
-        total=len(result.points.texts),
-        why=why,
-    )
+    rows = [_item(result, index) for index in (chosen or ())[:MAX_LISTED]]
+    count, total = None if chosen is None else len(chosen), len(result.points.texts)
+    return render("map/chosen.html", rows=rows, count=count, total=total, why=why)
 
 
 def measures(result: EmbeddingMap) -> str:
     """Render impurity beside that of random matrices, clusters, values, isotropy and sizes of W_c."""
     sides = [("before", result.before), ("after", result.after)]
+    mixed = [{row["condition"]: row for row in side.measures.values} for _, side in sides]
     values = [
-        (old, new, _value_impurity(result.before, old.condition), _value_impurity(result.after, new.condition))
+        (old, new, mixed[0].get(old.condition), mixed[1].get(new.condition))
         for old, new in zip(result.before.values, result.after.values, strict=True)
     ]
-    problems = {**result.before.measures.problems, **result.after.measures.problems}
-    return render(
-        "map/measures.html", result=result, sides=sides, values=values, problems=problems, matrices=result.matrices
-    )
+    shown = {"problems": {**result.before.measures.problems, **result.after.measures.problems}, "values": values}
+    return render("map/measures.html", result=result, sides=sides, matrices=result.matrices, **shown)
 
 
 def python(result: EmbeddingMap) -> str:
@@ -148,7 +132,3 @@ def _neighbors(result: EmbeddingMap, name: str, marked: int) -> dict[str, Any]:
     own = result.points.values[marked] if result.points.values else ""
     same = sum(row["value"] == own for row in rows) if own else 0
     return {"name": name, "rows": rows, "shown": NEIGHBORS_SHOWN, "same": same, "value": own}
-
-
-def _value_impurity(side: Side, condition: str) -> dict[str, Any] | None:
-    return next((dict(row) for row in side.measures.values if row["condition"] == condition), None)

@@ -14,7 +14,7 @@ from condviz.errors import CondvizError, DataError
 from condviz.models import registry
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import html, noted, notice, render
-from condviz.ui.page import Page
+from condviz.ui.page import Page, stop_button
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first
 
@@ -43,21 +43,18 @@ class EncoderForm:
         self.page, self.pool = page, page.pool
         self.local = local = not any(os.environ.get(name) for name in SHARED)
         html(render("models/encoder_help.html", local=local), elem_id="cv-models-encoder-help")
+        titles = {name: registry.describe(f"{name}{registry.ON}encoder").title for name in METHODS}
         with gr.Row(elem_classes="cv-actions"):
-            self.encoder = gr.Dropdown(
-                list(ENCODERS), value=ENCODERS[0], allow_custom_value=local, scale=3, min_width=260,
-                label="Encoder" + (": hub id or folder" if local else ""), elem_id="cv-models-encoder-name",
-            )  # fmt: skip
-            titles = [(registry.describe(f"{name}{registry.ON}encoder").title.partition(registry.ON)[0], name)
-                      for name in METHODS]  # fmt: skip
-            self.method = gr.Dropdown(titles, value="bi-encoder", label="Method", scale=2, min_width=160)
+            label = "Encoder" + (": hub id or folder" if local else "")
+            own = {"allow_custom_value": local, "elem_id": "cv-models-encoder-name", "scale": 3, "min_width": 260}
+            self.encoder = gr.Dropdown(list(ENCODERS), value=ENCODERS[0], label=label, **own)
+            choices = [(title.partition(registry.ON)[0], name) for name, title in titles.items()]
+            self.method = gr.Dropdown(choices, value="bi-encoder", label="Method", scale=2, min_width=160)
             self.load = gr.Button("Load", min_width=80, scale=0, elem_id="cv-models-encoder-load")
-            self.stop = gr.Button("Stop", visible=False, min_width=60, scale=0, elem_id="cv-models-encoder-stop")
+            self.stop = stop_button(scale=0, elem_id="cv-models-encoder-stop")
         self.notice = html("", elem_id="cv-models-encoder-notice")
-        connect(
-            self.load.click, self.add, [self.encoder, self.method], [page.models_changed],
-            notice=self.notice, stop=self.stop, heavy=True,
-        )  # fmt: skip
+        told = {"notice": self.notice, "stop": self.stop, "heavy": True}
+        connect(self.load.click, self.add, [self.encoder, self.method], [page.models_changed], **told)
 
     def add(self, request: gr.Request, encoder: str, method: str) -> Iterator[dict]:
         """Download the encoder if it is not here, put the method on it, and offer the model in all tabs."""
@@ -71,9 +68,11 @@ class EncoderForm:
             total = yield from wait(Work(lambda _: count_missing(encoder)), f"Looking for {encoder}.")
             if total:
                 size = f"{total / 1e6:,.0f} MB" if total < 1e9 else f"{total / 1e9:.1f} GB"
-                work = Work(partial(fetch, encoder, total))
-                yield from wait(work, f"Downloading {encoder}, {size}, once for this machine.")
-            self._make_room()
+                message = f"Downloading {encoder}, {size}, once for this machine."
+                yield from wait(Work(partial(fetch, encoder, total)), message)
+            added = [other for other in self.pool.names if registry.ON in other]
+            for other in added[: len(added) - KEPT + 1]:
+                self.pool.remove(other)
             self.pool.add(name)
         try:
             yield from wait(Work(lambda _: self.pool.get(name)), f"Loading {encoder}.")
@@ -95,11 +94,6 @@ class EncoderForm:
             self.encoder: encoder if encoder in ENCODERS or (encoder and self.local) else gr.skip(),
             self.method: method if method in METHODS else gr.skip(),
         }
-
-    def _make_room(self) -> None:
-        added = [name for name in self.pool.names if registry.ON in name]
-        for name in added[: len(added) - KEPT + 1]:
-            self.pool.remove(name)
 
 
 def check_encoder(encoder: object, request: gr.Request) -> str:

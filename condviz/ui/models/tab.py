@@ -87,10 +87,8 @@ class ModelsTab:
                 self.table = html(self._table(start), elem_id="cv-models-table", script=_CLICKED)
             with gr.Column(scale=5, min_width=320, elem_id="cv-models-panel"):
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
-                self.card = gr.Markdown(
-                    self._card(start.model), elem_id="cv-models-card", sanitize_html=True, container=False,
-                    latex_delimiters=[],
-                )  # fmt: skip
+                safe = {"sanitize_html": True, "container": False, "latex_delimiters": []}
+                self.card = gr.Markdown(self._card(start.model), elem_id="cv-models-card", **safe)
         with section("Untrained models, to compare with", elem_id="cv-models-untrained") as self.untrained:
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
         with section("Try another encoder", elem_id="cv-models-encoder"):
@@ -110,15 +108,18 @@ class ModelsTab:
         for component in (self.table, self.twins, self.links):
             connect(component.card, self.show_card, [self.view], shown, **light)
             connect(component.sort, self.sort, [self.view], shown, **light)
-        linked = [*shown, self.encoders.encoder, self.encoders.method]
-        self.page.on_link("models", self.open_link, [], linked, notice=self.notice, heavy=False)
+        linked, needs = [*shown, self.encoders.encoder, self.encoders.method], ("m", "metric", "by", "enc")
+        self.page.on_link("models", self.open_link, [], linked, notice=self.notice, needs=needs, heavy=False)
         changed = [self.page.tab.select, self.page.models_changed.change]
         connect(changed, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
-        connect(self.untrained.expand, self.show_untrained, None, [self.twins], **light)
-        connect(self.papers.expand, self.show_papers, None, [self.claims], **light)
-        connect(self.graphs.expand, self.show_graphs, None, [self.links], **light)
-        connect(self.server.expand, self.show_runtime, None, [self.runtime], **light)
+        for part, show, target in (
+            (self.untrained, self.show_untrained, self.twins),
+            (self.papers, self.show_papers, self.claims),
+            (self.graphs, self.show_graphs, self.links),
+            (self.server, self.show_runtime, self.runtime),
+        ):
+            connect(part.expand, show, None, [target], **light)
         publish(self.api_models, "models", heavy=False)
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -133,8 +134,6 @@ class ModelsTab:
 
     def open_link(self, values: Values) -> dict:
         """Restore a link."""
-        if not any(key in values for key in ("m", "metric", "by", "enc")):
-            return {self.notice: gr.skip()}
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
         return self._show(View(first(values, "m", self.pool.default), metric, by)) | self.encoders.restore(values)
@@ -190,13 +189,13 @@ class ModelsTab:
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_models(self) -> list[dict[str, Any]]:
         """List the models: names for the other endpoints, what each is, and what it is good for."""
-        good = strengths(self.pool.infos())
-        unwanted = {"path", "score_range"}
-        return [
-            {key: value for key, value in asdict(info).items() if key not in unwanted}
-            | {"best_for": good.get(info.name, ""), "state": self.pool.state(info.name).phase}
-            for info in self.pool.infos()
-        ]
+        infos, found = self.pool.infos(), []
+        good = strengths(infos)
+        for info in infos:
+            facts = {key: value for key, value in asdict(info).items() if key not in ("path", "score_range")}
+            state = self.pool.state(info.name).phase
+            found.append(facts | {"best_for": good.get(info.name, ""), "state": state})
+        return found
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _table(self, view: View, *, asked: bool = False) -> str:
@@ -205,35 +204,24 @@ class ModelsTab:
         shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
         by_name = view.by == "name"
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
-        titles = {MEAN: "Overall"} | COLUMNS
-        return render(
-            "models/table.html",
-            rows=rows,
-            view=view,
-            asked=asked,
-            metrics=METRICS,
-            columns=[(column, titles[column], _about(column)) for column in shown],
-            headline=self._headline(board),
-            problem=problem,
-        )
+        columns = [(column, ({MEAN: "Overall"} | COLUMNS)[column], _about(column)) for column in shown]
+        drawn = {"rows": rows, "columns": columns, "headline": self._headline(board), "problem": problem}
+        return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
 
     def _headline(self, board: Board) -> dict[str, Any]:
         """Find the best encoder and the best model of all, by mean pair accuracy."""
-        known = [row for row in self._rows(board, "pair_accuracy") if row.info.trained and MEAN in row.figures]
-        rows = {row.info.name: row for row in known}
+        found = self._rows(board, "pair_accuracy")
+        rows = {row.info.name: row for row in found if row.info.trained and MEAN in row.figures}
         best = max(rows.values(), key=lambda row: row.figures[MEAN].value, default=None)
         return {"count": len(rows), "best": best, "encoder": rows.get(self.pool.default)}
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
-        states, infos = self.pool.states(), self.pool.infos()
+        infos, rows = self.pool.infos(), []
         good = strengths(infos)
-        return [
-            Row(
-                info, good.get(info.name, ""), self._figures(board, info.name, metric),
-                states[info.name].phase, states[info.name].reason,
-            )
-            for info in infos
-        ]  # fmt: skip
+        for info in infos:
+            figures, state = self._figures(board, info.name, metric), self.pool.state(info.name)
+            rows.append(Row(info, good.get(info.name, ""), figures, state.phase, state.reason))
+        return rows
 
     def _figures(self, board: Board, name: str, metric: str) -> dict[str, Metric]:
         """Return the figures by column; none where those that are stored belong to other weights."""
@@ -275,8 +263,7 @@ class ModelsTab:
         if not name:
             return ""
         info = self._info(name)
-        path = Path(info.path) / "README.md" if info.path else None
-        if path is not None and path.is_file():
+        if info.path and (path := Path(info.path) / "README.md").is_file():
             text = path.read_text(encoding="utf-8", errors="replace")[:MAX_CARD_CHARACTERS]
             return _FRONT_MATTER.sub("", text, count=1)
         return f"{info.summary}\n\nNot trained: the pretrained encoder as it is."

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import gradio as gr
 from cachetools import LRUCache
-from gradio.components.textbox import InputHTMLAttributes
 
+import condviz
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
@@ -22,12 +23,12 @@ from condviz.store.sources import peek
 from condviz.types import Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.markup import busy, html, notice, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.markup import busy, dimmed, html, notice, render
+from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.search import view
 from condviz.ui.search.view import HITS, SCENES, Searches
-from condviz.ui.state import Values, first, lines, number, read_link
+from condviz.ui.state import Values, first, joined, lines, number
 
 SHIPPED = ("Example sentences: a favourable selection", SCENES)
 MAX_CONDITIONS = 3
@@ -42,7 +43,6 @@ TRIES = (
     ("Late at night, a boy walks his dog through the snow.", ("the time of day", "the animal")),
     ("A grandmother carries a red umbrella across the square.", ("the colour of the object", "the age of the person")),
 )
-_PLAIN = InputHTMLAttributes(spellcheck=False)
 
 
 class SearchTab:
@@ -54,7 +54,7 @@ class SearchTab:
         infos = [info for info in self.pool.infos() if _separable(info)]
         self.separable = [info.name for info in infos]
         trained = [info.name for info in infos if info.trained]
-        self.default = next((name for _, name in self.pool.choices(_searches)), self.pool.default)
+        self.default = next((name for _, name in self._choices()), self.pool.default)
         self.vectors = best_encoder(infos) or next(iter(trained or self.separable), self.pool.default)
         self._uploads: LRUCache[str, Any] = LRUCache(KEPT_UPLOADS)
         with gr.Row(elem_classes="cv-split"):
@@ -62,10 +62,9 @@ class SearchTab:
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.result = html(render("search/empty.html"), elem_id="cv-search-result")
-                self.tries = html(
-                    render("search/tries.html", tries=TRIES), elem_id="cv-search-tries",
-                    script="condviz.examples(element, (data) => trigger('example', data));",
-                )  # fmt: skip
+                script = "condviz.examples(element, (data) => trigger('example', data));"
+                chips = [(place, query) for place, (query, _) in enumerate(TRIES)]
+                self.tries = html(tries(chips), elem_id="cv-search-tries", script=script)
         self.shown = gr.State(None)
         self._sections()
         self._connect()
@@ -74,35 +73,24 @@ class SearchTab:
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
         query, conditions = TRIES[0]
-        self.query = gr.Textbox(
-            query, label="A sentence like those you want", lines=2, max_lines=5, elem_id="cv-search-query",
-            elem_classes="cv-sentence-box", html_attributes=_PLAIN,
-        )  # fmt: skip
-        self.conditions = gr.Textbox(
-            "\n".join(conditions), label=f"Conditions, one per line, up to {MAX_CONDITIONS}", lines=2, max_lines=4,
-            elem_id="cv-search-conditions", html_attributes=_PLAIN,
-        )  # fmt: skip
+        boxed = {"lines": 2, "max_lines": 5, "elem_classes": "cv-sentence-box"}
+        self.query = text_box(query, "A sentence like those you want", "cv-search-query", **boxed)
+        label = f"Conditions, one per line, up to {MAX_CONDITIONS}"
+        self.conditions = text_box("\n".join(conditions), label, "cv-search-conditions", lines=2, max_lines=4)
         self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="Search in", elem_id="cv-search-corpus")
-        with gr.Row(elem_classes="cv-actions"):
-            self.model = gr.Dropdown(
-                self.pool.choices(_searches), value=self.default, show_label=False, label="Model", container=False,
-                elem_id="cv-search-model", scale=3, min_width=150,
-            )  # fmt: skip
-            self.run = gr.Button("Search", variant="primary", elem_id="cv-search-run", scale=1, min_width=90)
-            self.stop = gr.Button("Stop", elem_id="cv-search-stop", visible=False, min_width=60)
+        self.model, self.run, self.stop = model_row("cv-search", "Search", self._choices(), self.default)
         self.notice = html("", elem_id="cv-search-notice")
 
     def _sections(self) -> None:
         with section("Filters and number of hits", elem_id="cv-search-filters"):
             html(render("search/filters.html"), elem_id="cv-search-filter-help")
             with gr.Row():
-                plain = {"html_attributes": _PLAIN, "max_lines": 1, "min_width": 220}
-                self.contains = gr.Textbox(label="Contains", placeholder="rain, or /rain|snow/", **plain)
-                self.where = gr.Textbox(label="Filter on columns", placeholder='domain == "sports"', **plain)
+                plain = {"max_lines": 1, "min_width": 220}
+                self.contains = text_box(None, "Contains", None, placeholder="rain, or /rain|snow/", **plain)
+                self.where = text_box(None, "Filter on columns", None, placeholder='domain == "sports"', **plain)
                 self.k = gr.Slider(1, MOST_HITS, HITS, step=1, label="Hits in each column", min_width=160)
-        with section(
-            "Groups: how does the first condition divide these texts?", elem_id="cv-search-groups"
-        ) as self.groups:
+        title = "Groups: how does the first condition divide these texts?"
+        with section(title, elem_id="cv-search-groups") as self.groups:
             with gr.Row():
                 methods = [("k-means", "kmeans"), ("HDBSCAN: finds their number", "hdbscan")]
                 self.method = gr.Radio(methods, value="kmeans", label="Method", min_width=260)
@@ -112,78 +100,68 @@ class SearchTab:
             with gr.Column(visible=False) as self.group_box:
                 label = "The texts under the condition: first two principal components, coloured by group"
                 self.group_map = plotly_panel(elem_id="cv-search-group-map", label=label, height=360)
-        with section(
-            "Cross-table: how do the groups under the first two conditions overlap?", elem_id="cv-search-crossed"
-        ) as self.crossed:
+        title = "Cross-table: how do the groups under the first two conditions overlap?"
+        with section(title, elem_id="cv-search-crossed") as self.crossed:
             self.crossed_notice = html("", elem_id="cv-search-crossed-notice")
             self.crossing = html("", elem_id="cv-search-crossing")
             with gr.Column(visible=False) as self.flow_box:
                 label = "Groups under both conditions; a ribbon is as wide as there are texts in both"
                 self.flows = plotly_panel(elem_id="cv-search-flows", label=label, height=360)
-        with section(
-            "Twins: alike under the first condition, different under the second", elem_id="cv-search-twins"
-        ) as self.twins:
+        title = "Twins: alike under the first condition, different under the second"
+        with section(title, elem_id="cv-search-twins") as self.twins:
             self.twins_notice = html("", elem_id="cv-search-twins-notice")
             self.pairs = html("", elem_id="cv-search-pairs")
         with section("Which conditions sort these texts?", elem_id="cv-search-sorting") as self.sorting:
             self.sorting_notice = html("", elem_id="cv-search-sorting-notice")
-            self.sorting_stop = gr.Button("Stop", visible=False, min_width=60)
+            self.sorting_stop = stop_button()
             self.sorted = html("", elem_id="cv-search-sorted")
         with section("Your own texts", elem_id="cv-search-own"):
             self._own()
         with section("Link, JSON, CSV, Python", elem_id="cv-search-export") as self.exports:
             self.hand_out = html("", elem_id="cv-search-hand-out")
+        self.folded = [self.groups, self.crossed, self.twins, self.sorting, self.exports]
 
     def _own(self) -> None:
         space = bool(os.environ.get("SPACE_ID"))
         html(render("search/own.html", texts=MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
         with gr.Row(elem_classes="cv-actions", elem_id="cv-search-upload", visible=not space):
-            self.file = gr.File(
-                label="CSV, TSV, JSONL or TXT file", height=90, file_types=[".csv", ".tsv", ".jsonl", ".txt"],
-                elem_id="cv-search-file", min_width=220,
-            )  # fmt: skip
-            self.column = gr.Dropdown(
-                [], label="Column of the texts", allow_custom_value=True, elem_id="cv-search-column", min_width=160
-            )
+            files = {"file_types": [".csv", ".tsv", ".jsonl", ".txt"], "elem_id": "cv-search-file"}
+            self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, min_width=220, **files)
+            free = {"allow_custom_value": True, "elem_id": "cv-search-column"}
+            self.column = gr.Dropdown([], label="Column of the texts", min_width=160, **free)
             self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
-            self.own_stop = gr.Button("Stop", visible=False, min_width=60, scale=0)
+            self.own_stop = stop_button(scale=0)
         self.own_notice = html("", elem_id="cv-search-own-notice")
         self.sample = html("", elem_id="cv-search-sample")
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        self._folded = [self.groups, self.crossed, self.twins, self.sorting, self.exports]
         form = [self.query, self.conditions, self.corpus, self.model, self.contains, self.where, self.k]
-        done = [self.result, self.shown, *self._folded]
+        asked, done = [*form, self.shown], [self.result, self.shown, *self.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect(
-            [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit],
-            self.search, [*form, self.shown], done, **main,
-        )  # fmt: skip
+        triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
+        connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [*form[2:], self.shown], [*form, *done], **main)
-        connect(self.page.tab.select, self.opened, [*form, self.shown], done, **main)
-        self.page.on_link("search", self.open_link, [self.shown], [*form, *done], notice=self.notice, stop=self.stop)
-        self.page.on_models(self.model, _searches)
-        grouped, crossed = [self.grouped, self.group_box, self.group_map], [self.crossing, self.flow_box, self.flows]
-        divided = [self.shown, self.method, self.count]
-        regrouped = [self.groups.expand, self.method.input, self.count.release]
-        heavy = {"heavy": True}
-        connect(regrouped, self.show_groups, divided, grouped, notice=self.groups_notice, **heavy)
-        connect(self.crossed.expand, self.show_crossing, [self.shown], crossed, notice=self.crossed_notice, **heavy)
-        connect(self.twins.expand, self.show_twins, [self.shown], [self.pairs], notice=self.twins_notice, **heavy)
-        connect(
-            self.sorting.expand, self.show_sorting, [self.shown], [self.sorted], notice=self.sorting_notice,
-            stop=self.sorting_stop, **heavy,
+        self.page.on_first_visit("search", self.search, asked, done, needs=["q"], **main)
+        self.page.on_link("search", self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
+        self.page.on_models(self.model, self._choices)
+        sections = (
+            ([self.groups.expand, self.method.input, self.count.release], self.show_groups, [self.method, self.count],
+             [self.grouped, self.group_box, self.group_map], self.groups_notice, None),
+            (self.crossed.expand, self.show_crossing, [], [self.crossing, self.flow_box, self.flows],
+             self.crossed_notice, None),
+            (self.twins.expand, self.show_twins, [], [self.pairs], self.twins_notice, None),
+            (self.sorting.expand, self.show_sorting, [], [self.sorted], self.sorting_notice, self.sorting_stop),
         )  # fmt: skip
+        for opened, show, controls, outputs, told, stop in sections:
+            connect(opened, show, [self.shown, *controls], outputs, notice=told, stop=stop, heavy=True)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
-        connect(
-            self.encode.click, self.upload, [self.file, self.column, *form, self.shown], [self.corpus, *done],
-            notice=self.own_notice, stop=self.own_stop, heavy=True,
-        )  # fmt: skip
         own = {"notice": self.own_notice, "heavy": True}
-        asked = [self.query, self.conditions, self.model]
-        connect(self.file.upload, self.preview, [self.file, *asked], [self.column, self.sample], **own)
-        connect(self.column.input, self.estimate, [self.file, self.column, *asked], [self.sample], **own)
+        filled = [self.corpus, *done]
+        connect(self.encode.click, self.upload, [self.file, self.column, *asked], filled, stop=self.own_stop, **own)
+        timed = [self.query, self.conditions, self.model]
+        connect(self.file.upload, self.preview, [self.file, *timed], [self.column, self.sample], **own)
+        connect(self.column.input, self.estimate, [self.file, self.column, *timed], [self.sample], **own)
         connect(self.file.clear, lambda: {self.sample: ""}, None, [self.sample], notice=self.own_notice)
         publish(self.api_search, "search")
 
@@ -197,21 +175,15 @@ class SearchTab:
             raise DataError(
                 f"There are {len(asked)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             )
-        yield {
-            self.result: render("search/busy.html", picture=view.show(shown) if shown else render("search/empty.html")),
-            self.stop: gr.update(visible=True),
-        }
-        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, asked,
-                             {"k": int(k), "contains": contains, "where": where})  # fmt: skip
+        before = view.show(shown) if shown else render("search/empty.html")
+        yield {self.result: dimmed(before), self.stop: gr.update(visible=True)}
+        options = {"k": int(k), "contains": contains, "where": where}
+        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, asked, options)
         for done, total in work.steps():
             message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
             yield {self.notice: busy(message, done, total)}
         found = Searches(corpus, work.result())
-        yield {
-            self.result: view.show(found),
-            self.shown: found,
-            **{part: gr.Accordion(open=False) for part in self._folded},
-        }
+        yield {self.result: view.show(found), self.shown: found, **closed(self.folded)}
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = Searches(corpus, results)
@@ -222,41 +194,30 @@ class SearchTab:
         index = str(event.id)
         if not index.isdigit() or int(index) >= len(TRIES):
             raise DataError("This example does not exist any more. Reload the page.")
-        query, conditions = TRIES[int(index)]
-        *_, shown = rest
-        yield {self.query: query, self.conditions: "\n".join(conditions), self.corpus: SCENES,
-               self.contains: "", self.where: ""}  # fmt: skip
-        yield from self.search(query, "\n".join(conditions), SCENES, model, "", "", HITS, shown)
-
-    def opened(self, request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - form, and what is shown
-        """Search when the tab is opened for the first time; a link brings its own query."""
-        asked, found = read_link(str(request.query_params))
-        if values[-1] is not None or (asked == "search" and first(found, "q")):
-            yield {self.notice: gr.skip()}
-            return
-        yield from self.search(*values)
+        query, conditions = TRIES[int(index)][0], "\n".join(TRIES[int(index)][1])
+        filled = {self.query: query, self.conditions: conditions, self.corpus: SCENES}
+        yield filled | {self.contains: "", self.where: ""}
+        yield from self.search(query, conditions, SCENES, model, "", "", HITS, rest[-1])
 
     def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
         """Restore the form from a link and search."""
-        query = first(values, "q")
-        if not query:
-            yield {self.notice: gr.skip()}
-            return
         model = first(values, "m")
-        model = model if model in self.pool.names and _searches(self.pool.info(model)) else self.default
-        conditions = "\n".join(" ".join(text.split()) for text in values.get("c", [])[:MAX_CONDITIONS])
-        contains, where = first(values, "has"), first(values, "where")
-        k = number(values, "k", HITS, low=1, high=MOST_HITS)
-        yield {
-            self.query: query, self.conditions: conditions, self.corpus: SCENES, self.model: model,
-            self.contains: contains, self.where: where, self.k: k,
-        }  # fmt: skip
+        form = {
+            self.query: first(values, "q"),
+            self.conditions: joined(values.get("c", [])[:MAX_CONDITIONS]),
+            self.corpus: SCENES,
+            self.model: model if model in {name for _, name in self._choices()} else self.default,
+            self.contains: first(values, "has"),
+            self.where: first(values, "where"),
+            self.k: number(values, "k", HITS, low=1, high=MOST_HITS),
+        }
+        yield form
         if first(values, "in"):
             raise DataError(
                 "This link was made on somebody's own texts, which no link carries. Load them under Your own texts, "
                 "or press Search for the sentences that ship."
             )
-        yield from self.search(query, conditions, SCENES, model, contains, where, k, shown)
+        yield from self.search(*form.values(), shown)
 
     def preview(self, file: str, *asked: str) -> Iterator[dict]:
         """Show the first rows of a file, and guess which column holds the texts."""
@@ -266,24 +227,19 @@ class SearchTab:
 
     def estimate(self, file: str | None, column: str, query: str, conditions: str, model: str) -> Iterator[dict]:
         """Show the first rows of a file, and how long a search of it takes: `TIMED` of its texts are encoded."""
-        if not file:
-            raise DataError("No file is chosen. Choose one with a text in each row.")
-        texts, _ = _read(Path(file), column)
+        texts, _ = _read(file, column)
         asked = lines(conditions)[:MAX_CONDITIONS]
         shown = {"rows": peek(Path(file))[0], "column": column, "count": len(texts), "asked": asked}
         yield {self.sample: render("search/sample.html", **shown, seconds=None)}
-        names = self._names(model)
-        work = self.pool.run(_time, names, texts, query, asked)
+        work = self.pool.run(_time, self._names(model), texts, query, asked)
         seconds = yield from follow(work, f"Timing {min(TIMED, len(texts))} of them.", self.own_notice)
         yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}
 
     def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         """Read a file of texts and search it."""
-        if not file:
-            raise DataError("No file is chosen. Choose one with a text in each row.")
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns = _read(Path(file), (column or "").strip())
+        texts, columns = _read(file, (column or "").strip())
         query, conditions, _, model, _, _, k, shown = values
         key = f"upload-{len(self._uploads)}-{Path(file).parent.name[:12]}"
         self._uploads[key] = _Texts(texts, columns)
@@ -292,67 +248,50 @@ class SearchTab:
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, model, "", "", k, shown):
             yield {here.get(part, part): value for part, value in step.items()}
-        yield {
-            self.own_notice: notice(
-                "", "These texts are searched now: the hits are at the top of the page.", tone="info"
-            )
-        }
+        message = "These texts are searched now: the hits are at the top of the page."
+        yield {self.own_notice: notice("", message, tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
         """Divide the corpus by the first condition."""
-        from condviz.analysis.groups import group_by
         from condviz.plots.search_figures import plot_groups
 
         options = {"method": method, "groups": int(count)}
-        found = yield from self._run(self.groups_notice, shown, group_by, 1, "Grouping the texts.", options)
-        yield {
-            self.grouped: plots.to_html(found),
-            self.group_box: gr.update(visible=True),
-            self.group_map: panel_update(figure=plot_groups(found)),
-        }
+        found = yield from self._run(self.groups_notice, shown, condviz.group_by, 1, "Grouping the texts.", options)
+        yield _drawn(found, plot_groups, self.grouped, self.group_box, self.group_map)
 
     def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
         """Divide the corpus by the first two conditions, and show how the groups meet."""
-        from condviz.analysis.groups import cross_table
         from condviz.plots.search_figures import plot_flows
 
-        found = yield from self._run(self.crossed_notice, shown, cross_table, 2, "Grouping the texts twice.")
-        yield {
-            self.crossing: plots.to_html(found),
-            self.flow_box: gr.update(visible=True),
-            self.flows: panel_update(figure=plot_flows(found)),
-        }
+        found = yield from self._run(self.crossed_notice, shown, condviz.cross_table, 2, "Grouping the texts twice.")
+        yield _drawn(found, plot_flows, self.crossing, self.flow_box, self.flows)
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""
-        from condviz.analysis.sorting import find_twins
-
-        found = yield from self._run(self.twins_notice, shown, find_twins, 2, "Comparing the texts.")
+        found = yield from self._run(self.twins_notice, shown, condviz.find_twins, 2, "Comparing the texts.")
         yield {self.pairs: plots.to_html(found)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         """Rank the library of conditions."""
-        from condviz.analysis.sorting import rank_sorting_conditions
-
         yield {self.sorting_stop: gr.update(visible=True)}
         message = "Trying the library of conditions."
-        found = yield from self._run(self.sorting_notice, shown, rank_sorting_conditions, 0, message)
+        found = yield from self._run(self.sorting_notice, shown, condviz.rank_sorting_conditions, 0, message)
         yield {self.sorted: plots.to_html(found), self.sorting_stop: gr.update(visible=False)}
 
     def _run(
-        self, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], needed: int, message: str,
+        self, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], count: int, message: str,
         options: dict[str, Any] | None = None,
     ) -> Generator[dict, None, Result]:  # fmt: skip
         """Run a function of the corpus and the first conditions: yield steps of progress, return its result."""
         found = _needed(shown)
         asked = [result.condition for result in found.results if result.condition]
-        if len(asked) < needed:
-            raise DataError(f"This needs {needed} condition{'s' * (needed > 1)}. Add one above, and search again.")
+        if len(asked) < count:
+            raise DataError(f"This needs {count} condition{'s' * (count > 1)}. Add one above, and search again.")
         names = self._names(found.results[0].model.name)
-        if not needed or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
+        if not count or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
             names = names[-1:]
-        work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:needed], options or {})
+        work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:count], options or {})
         return (yield from follow(work, message, told))
 
     def show_exports(self, shown: Searches | None) -> dict:
@@ -400,6 +339,9 @@ class SearchTab:
                 self.pool.run(_search_all, names, SCENES, query, conditions, options, patient=True).result()
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
+    def _choices(self) -> list[tuple[str, str]]:
+        return self.pool.choices(lambda info: info.conditional)
+
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
         return [model] if model in self.separable else [model, self.vectors]
@@ -414,28 +356,23 @@ class SearchTab:
 
 @dataclass
 class _Texts:
-    """Uploaded texts, and their vectors by model once they are needed."""
+    """Uploaded texts, and the corpora of their vectors by the weights of the model, once they are needed."""
 
     texts: list[str]
     columns: dict[str, list[Any]]
-
-    def __post_init__(self) -> None:
-        self._corpora: dict[str, Any] = {}
-
-    def corpus(self, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a loaded model; a Corpus
-        from condviz.store.corpus import encode_corpus
-
-        if model.weights_hash not in self._corpora:
-            self._corpora[model.weights_hash] = encode_corpus(
-                model, self.texts, self.columns, name="your texts", progress=progress
-            )
-        return self._corpora[model.weights_hash]
+    corpora: dict[str, Any] = field(default_factory=dict)
 
 
 def _opened(texts: str | _Texts, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a Corpus
+    from condviz.store.corpus import encode_corpus
     from condviz.store.demo import open_corpus
 
-    return texts.corpus(model, progress) if isinstance(texts, _Texts) else open_corpus(texts, model, progress=progress)
+    if not isinstance(texts, _Texts):
+        return open_corpus(texts, model, progress=progress)
+    if (key := model.weights_hash) not in texts.corpora:
+        own = {"name": "your texts", "progress": progress}
+        texts.corpora[key] = encode_corpus(model, texts.texts, texts.columns, **own)
+    return texts.corpora[key]
 
 
 def _search_all(
@@ -485,10 +422,16 @@ def _of_corpus(
     return function(_opened(texts, models[-1], None), *conditions, model=models[0], progress=progress, **options)
 
 
-def _read(path: Path, column: str) -> tuple[list[str], dict[str, list[Any]]]:
+def _drawn(found: Result, plot: Callable, text: gr.HTML, box: gr.Column, panel: gr.HTML) -> dict:
+    return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
+
+
+def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]]]:
     from condviz.store.sources import read_source
 
-    source = read_source(path, column)
+    if not file:
+        raise DataError("No file is chosen. Choose one with a text in each row.")
+    source = read_source(Path(file), column)
     if source.total > MAX_UPLOADED_TEXTS:
         raise DataError(
             f"The file has {source.total:,} texts; at most {MAX_UPLOADED_TEXTS:,} are searched here. For more: "
@@ -502,14 +445,7 @@ def _separable(info: ModelInfo) -> bool:
     return CATALOG[info.method].separable and info.conditional and not info.graph
 
 
-def _searches(info: ModelInfo) -> bool:
-    return info.conditional
-
-
-def _needed(shown: Searches | None) -> Searches:
-    if shown is None:
-        raise DataError("Nothing has been searched yet. Press Search first.")
-    return shown
+_needed = partial(needed, message="Nothing has been searched yet. Press Search first.")
 
 
 TAB = Tab("search", "Search", SearchTab)

@@ -10,7 +10,7 @@ from condviz.plots import search as plots
 from condviz.types import Hit, Hits, Result
 from condviz.ui import export
 from condviz.ui.markup import render
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link, write_link
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,14 +48,10 @@ class Searches(Result):
 
 def show(found: Searches) -> str:
     """Render the hits side by side."""
-    return render(
-        "search/result.html",
-        headline=plots.headline(found.results),
-        columns=plots.columns(found.results, open_hit=_open_hit),
-        link=link(found),
-        first=found.results[0],
-        by_vectors=CATALOG[found.results[0].model.method].separable,
-    )
+    first = found.results[0]
+    drawn = {"headline": plots.headline(found.results), "columns": plots.columns(found.results, open_hit=_open_hit)}
+    separable = CATALOG[first.model.method].separable
+    return render("search/result.html", link=link(found), first=first, by_vectors=separable, **drawn)
 
 
 def link(found: Searches) -> str:
@@ -85,6 +81,6 @@ def script(found: Searches, vectors_of: str) -> str:
 
 
 def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
-    fields = [("s1", result.query), ("s2", hit.text), ("c", result.condition or ""), ("m", result.model.name)]
+    fields = result.query, hit.text, [result.condition or ""], result.model.name
     tabs = [("Compare", "compare"), *([("Words", "router")] if result.condition else [])]
-    return [(name, write_link(tab, fields)) for name, tab in tabs]
+    return [(name, pair_link(tab, *fields)) for name, tab in tabs]

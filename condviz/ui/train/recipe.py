@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import tomlkit
@@ -17,14 +18,8 @@ RECIPES = ASSETS / "recipes"
 QUALITIES = {"quick": "Quick: a small part learns", "better": "Better: the whole model learns"}
 NAME = "my-model"
 EXAMPLE = {"train": [{"name": "scenes"}], "validation": [{"name": "scenes", "split": "dev"}]}
-EXAMPLE_SETTINGS = {
-    "start": "identity",
-    "batching": "blocks",
-    "batch_size": 80,
-    "lr": 5e-4,
-    "epochs": 1,
-    "evaluations": 8,
-}
+EXAMPLE_SETTINGS = {"start": "identity", "batching": "blocks", "batch_size": 80, "lr": 5e-4, "epochs": 1,
+                    "evaluations": 8}  # fmt: skip
 """The shipped models have learned from the example already: here the head is trained from the beginning."""
 FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "method": (("method",), "Method", [(entry.title, name) for name, entry in CATALOG.items() if entry.conditional]),
@@ -45,11 +40,7 @@ LINK_KEYS = ("data", "quality", "preset", "name", "recipe", *FIELDS)
 
 
 def parse(text: object) -> dict[str, Any]:
-    """Read the text of a recipe.
-
-    Raises:
-        ConfigError: If it is not TOML.
-    """
+    """Read the text of a recipe; raises ConfigError if it is not TOML."""
     try:
         return tomllib.loads(str(text or ""))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -80,20 +71,17 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
             document["batch_size"] //= 2
     for key, rows in sources.items():
         document.pop(key, None)
-        tables = tomlkit.aot()
+        document[key] = tomlkit.aot()
         for row in rows:
-            tables.append(tomlkit.item(row))
-        document[key] = tables
+            document[key].append(tomlkit.item(row))
     return tomlkit.dumps(document)
 
 
 def read_fields(text: str) -> dict[str, Any]:
     """Return the values of `FIELDS` in a recipe; defaults where it does not say, or cannot be read."""
-    try:
+    values, content = {}, {}
+    with suppress(ConfigError):
         content = parse(text)
-    except ConfigError:
-        content = {}
-    values = {}
     for key, (path, _, kind) in FIELDS.items():
         value: Any = content
         for part in path:
@@ -104,11 +92,7 @@ def read_fields(text: str) -> dict[str, Any]:
 
 
 def write_field(text: str, path: tuple[str, ...], value: object) -> str:
-    """Set one key of a recipe; comments and all other keys stay. An empty value removes the key.
-
-    Raises:
-        ConfigError: If the recipe is not TOML.
-    """
+    """Set one key of a recipe, or remove it with an empty value; raises ConfigError if the recipe is no TOML."""
     try:
         document = tomlkit.parse(text)
     except TOMLKitError as error:
@@ -122,7 +106,7 @@ def write_field(text: str, path: tuple[str, ...], value: object) -> str:
     if value in ("", None):
         place.pop(last, None)
     else:
-        whole = isinstance(value, float) and value.is_integer() and path[-1] not in ("lr", "temperature")
+        whole = isinstance(value, float) and value.is_integer() and last not in ("lr", "temperature")
         place[last] = int(value) if whole else value
     return tomlkit.dumps(document)
 
@@ -147,11 +131,7 @@ def read_changes(text: str, base: str) -> dict[str, str]:
 
 
 def apply_changes(base: str, changes: Mapping[str, str]) -> str:
-    """Return a recipe with what a link changes, see `read_changes`; other keys are left out.
-
-    Raises:
-        ConfigError: If a number is none.
-    """
+    """Return a recipe with what a link changes, see `read_changes`; raises ConfigError if a number is none."""
     if changes.get("recipe"):
         try:
             document, given = tomlkit.parse(changes["recipe"]), tomlkit.parse(base)
@@ -178,11 +158,7 @@ def _number(label: str, text: str) -> float:
 
 
 def read_preset(name: str) -> str:
-    """Return the text of a shipped recipe.
-
-    Raises:
-        ConfigError: If there is none of this name.
-    """
+    """Return the text of a shipped recipe; raises ConfigError if there is none of this name."""
     path = RECIPES / f"{name}.toml"
     if path not in RECIPES.glob("*.toml"):
         raise ConfigError(f"There is no recipe {str(name)[:80]!r}. Reload the page.")

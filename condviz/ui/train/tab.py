@@ -7,6 +7,8 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,37 +19,13 @@ from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.jobs import Jobs, is_enabled
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.markup import html, notice, render
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.page import Page, Tab, section, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Work
 from condviz.ui.state import MAX_TEXT, Values, first
-from condviz.ui.train.recipe import (
-    EXAMPLE,
-    FIELDS,
-    LINK_KEYS,
-    NAME,
-    QUALITIES,
-    RECIPES,
-    apply_changes,
-    compose,
-    parse,
-    read_changes,
-    read_fields,
-    read_preset,
-    write_field,
-)
+from condviz.ui.train import recipe as recipes
+from condviz.ui.train import view as views
 from condviz.ui.train.share import Share, zip_of
-from condviz.ui.train.view import (
-    RunView,
-    find_ratings,
-    label_qualities,
-    render_check,
-    render_learned,
-    render_run,
-    render_runs,
-    replay,
-    view_job,
-)
 
 COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
@@ -61,7 +39,7 @@ class TrainTab:
     def __init__(self, page: Page) -> None:
         """Lay out and connect."""
         self.page, self.pool, self.jobs, self.enabled = page, page.pool, Jobs(), is_enabled()
-        start = replay()
+        start = views.replay()
         if not self.enabled:
             space = os.environ.get("SPACE_ID", "")
             href = f"https://huggingface.co/spaces/{space}?duplicate=true" if space else SPACE_GUIDE
@@ -72,7 +50,7 @@ class TrainTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 self.sample = html("", elem_id="cv-train-table")
                 script = "condviz.train(element, watch, (data) => trigger('act', data));"
-                self.run = html(render_run(start) if start else "", elem_id="cv-train-run", script=script)
+                self.run = html(views.render_run(start) if start else "", elem_id="cv-train-run", script=script)
                 self.curve = plotly_panel(elem_id="cv-train-curve", label="Held-back rows over the steps", height=260)
                 self.learned = html("", elem_id="cv-train-learned")
         self._sections(script)
@@ -88,9 +66,8 @@ class TrainTab:
         choices = [("My table", "table"), ("Example", "example")]
         self.source = gr.Radio(choices, value="table", show_label=False, label="Data", elem_id="cv-train-data")
         with gr.Column(elem_classes="cv-train-box") as self.upload_box:
-            self.upload = gr.File(
-                label="Table of rated pairs", file_types=[".csv", ".tsv", ".txt"], height=70, elem_id="cv-train-upload"
-            )
+            files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-train-upload"}
+            self.upload = gr.File(label="Table of rated pairs", height=70, **files)
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
             with gr.Row(visible=False, elem_classes="cv-train-columns") as self.columns_box:
                 self.columns = {
@@ -98,39 +75,36 @@ class TrainTab:
                     for name, label in COLUMNS.items()
                 }
         html(render("train/step.html", number=2, title="How thorough?"), elem_id="cv-train-step2")
-        self.quality = gr.Radio(
-            label_qualities({}), value="quick", show_label=False, label="Thoroughness", elem_id="cv-train-quality"
-        )
+        plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
+        self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
-        self.name = gr.Textbox(NAME, label="Name of the model", max_lines=1, elem_id="cv-train-name")
+        self.name = gr.Textbox(recipes.NAME, label="Name of the model", max_lines=1, elem_id="cv-train-name")
         with gr.Row(elem_classes="cv-actions"):
-            self.start = gr.Button(
-                "Start training", variant="primary", elem_id="cv-train-start", interactive=self.enabled, min_width=120
-            )
-            self.check = gr.Button("Check", elem_id="cv-train-check", interactive=self.enabled, min_width=80)
-            self.stop = gr.Button("Stop", visible=False, elem_id="cv-train-stop", min_width=60)
+            able = {"interactive": self.enabled}
+            start = {"variant": "primary", "elem_id": "cv-train-start", "min_width": 120}
+            self.start = gr.Button("Start training", **start, **able)
+            self.check = gr.Button("Check", elem_id="cv-train-check", min_width=80, **able)
+            self.stop = stop_button(elem_id="cv-train-stop")
         self.notice = html("", elem_id="cv-train-notice")
         self.found = html("", elem_id="cv-train-check-result")
         self.noted = html("", elem_id="cv-train-noted")
 
     def _advanced(self) -> None:
+        shipped = sorted(path.stem for path in recipes.RECIPES.glob("*.toml"))
         presets = [("Quick", "quick"), ("Better", "better")]
-        presets += [(path.stem, path.stem) for path in sorted(RECIPES.glob("*.toml")) if path.stem not in QUALITIES]
+        presets += [(name, name) for name in shipped if name not in recipes.QUALITIES]
         self.preset = gr.Dropdown(presets, value="quick", label="Recipe", elem_id="cv-train-preset")
         self.share = gr.Number(20, label="Validation share, %", minimum=5, maximum=50, precision=0)
-        text = compose("quick", NAME, None)
-        values = read_fields(text)
+        text = recipes.compose("quick", recipes.NAME, None)
+        values = recipes.read_fields(text)
         self.fields: dict[str, Any] = {}
         with gr.Row(elem_classes="cv-train-columns"):
-            for key, (_, label, kind) in FIELDS.items():
-                options = {"label": label, "elem_id": f"cv-train-{key}", "min_width": 130, "value": values[key]}
-                if isinstance(kind, list):
-                    self.fields[key] = gr.Dropdown(kind, **options)
-                else:
-                    self.fields[key] = (gr.Textbox if isinstance(kind, str) else gr.Number)(**options)
-        self.recipe = gr.Textbox(
-            text, label="Recipe (TOML): every other setting", lines=8, max_lines=24, elem_id="cv-train-recipe"
-        )
+            for key, (_, label, kind) in recipes.FIELDS.items():
+                make = partial(gr.Dropdown, kind) if isinstance(kind, list) else gr.Number
+                make = gr.Textbox if isinstance(kind, str) else make
+                self.fields[key] = make(label=label, elem_id=f"cv-train-{key}", min_width=130, value=values[key])
+        tall = {"lines": 8, "max_lines": 24, "elem_id": "cv-train-recipe"}
+        self.recipe = gr.Textbox(text, label="Recipe (TOML): every other setting", **tall)
         # What the server has written last: the text in the browser is older while an answer is on its way.
         self.written = gr.State(text)
 
@@ -149,30 +123,27 @@ class TrainTab:
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = {"notice": self.notice, **_IN_TURN}
-        texts = [self.recipe, self.written]
+        quiet = {"notice": self.share_model.notice}
+        texts, pickers = [self.recipe, self.written], list(self.columns.values())
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
-        pickers = list(self.columns.values())
         made = [self.source, self.quality, self.name, self.table]
-        table = [self.sample, self.table, *filled]
-        connect(
-            [self.upload.upload, self.upload.clear], self.read_file, [self.upload, self.share, self.quality, self.name],
-            [*table, self.columns_box, self.help, *pickers], **form,
-        )  # fmt: skip
-        connect(
-            [*[picker.input for picker in pickers], self.share.input], self.pick,
-            [self.upload, self.share, self.quality, self.name, *pickers], table, **form,
-        )  # fmt: skip
-        connect(self.source.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
-        chosen = connect(self.quality.input, self.choose, made, [*filled, self.upload_box, self.sample], **form)
-        connect(
-            self.preset.input, self.choose_preset, [self.preset, self.name, self.source, self.table], filled, **form
-        )
+        read, table = [self.upload, self.share, self.quality, self.name], [self.sample, self.table, *filled]
+        opened = [*table, self.columns_box, self.help, *pickers]
+        connect([self.upload.upload, self.upload.clear], self.read_file, read, opened, **form)
+        picks = [*(picker.input for picker in pickers), self.share.input]
+        connect(picks, self.pick, [*read, *pickers], table, **form)
+        chosen = [*filled, self.upload_box, self.sample]
+        connect(self.source.input, self.choose, made, chosen, **form)
+        thorough = connect(self.quality.input, self.choose, made, chosen, **form)
+        preset = [self.preset, self.name, self.source, self.table]
+        connect(self.preset.input, self.choose_preset, preset, filled, **form)
         connect(self.recipe.blur, self.edit, [self.recipe], filled, **form)
         for key, field in [("name", self.name), *self.fields.items()]:
             events = [field.blur, field.submit] if isinstance(field, gr.Textbox) else field.input
+            path = ("name",) if key == "name" else recipes.FIELDS[key][0]
 
-            def set_field(text: str, value: object, key: str = key) -> dict:
-                changed = write_field(text, ("name",) if key == "name" else FIELDS[key][0], value)
+            def set_field(text: str, value: object, path: tuple[str, ...] = path) -> dict:
+                changed = recipes.write_field(text, path, value)
                 return {self.recipe: changed, self.written: changed, self.found: ""}
 
             connect(events, set_field, [self.written, field], [*texts, self.found], **form)
@@ -182,16 +153,12 @@ class TrainTab:
         tried = [self.found, self.curve, self.quality, self.takes]
         # The last field may still be on its way when a button is pressed: its turn comes first.
         check, start = (button.click(lambda: None, **PRIVATE, **_IN_TURN) for button in (self.check, self.start))
-        runs = [
-            connect(check.then, self.look, checked, tried, **main, concurrency_limit=1),
-            connect(chosen.then, self.estimate, checked, tried, **main, concurrency_limit=1),
-        ]
-        for run in runs:  # a stopped check must not leave its progress on the picture
+        for asked_by, look in ((check.then, self.look), (thorough.then, self.estimate)):
+            run = connect(asked_by, look, checked, tried, **main, concurrency_limit=1)
+            # A stopped check must not leave its progress on the picture.
             run.failure(lambda: panel_update(message=""), None, self.curve, queue=False, **PRIVATE)
-        connect(
-            [self.source.input, self.table.change], self.forget_times, None, [self.quality, self.takes],
-            notice=self.share_model.notice, queue=False,
-        )  # fmt: skip
+        other = [self.source.input, self.table.change]
+        connect(other, self.forget_times, None, [self.quality, self.takes], queue=False, **quiet)
         painted = [
             self.run, self.curve, self.learned, self.sample, self.runs, self.log, self.loss, self.timer, self.shown,
             self.page.models_changed,
@@ -200,22 +167,23 @@ class TrainTab:
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
         for part in (self.run, self.runs):
             connect(part.act, self.act, seen, painted, notice=self.notice)
-        connect(self.timer.tick, self.refresh, seen, painted, notice=self.share_model.notice)
-        connect(self.page.tab.select, self.refresh, seen, painted, notice=self.share_model.notice)
+        for event in (self.timer.tick, self.page.tab.select):
+            connect(event, self.refresh, seen, painted, **quiet)
         self.page.tab.select(self._prepare, None, None, queue=False, **PRIVATE)
         for part in (self.loss_part, self.runs_part, self.log_part):
-            connect(part.expand, self.redraw, seen, painted, notice=self.share_model.notice)
+            connect(part.expand, self.redraw, seen, painted, **quiet)
         linked = [*painted, self.source, self.quality, *filled, self.upload_box]
-        self.page.on_link(
-            "train", self.open_link, [*seen, self.name, self.table], linked, notice=self.notice, heavy=False
-        )
-        form = [self.source, self.quality, self.preset, self.table, self.written]
+        told = {"notice": self.notice, "heavy": False}
+        self.page.on_link("train", self.open_link, [*seen, self.name, self.table], linked, **told)
         # The menus that are filled in the same answer have their values only once it has arrived.
         changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
         filled_in = gr.on(changed, lambda: None, queue=False, **PRIVATE)
-        connect(filled_in.then, self.note, form, [self.noted], notice=self.share_model.notice, queue=False)
-        self.page.blocks.load(self._own, self.owner, self.owner, queue=False, **PRIVATE)
-        self.page.blocks.load(self._opened, None, None, queue=False, **PRIVATE)
+        form = [self.source, self.quality, self.preset, self.table, self.written]
+        connect(filled_in.then, self.note, form, [self.noted], queue=False, **quiet)
+        # A visitor owns trainings by a secret that is kept in the browser.
+        own = {"queue": False, **PRIVATE}
+        self.page.blocks.load(lambda owner: owner or secrets.token_urlsafe(16), self.owner, self.owner, **own)
+        self.page.blocks.load(self._opened, None, None, **own)
         self.share_model.connect(self.shown, self.owner)
         publish(self.api_train, "train", heavy=False)
         publish(self.api_status, "train_status", heavy=False)
@@ -225,18 +193,14 @@ class TrainTab:
     def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
         """Open an uploaded table, guess its columns, and show five rows."""
         if not file:
-            return {
-                self.table: None,
-                self.sample: "",
-                self.columns_box: gr.update(visible=False),
-                self.help: render("train/upload_help.html"),
-            }
+            empty = {self.table: None, self.sample: "", self.help: render("train/upload_help.html")}
+            return empty | {self.columns_box: gr.update(visible=False)}
         from condviz.data.columns import guess_pair_columns
         from condviz.training.tables import open_table
 
         table = open_table(file)
-        columns, guess = table.columns, guess_pair_columns(table)
-        pickers = {self.columns[key]: gr.update(choices=list(columns), value=guess[key]) for key in COLUMNS}
+        columns, guess = list(table.columns), guess_pair_columns(table)
+        pickers = {self.columns[key]: gr.update(choices=columns, value=guess[key]) for key in COLUMNS}
         shown = {self.columns_box: gr.update(visible=True), self.help: "", **pickers}
         try:
             return shown | self.pick(file, share, quality, name, *guess.values())
@@ -255,14 +219,13 @@ class TrainTab:
         facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
         if self.enabled:
             self.jobs.remove_old_uploads()
-            paths = store(table, part, self.jobs.uploads)
-            facts["table"] = [str(path) for path in paths]
+            facts["table"] = [str(path) for path in store(table, part, self.jobs.uploads)]
         view = render("train/table.html", table=table, train=len(train), held=len(held))
-        return {self.sample: view, self.table: facts, **self._fill(compose(quality, name, facts), quality)}
+        return {self.sample: view, self.table: facts, **self._fill(recipes.compose(quality, name, facts), quality)}
 
     def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
         """Compose the recipe for other data or another thoroughness."""
-        text = compose(quality, name, table if source == "table" else None)
+        text = recipes.compose(quality, name, table if source == "table" else None)
         filled = self._fill(text, quality)
         if self.enabled and source == "example":  # whoever chooses it is about to check or to train
             from condviz.training import preflight
@@ -272,19 +235,17 @@ class TrainTab:
 
     def choose_preset(self, preset: str, name: str, source: str, table: dict | None) -> dict:
         """Fill in a shipped recipe; those for tables get the visitor's data and name."""
-        if preset in QUALITIES:
-            return self._fill(compose(preset, name, table if source == "table" else None), preset)
-        return self._fill(read_preset(preset), preset)
+        return self._fill(self._base(source, preset, table, name), preset)
 
     def edit(self, text: str) -> dict:
         """Show a recipe that was edited by hand in the fields."""
         return self._fill(text, None)
 
     def _fill(self, text: str, preset: str | None) -> dict:
-        values = {self.fields[key]: value for key, value in read_fields(text).items()}
+        values = {self.fields[key]: value for key, value in recipes.read_fields(text).items()}
         chosen = {self.preset: preset} if preset else {}
         try:
-            chosen[self.name] = str(parse(text).get("name", ""))
+            chosen[self.name] = str(recipes.parse(text).get("name", ""))
         except ConfigError as error:
             chosen[self.notice] = notice("", str(error))
         return {self.recipe: text, self.written: text, self.found: "", **values, **chosen}
@@ -300,8 +261,8 @@ class TrainTab:
         try:
             for _ in work.steps():
                 doing = f"Reading the data, then trying a few steps: {time.monotonic() - began:.0f} s"
-                shown = {self.curve: panel_update(message=doing, tone="busy"), self.found: ""}
-                yield {**shown, self.notice: gr.skip(), self.stop: gr.update(visible=True)}
+                shown = {self.curve: panel_update(message=doing, tone="busy"), self.stop: gr.update(visible=True)}
+                yield {**shown, self.found: "", self.notice: gr.skip()}
             found = work.result()
         except Exception:
             yield {self.curve: panel_update(message="")}
@@ -311,16 +272,16 @@ class TrainTab:
         if found.minutes is not None and preset == quality:
             takes = {**takes, quality: found.minutes}
         yield {
-            self.found: render_check(found),
+            self.found: views.render_check(found),
             self.curve: panel_update(message=""),
             self.stop: gr.update(visible=False),
-            self.quality: gr.update(choices=label_qualities(takes)),
+            self.quality: gr.update(choices=views.label_qualities(takes)),
             self.takes: takes,
         }
 
     def forget_times(self) -> dict:
         """Take the times out of the labels: they were measured on other data."""
-        return {self.quality: gr.update(choices=label_qualities({})), self.takes: {}}
+        return {self.quality: gr.update(choices=views.label_qualities({})), self.takes: {}}
 
     def estimate(
         self, source: str, table: dict | None, text: str, quality: str, preset: str, takes: Mapping[str, float]
@@ -344,7 +305,7 @@ class TrainTab:
     def _read(self, text: str) -> Any:  # noqa: ANN401 - a Recipe; its module imports pydantic
         from condviz.training.recipes import from_dict
 
-        return from_dict(parse(text))
+        return from_dict(recipes.parse(text))
 
     # ---- runs --------------------------------------------------------------------------------------------------------
     def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False, asked: bool = False) -> dict:
@@ -358,27 +319,27 @@ class TrainTab:
         """
         jobs = self.jobs.list()
         job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
-        run = view_job(job, owner, log=True) if job else self._replayed(shown)
+        seconds = None if shown["replay"] is None else time.time() - shown["replay"]
+        run = views.view_job(job, owner, log=True) if job else views.replay(seconds)
         if run is None:
             return {self.timer: gr.Timer(active=False)}
-        moving = run.active or run.left is not None
+        moving = run.state in views.ACTIVE or run.left is not None
         updates = {
-            self.run: render_run(run, focus=focus, asked=asked),
+            self.run: views.render_run(run, focus=focus, asked=asked),
             self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
             self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
-            self.runs: render_runs([view_job(job, owner) for job in jobs], run.id),
+            self.runs: views.render_runs([views.view_job(job, owner) for job in jobs], run.id),
             self.log: render("train/log.html", log=run.log, mine=run.mine),
         }
         if run.stamp != shown["drawn"]:
             updates |= self._draw(run)
-        added = self._add_models()
-        return updates | ({self.page.models_changed: time.time()} if added else {})
+        return updates | ({self.page.models_changed: time.time()} if self._add_models() else {})
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
         """Fill a section that was opened: figures are not drawn where nobody sees them."""
         return self.refresh({**shown, "drawn": None}, owner)
 
-    def _draw(self, run: RunView) -> dict:
+    def _draw(self, run: views.RunView) -> dict:
         from condviz.plots.training import plot_curve
 
         waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
@@ -386,12 +347,8 @@ class TrainTab:
         return {
             self.curve: panel_update(figure=curve, message=waiting),
             self.loss: panel_update(figure=plot_curve(run.losses(), "loss", digits=4)),
-            self.learned: render_learned(run, find_ratings(run)),
+            self.learned: views.render_learned(run, views.find_ratings(run)),
         }
-
-    @staticmethod
-    def _replayed(shown: Mapping[str, Any]) -> RunView | None:
-        return replay(None if shown["replay"] is None else time.time() - shown["replay"])
 
     def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
         """Stop, resume, rerun, delete, show or replay a training."""
@@ -400,10 +357,13 @@ class TrainTab:
             return self.refresh({"run": "", "replay": time.time(), "drawn": None}, owner)
         said = ""
         if action == "delete":
+            from condviz.models.registry import list_models
+
             name = self.jobs.get(id).name
             self.jobs.delete(id, token=owner)
             zip_of(name).unlink(missing_ok=True)
-            self._forget_models()
+            for gone in set(self.pool.names) - set(list_models()):
+                self.pool.remove(gone)
             said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
             id = None
         elif action in ("stop", "resume", "rerun"):
@@ -416,7 +376,7 @@ class TrainTab:
     def open_link(self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None) -> dict:
         """Show the training that a link names, and the form with the data and thoroughness that it names."""
         run, data, quality, preset = (first(values, key) for key in ("run", "data", "quality", "preset"))
-        changes = {key: first(values, key) for key in ("name", "recipe", *FIELDS) if key in values}
+        changes = {key: first(values, key) for key in ("name", "recipe", *recipes.FIELDS) if key in values}
         if run:
             self.jobs.get(run)  # says that it may have been deleted
         filled = bool(data or quality or preset or changes)
@@ -424,33 +384,30 @@ class TrainTab:
         if not filled:
             return found
         data = "example" if data == "example" else "table"
-        quality = quality if quality in QUALITIES else "quick"
-        found |= self.choose(data, quality, NAME if changes else name, table)
+        quality = quality if quality in recipes.QUALITIES else "quick"
+        found |= self.choose(data, quality, recipes.NAME if changes else name, table)
         found |= {self.source: data, self.quality: quality}
-        if not (preset or changes):
-            return found
-        preset = preset or quality
-        text = apply_changes(self._base(data, preset, table), changes)
-        return found | self._fill(text, preset)
+        if preset or changes:
+            preset = preset or quality
+            found |= self._fill(recipes.apply_changes(self._base(data, preset, table), changes), preset)
+        return found
 
     def note(self, source: str, quality: str, preset: str, table: dict | None, text: str) -> dict:
         """Keep in the address of the page what differs from the form as it opens."""
-        changes = read_changes(text, self._base(source, preset, table))
-        recipe = changes.get("recipe", "")
-        values = dict.fromkeys(LINK_KEYS, "") | changes
+        changes = recipes.read_changes(text, self._base(source, preset, table))
+        values = dict.fromkeys(recipes.LINK_KEYS, "") | changes
         values["data"] = source if source == "example" else ""
         values["quality"] = quality if quality != "quick" else ""
         values["preset"] = preset if preset != quality else ""
-        if len(recipe) > MAX_TEXT:
+        if long := len(values["recipe"]) > MAX_TEXT:
             values["recipe"] = ""
-        pairs = urlencode(values)
-        return {self.noted: render("train/noted.html", noted=pairs, long=len(recipe) > MAX_TEXT, most=MAX_TEXT)}
+        return {self.noted: render("train/noted.html", noted=urlencode(values), long=long, most=MAX_TEXT)}
 
-    def _base(self, source: str, preset: str, table: dict | None) -> str:
+    def _base(self, source: str, preset: str, table: dict | None, name: str = recipes.NAME) -> str:
         """Return the recipe that a choice of data and thoroughness, or a shipped recipe, fills in."""
-        if preset not in QUALITIES:
-            return read_preset(preset)
-        return compose(preset, NAME, table if source == "table" else None)
+        if preset not in recipes.QUALITIES:
+            return recipes.read_preset(preset)
+        return recipes.compose(preset, name, table if source == "table" else None)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
@@ -458,10 +415,6 @@ class TrainTab:
             from condviz.training import spare
 
             spare.prepare()
-
-    def _own(self, owner: str) -> str:
-        """Return the secret by which a visitor owns trainings; it is kept in the browser."""
-        return owner or secrets.token_urlsafe(16)
 
     def _opened(self) -> None:
         self._add_models()
@@ -472,23 +425,15 @@ class TrainTab:
         """Take models that were trained since the start into the pool, and load them in the background."""
         from condviz.models.registry import list_models
 
+        def load(name: str) -> None:
+            with suppress(CondvizError):  # its state tells
+                self.pool.get(name)
+
         added = [name for name in list_models() if name not in self.pool.names]
         for name in added:
             self.pool.add(name)
-            threading.Thread(target=self._load, args=(name,), name=f"condviz-load-{name}", daemon=True).start()
+            threading.Thread(target=load, args=(name,), name=f"condviz-load-{name}", daemon=True).start()
         return added
-
-    def _load(self, name: str) -> None:
-        try:
-            self.pool.get(name)
-        except CondvizError:  # its state tells
-            return
-
-    def _forget_models(self) -> None:
-        from condviz.models.registry import list_models
-
-        for name in set(self.pool.names) - set(list_models()):
-            self.pool.remove(name)
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
     def api_train(self, recipe: str, owner: str = "") -> dict[str, Any]:
@@ -501,7 +446,7 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return view_job(self._submit(recipe, str(owner)), str(owner)).to_dict()
+        return views.view_job(self._submit(recipe, str(owner)), str(owner)).to_dict()
 
     def api_status(self, job: str = "", owner: str = "") -> dict[str, Any]:
         """Return where a training stands.
@@ -515,10 +460,10 @@ class TrainTab:
             "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
         """
         if job:
-            return view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict()
+            return views.view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict()
         left_out = {"losses", "evaluations", "probes", "log"}
-        views = [view_job(found, str(owner)).to_dict() for found in self.jobs.list()]
-        return {"jobs": [{key: view[key] for key in view if key not in left_out} for view in views]}
+        jobs = [views.view_job(found, str(owner)).to_dict() for found in self.jobs.list()]
+        return {"jobs": [{key: job[key] for key in job if key not in left_out} for job in jobs]}
 
     def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
         """Ask a training to save its state and stop; /train_status tells when it has.
@@ -530,11 +475,11 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict()
+        return views.view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict()
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
-    if source == "table" and table is None and parse(text).get("train") == EXAMPLE["train"]:
+    if source == "table" and table is None and recipes.parse(text).get("train") == recipes.EXAMPLE["train"]:
         raise DataError("No table yet: upload one, or choose the example.")
 
 

@@ -13,7 +13,7 @@ from condviz.errors import CondvizError
 from condviz.paths import ASSETS
 from condviz.types import plain
 from condviz.ui.markup import render
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link, write_link
 from condviz.ui.train.recipe import LINK_KEYS, QUALITIES
 
 if TYPE_CHECKING:
@@ -86,11 +86,6 @@ class RunView:
     mine: bool = True
 
     @property
-    def active(self) -> bool:
-        """Whether something may still happen to it by itself."""
-        return self.state in ACTIVE
-
-    @property
     def ended(self) -> bool:
         """Whether it has come to its end with a model."""
         return self.state in ("done", "recorded") and self.left is None
@@ -142,33 +137,17 @@ class RunView:
 
 
 def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
-    """Read a job for a visitor.
-
-    Args:
-        job: The job.
-        token: Of the visitor, see `Job.may_change`.
-        log: Read the log, too.
-    """
-    mine = job.may_change(token)
+    """Read a job for a visitor with a token, see `Job.may_change`; its `log`, too, if that is wanted."""
+    mine, beat = job.may_change(token), job.heartbeat
     return RunView(
-        id=job.id,
-        name=job.name,
-        method=str(job.recipe.get("method", "")),
-        state=job.state,
+        job.id, job.name, str(job.recipe.get("method", "")), job.state,
         reason=job.reason if mine or job.state != "failed" else "",
-        phase=job.heartbeat.phase if job.state == "running" else "",
-        step=job.heartbeat.step,
-        steps=job.heartbeat.steps,
-        elapsed=job.elapsed,
-        left=job.seconds_left,
-        speed=job.heartbeat.tokens_per_second,
-        records=tuple(job.records()),
+        phase=beat.phase if job.state == "running" else "", step=beat.step, steps=beat.steps, elapsed=job.elapsed,
+        left=job.seconds_left, speed=beat.tokens_per_second, records=tuple(job.records()), recipe=job.recipe, mine=mine,
         probes=job.status.probes if mine else (),  # of the owner's table
         log="\n".join(job.log().splitlines()[-LOG_LINES:]) if log and mine else "",
-        recipe=job.recipe,
         created=time.strftime("%Y-%m-%d %H:%M", time.localtime(job.status.created)),
-        mine=mine,
-    )
+    )  # fmt: skip
 
 
 @cache
@@ -181,11 +160,7 @@ def load_recording() -> tuple[dict[str, Any], ...]:
 
 
 def replay(seconds: float | None = None) -> RunView | None:
-    """Return the recorded training as it stood.
-
-    Args:
-        seconds: Since the replay was started; None shows the end.
-    """
+    """Return the recorded training as it stood so many seconds after the replay was started; None shows the end."""
     if not load_recording():
         return None
     head, *rest = load_recording()
@@ -202,15 +177,13 @@ def replay(seconds: float | None = None) -> RunView | None:
 
 def headline(run: RunView) -> str:
     """Return one sentence that says where a training stands and what it has reached."""
-    said, _, scale = FIGURES.get(run.figure, ("", "", 1))
     start = next((record for record in run.measured if record["event"] == "start"), None)
-    kept = run.kept
-    if run.state in ("failed", "dead", "stopped") and not kept:
-        return f"“{run.name}” has no model."
-    if run.state == "queued":
-        return f"“{run.name}” is queued and starts when the training before it ends."
-    if not kept:
-        return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
+    if not (kept := run.kept) or run.state == "queued":
+        loading = "is training." if run.step else "is loading its data and encoder."
+        ended = dict.fromkeys(("failed", "dead", "stopped"), "has no model.")
+        waits = {"queued": "is queued and starts when the training before it ends."}
+        return f"“{run.name}” {(ended | waits).get(run.state, loading)}"
+    said, _, scale = FIGURES[run.figure]
     now = said.format(f"{scale * kept[run.figure]:.0f}")
     unit = " %" if "%" in said else ""
     before = f"; before training it was {scale * start[run.figure]:.0f}{unit}" if start else ""
@@ -223,10 +196,7 @@ def headline(run: RunView) -> str:
 def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str:
     """Render name, state, progress and buttons of a training, and what it has reached in a sentence.
 
-    Args:
-        run: The training.
-        focus: Bring it into view: it has just been started.
-        asked: A link asked for it, so that it is not the tab's own example.
+    `focus` brings one that was just started into view; what a link `asked` for is not the tab's own example.
     """
     start, kept = run.measured[0] if run.measured else {}, run.kept or {}
     ranks = [f"{record['spearman']:.0f}" for record in (start, kept) if record.get("spearman") is not None]
@@ -235,7 +205,7 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
         ("time", duration(run.elapsed) if run.elapsed else ""),
         ("left", f"about {duration(run.left)}" if run.left is not None else ""),
         ("Spearman × 100", " → ".join(ranks) if run.figure != "spearman" else ""),
-        ("speed", f"{run.speed:,.0f} tokens/s" if run.speed and run.active else ""),
+        ("speed", f"{run.speed:,.0f} tokens/s" if run.speed and run.state in ACTIVE else ""),
     ]
     actions = {name: TITLES[name] for name in ACTIONS.get(run.state, ()) if run.mine}
     return render(
@@ -256,9 +226,9 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
         {"pair": probe[:2], "condition": probe[2], "rating": ratings.get(tuple(probe)), "before": before, "now": now}
         for probe, before, now in zip(run.probes, scored[0], kept, strict=False)
     ]
-    tried = run.probes[0]
-    values = [("s1", tried[0]), ("s2", tried[1]), *(("c", p[2]) for p in run.probes if p[:2] == tried[:2])]
-    link = write_link("compare", [*values, ("m", run.name)]) if run.state == "done" else ""
+    pair = run.probes[0][:2]
+    asked = [probe[2] for probe in run.probes if probe[:2] == pair]
+    link = pair_link("compare", *pair, asked, run.name) if run.state == "done" else ""
     return render("train/learned.html", rows=rows, link=link, held=any(row["rating"] for row in rows))
 
 
@@ -284,16 +254,13 @@ def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
 
 def render_runs(runs: Sequence[RunView], shown: str) -> str:
     """Render all trainings, newest first; a name shows that one."""
-    rows = [
-        {
-            "run": run,
-            "state": STATES.get(run.state, run.state),
-            "time": duration(run.elapsed),
-            "best": [(run.kept or {}).get(key) for key in ("spearman", "pair_accuracy")],
-        }
-        for run in runs
-    ]
-    return render("train/runs.html", rows=rows, shown=shown)
+
+    def row(run: RunView) -> dict[str, Any]:
+        kept = run.kept or {}
+        facts = {"state": STATES.get(run.state, run.state), "time": duration(run.elapsed)}
+        return {"run": run, "best": [kept.get(key) for key in ("spearman", "pair_accuracy")], **facts}
+
+    return render("train/runs.html", rows=[row(run) for run in runs], shown=shown)
 
 
 def render_check(found: Preflight) -> str:
