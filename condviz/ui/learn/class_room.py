@@ -44,13 +44,7 @@ _NUMBER = re.compile(r"[0-9a-f]{16,64}")
 
 @dataclass
 class Room:
-    """One class.
-
-    Attributes:
-        teacher: Who opened it, and sees all bets.
-        people: Who has joined.
-        bets: Question -> person -> choice, the last one counts.
-    """
+    """One class: the teacher, who sees all bets, whoever has joined, and question -> person -> choice."""
 
     teacher: str
     people: set[str] = field(default_factory=set)
@@ -73,29 +67,21 @@ class View:
 
 
 class Rooms:
-    """All rooms of this server; every method may be called from any thread."""
+    """All rooms of this server; every method may be called from any thread.
+
+    A `code` is taken as it was typed, in upper or lower case. A `person` is 16 to 64 hexadecimal digits, drawn at
+    random by the browser; the `address` that a request comes from is known for a minute at most.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin without any room.
-
-        Args:
-            clock: Seconds.
-        """
+        """Begin without any room; the clock counts seconds."""
         self._rooms: TTLCache[str, Room] = TTLCache(MAX_ROOMS, SECONDS, clock)
         self._tries: TTLCache[tuple[str, int], int] = TTLCache(10_000, WINDOW_SECONDS, clock)
         self._clock = clock
         self._lock = threading.Lock()
 
     def open(self, person: str, address: str) -> str:
-        """Open a room and return its code.
-
-        Args:
-            person: 16 to 64 hexadecimal digits, drawn at random by the browser.
-            address: Where the request comes from; known for a minute at most.
-
-        Raises:
-            DataError: If the server is full, or the address has opened too many.
-        """
+        """Open a room and return its code; raises DataError if the server is full, or too many were opened."""
         with self._lock:
             _check(person)
             self._rooms.expire()
@@ -109,14 +95,7 @@ class Rooms:
             return code
 
     def join(self, code: str, person: str, address: str) -> str:
-        """Enter a room; entering again changes nothing.
-
-        Args:
-            code: As it was typed, in upper or lower case.
-            person, address: As in `open`.
-
-        Returns:
-            The code as it is written.
+        """Enter a room, and return the code as it is written; entering again changes nothing.
 
         Raises:
             DataError: If there is no such room, it is full, or too many wrong codes were tried.
@@ -124,11 +103,10 @@ class Rooms:
         with self._lock:
             _check(person)
             code, room = self._find(code, person, address)
-            if person == room.teacher:
-                return code
-            if person not in room.people and len(room.people) == MAX_PEOPLE:
+            if person != room.teacher and person not in room.people and len(room.people) == MAX_PEOPLE:
                 raise DataError(f"Room {code} is full: it holds {MAX_PEOPLE}.")
-            room.people.add(person)
+            if person != room.teacher:
+                room.people.add(person)
             return code
 
     def leave(self, code: str, person: str, address: str) -> None:
@@ -140,12 +118,7 @@ class Rooms:
                 bets.pop(person, None)
 
     def bet(self, code: str, person: str, question: str, choice: str, address: str) -> None:
-        """Bet, or change one's bet; the same bet again counts once.
-
-        Args:
-            code, person, address: As in `join`, which has to come first.
-            question: Which pair the bet is about.
-            choice: What is bet on.
+        """Bet on a question, or change one's bet; the same bet again counts once. `join` has to come first.
 
         Raises:
             DataError: As `join`, or if the person has not joined, or question or choice are too long or too many.
@@ -163,19 +136,13 @@ class Rooms:
         """Return what one person may see of a room. Errors as `join`."""
         with self._lock:
             _, room = self._find(code, person, address)
-            shown = {
-                question: Counter(bets.values())
-                for question, bets in room.bets.items()
-                if bets and (person == room.teacher or person in bets)
-            }
-            return View(len(room.people), person == room.teacher, shown)
+            teacher = person == room.teacher
+            seen = {asked: bets for asked, bets in room.bets.items() if bets and (teacher or person in bets)}
+            return View(len(room.people), teacher, {asked: Counter(bets.values()) for asked, bets in seen.items()})
 
     def _find(self, code: str, person: str, address: str) -> tuple[str, Room]:
-        """Return a room.
-
-        Over the limit right codes are refused like wrong ones, or the answer would give them away; but not to whoever
-        is in the room already.
-        """
+        # Over the limit right codes are refused like wrong ones, or the answer would give them away; but not to
+        # whoever is in the room already.
         shown = str(code)[:20]
         code = "".join(shown.upper().split())
         room = self._rooms.get(code)
@@ -223,10 +190,8 @@ class ClassRoom:
         """Lay out and connect; call inside the Learn tab."""
         self.learn = learn
         self.notice = html("", elem_id="cv-class-notice")
-        self.shown = html(
-            render("learn/class.html", code=""), elem_id="cv-learn-class",
-            script="condviz.learnClass(element, (data) => trigger('room', data), watch);",
-        )  # fmt: skip
+        script = "condviz.learnClass(element, (data) => trigger('room', data), watch);"
+        self.shown = html(render("learn/class.html", code=""), elem_id="cv-learn-class", script=script)
         connect(self.shown.room, self.act, None, [self.shown], notice=self.notice, queue=False)
 
     def act(self, event: gr.EventData, request: gr.Request) -> dict:
@@ -247,8 +212,10 @@ class ClassRoom:
                 raise
             return closed | {self.notice: explain(error)}
         lesson, step = str(event.lesson), str(event.step)
-        figure = self._bets(lesson, step)
-        place = f"{lesson[:20]} {step} "
+        figures = self.learn.figures.get(lesson, []) if self.learn.lessons else []
+        if not step.isdigit() or not 1 <= int(step) <= len(figures) or not isinstance(figures[int(step) - 1], Bets):
+            raise DataError("There is nothing to bet on in this step. Go to a step with bets, then open class mode.")
+        figure, place = figures[int(step) - 1], f"{lesson[:20]} {step} "
         for number, choice in enumerate(event.made[: len(figure.pairs)]):
             if choice in CHOICES:
                 ROOMS.bet(code, person, f"{place}{number}", choice, address)
@@ -259,12 +226,6 @@ class ClassRoom:
             if f"{place}{number}" in seen.counts
         ]
         return {self.shown: render("learn/class.html", code=code, seen=seen, rows=rows, **_together(rows))}
-
-    def _bets(self, lesson: str, step: str) -> Bets:
-        figures = self.learn.figures.get(lesson, []) if self.learn.lessons else []
-        if not step.isdigit() or not 1 <= int(step) <= len(figures) or not isinstance(figures[int(step) - 1], Bets):
-            raise DataError("There is nothing to bet on in this step. Go to a step with bets, then open class mode.")
-        return figures[int(step) - 1]
 
     def _said(self, figure: Bets) -> list[str]:
         """Return what the model says of each pair; "" where that is not known yet."""

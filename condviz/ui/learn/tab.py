@@ -47,13 +47,10 @@ class LearnTab:
             self.problem, self.lessons = str(error), {}
         with gr.Column(elem_classes="cv-learn"):
             self.notice = html("", elem_id="cv-learn-notice")
-            self.top = html(
-                cards(tuple(self.lessons.values()), self.problem), elem_id="cv-learn-top",
-                script="condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);",
-            )  # fmt: skip
-            self.picture = html(
-                place("t=learn"), elem_id="cv-learn-picture", script="condviz.learnPicture(element, watch);"
-            )
+            script = "condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);"
+            self.top = html(self._cards(), elem_id="cv-learn-top", script=script)
+            script = "condviz.learnPicture(element, watch);"
+            self.picture = html(place("t=learn"), elem_id="cv-learn-picture", script=script)
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
         parts = [self.top, self.picture, self.foot]
@@ -71,16 +68,21 @@ class LearnTab:
         """Show what a link asks for: the cards, a step, a sheet or a teacher's page."""
         name, asked = first(values, "lesson"), first(values, "view")
         if not name:
-            listed = cards(tuple(self.lessons.values()), self.problem)
-            return {self.top: listed, self.picture: place("t=learn"), self.foot: ""}
+            return {self.top: self._cards(), self.picture: place("t=learn"), self.foot: ""}
         lesson = self._lesson(name)
         if asked in VIEWS:
             pictures = [self._stored_picture(figure) for figure in self.figures[lesson.id]]
-            whole = whole_page(lesson, asked, pictures)
+            whole = _render(f"{asked}.html", lesson=lesson, pictures=pictures)
             return {self.top: whole, self.picture: place(view_link(lesson, asked)), self.foot: ""}
         lesson, step, figure = self._asked(values)
-        drawn = self._place(lesson, step, figure)
-        return {self.top: head(lesson, step, figure), self.picture: drawn, self.foot: foot(lesson, step)}
+        titles = [*(one.title for one in lesson.steps), QUESTIONS]
+        text = lesson.steps[step - 1].text if step <= len(lesson.steps) else ""
+        head = {"figure": figure, "title": titles[step - 1], "text": text, "names": titles}
+        return {
+            self.top: _render("step.html", lesson=lesson, step=step, **head),
+            self.picture: self._place(lesson, step, figure),
+            self.foot: _render("foot.html", lesson=lesson, step=step, count=len(titles)),
+        }
 
     def change(self, event: gr.EventData) -> Iterator[dict]:
         """Compute the figure of a step with the values of its controls."""
@@ -98,6 +100,9 @@ class LearnTab:
         yield {self.picture: self._place(lesson, step, figure, replace=True)}
 
     # ---- parts -------------------------------------------------------------------------------------------------------
+    def _cards(self) -> Markup:
+        return _render("cards.html", lessons=tuple(self.lessons.values()), problem=self.problem)
+
     def _lesson(self, name: str) -> Lesson:
         if name not in self.lessons:
             known = ", ".join(self.lessons) or "none"
@@ -194,27 +199,15 @@ def view_link(lesson: Lesson, view: str) -> str:
     return write_link("learn", [("lesson", lesson.id), ("view", view)])
 
 
-def cards(lessons: Sequence[Lesson], problem: str = "") -> Markup:
-    """Render one card per lesson."""
-    return render("learn/cards.html", lessons=lessons, problem=problem, step_link=step_link, view_link=view_link)
-
-
-def head(lesson: Lesson, step: int, figure: Figure | None) -> Markup:
-    """Render what stands above the picture: place, title, text, controls."""
-    last = step > len(lesson.steps)
-    shown = None if last else lesson.steps[step - 1]
-    return render(
-        "learn/step.html", lesson=lesson, step=step, figure=figure, markdown=to_html, step_link=step_link,
-        title=QUESTIONS if last else shown.title, text="" if last else shown.text, names=_titles(lesson),
-    )  # fmt: skip
+def _render(name: str, **values: Any) -> Markup:  # noqa: ANN401 - what the template takes
+    return render(f"learn/{name}", markdown=to_html, step_link=step_link, view_link=view_link, **values)
 
 
 def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: str = "") -> Markup:
-    """Render a figure.
+    """Render a figure with the data that it computed; None where these have to be awaited.
 
     Args:
-        figure: With its parameters.
-        data: What it computed; None where that has to be awaited.
+        figure, data: See above.
         state: "live", "stored" while the models load, or "sheet" for a picture to be printed.
         after: Markdown of what to notice in it.
     """
@@ -223,40 +216,11 @@ def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: s
 
 
 def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False) -> Markup:
-    """Wrap a picture in what tells the page its address.
+    """Wrap a picture in what tells the page its address, which may `replace` that of the same step.
 
-    Args:
-        link: Query string.
-        content: The picture.
-        asks: The browser should ask for the live result.
-        replace: The address is that of the same step with other parameters.
+    The browser `asks` for the live result.
     """
     return render("learn/place.html", link=link, content=content, asks=asks, replace=replace, number=next(_NUMBERS))
-
-
-def foot(lesson: Lesson, step: int) -> Markup:
-    """Render Back and Next, which stay at the lower edge of the window."""
-    count = len(lesson.steps) + 1
-    return render("learn/foot.html", lesson=lesson, step=step, count=count, step_link=step_link, view_link=view_link)
-
-
-def whole_page(lesson: Lesson, view: str, pictures: Sequence[Markup]) -> Markup:
-    """Render the sheet for students ("sheet") or the teacher's page ("teacher").
-
-    Args:
-        lesson: The lesson.
-        view: Which of them.
-        pictures: The stored picture of each step, "" where there is none.
-    """
-    return render(
-        f"learn/{view}.html", lesson=lesson, pictures=pictures, markdown=to_html, step_link=step_link,
-        view_link=view_link,
-    )  # fmt: skip
-
-
-def _titles(lesson: Lesson) -> list[str]:
-    """Return the titles of all steps, the questions last."""
-    return [*(step.title for step in lesson.steps), QUESTIONS]
 
 
 TAB = Tab("learn", "Learn", LearnTab)

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+import condviz
 from condviz.models.registry import describe
 from condviz.plots import similarity
 from condviz.types import Comparison
 from condviz.ui.learn.figures.base import Figure, Lines, Sentence
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link
 
 
 class Compare(Figure):
@@ -25,9 +26,7 @@ class Compare(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Score the pair under each condition."""
-        from condviz.analysis.compare import compare
-
-        return compare(models, self.sentence1, self.sentence2, self.conditions).to_dict()
+        return condviz.compare(models, self.sentence1, self.sentence2, self.conditions).to_dict()
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Draw headline and bars as in the Compare tab."""
@@ -36,8 +35,7 @@ class Compare(Figure):
 
     def link(self) -> str:
         """Open the Compare tab."""
-        pairs = [("s1", self.sentence1), ("s2", self.sentence2), *(("c", text) for text in self.conditions)]
-        return write_link("compare", [*pairs, ("m", self.model or "")])
+        return pair_link("compare", self.sentence1, self.sentence2, self.conditions, self.model or "")
 
 
 class Models(Compare):
@@ -75,26 +73,20 @@ class Bets(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Say where the model puts each pair among its reference pairs, in %."""
-        from condviz.analysis.compare import compare
-
         places = []
         for pair in self.pairs:
-            found = compare(models, pair.sentence1, pair.sentence2, pair.condition or "anything")
+            found = condviz.compare(models, pair.sentence1, pair.sentence2, pair.condition or "anything")
             place = found.percentiles[0, 0] if pair.condition else found.unconditional_percentiles[0]
             places.append(round(float(place), 1))
         return {"model": models[0].info.title, "places": places}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Put each pair beside its answers and the link that opens it."""
-        rows = [
-            {
-                "pair": pair,
-                "place": round(place),
-                "said": "alike" if place >= 50 else "unlike",
-                "link": write_link("compare", [("s1", pair.sentence1), ("s2", pair.sentence2), ("c", pair.condition)]),
-            }
-            for pair, place in zip(self.pairs, data["places"], strict=True)
-        ]
+        rows = []
+        for pair, place in zip(self.pairs, data["places"], strict=True):
+            link = pair_link("compare", pair.sentence1, pair.sentence2, [pair.condition])
+            said = "alike" if place >= 50 else "unlike"
+            rows.append({"pair": pair, "place": round(place), "said": said, "link": link})
         return {"rows": rows, "model": data["model"]}
 
 

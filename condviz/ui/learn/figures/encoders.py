@@ -23,27 +23,21 @@ class Reading(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """List the passes through the encoder of each kind, and what is made of them."""
+        combined = "each sentence is combined with the condition; then the cosine of two vectors"
+        bi = [["sentence 1", "condition"], ["sentence 2", "condition"]]
         return {
             "kinds": [
                 ["Cross-encoder", [["sentence 1", "sentence 2", "condition"]], "a score"],
-                ["Bi-encoder", [["sentence 1", "condition"], ["sentence 2", "condition"]], "cosine of two vectors"],
-                [
-                    "Tri-encoder",
-                    [["sentence 1"], ["sentence 2"], ["condition"]],
-                    "each sentence is combined with the condition; then the cosine of two vectors",
-                ],
+                ["Bi-encoder", bi, "cosine of two vectors"],
+                ["Tri-encoder", [["sentence 1"], ["sentence 2"], ["condition"]], combined],
             ]
         }
 
 
 def passes(sentences: int, conditions: int) -> dict[str, int]:
     """Return how many texts each kind of encoder reads to score every pair of sentences under every condition."""
-    pairs = sentences * (sentences - 1) // 2
-    return {
-        "Cross-encoder": pairs * conditions,
-        "Bi-encoder": sentences * conditions,
-        "Tri-encoder": sentences + conditions,
-    }
+    cross = sentences * (sentences - 1) // 2 * conditions
+    return {"Cross-encoder": cross, "Bi-encoder": sentences * conditions, "Tri-encoder": sentences + conditions}
 
 
 class Counts(Figure):

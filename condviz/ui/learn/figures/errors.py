@@ -116,13 +116,10 @@ class ErrorRows(_Errors):
         order = items[wrong][np.argsort(study.first.margin[items[wrong][:, 0]])][:READ]
         rows = order[min(self.place, len(order)) - 1]
         pairs = [study.dataset.pairs[row] for row in rows]
-        return {
-            "sentences": [pairs[0].sentence1, pairs[0].sentence2], "count": int(wrong.sum()),
-            "conditions": [
-                [pair.condition, pair.label, float(study.first.fitted[row])]
-                for pair, row in zip(pairs, rows, strict=True)
-            ],
-        }  # fmt: skip
+        fitted = study.first.fitted[rows].tolist()
+        asked = [[pair.condition, pair.label, one] for pair, one in zip(pairs, fitted, strict=True)]
+        sentences = [pairs[0].sentence1, pairs[0].sentence2]
+        return {"sentences": sentences, "count": int(wrong.sum()), "conditions": asked}
 
 
 class ErrorRewrite(_Errors):
@@ -206,10 +203,8 @@ class ErrorReport(_Errors):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Join the parts."""
         slices = {name: ErrorSlices(slice=self.slice, within=name).compute(models) for name in WITHIN}
-        return {
-            "model": models[0].info.title, "slices": slices, "test": ErrorRewrite(test=self.test).compute(models),
-            "rows": len(self.study(models).dataset.pairs),
-        }  # fmt: skip
+        rows, test = len(self.study(models).dataset.pairs), ErrorRewrite(test=self.test).compute(models)
+        return {"model": models[0].info.title, "slices": slices, "test": test, "rows": rows}
 
 
 FIGURES = (ErrorShare, ErrorSlices, ErrorRows, ErrorRewrite, ErrorHalves, ErrorReport)

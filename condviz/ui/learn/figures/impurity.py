@@ -62,14 +62,11 @@ class ImpurityKMeans(Figure):
 
         groups = np.array([int(letter) - 1 for letter in HAND_GROUPS])
         middles = np.array([[0, 1], [-0.87, -0.5], [0.87, -0.5]])
-        points = (
-            self.distance * middles[groups] + np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
-        )
+        spread = np.random.default_rng(self.draw).standard_normal((len(groups), 2)) / 2
+        points = self.distance * middles[groups] + spread
         found = kmeans_impurity(points, groups.tolist(), seeds=range(1), num_shuffles=50)
-        return {
-            "points": points.round(3).tolist(), "labels": found.labels.tolist(), "impurity": found.per_seed[0],
-            "chance": found.chance,
-        }  # fmt: skip
+        measured = {"impurity": found.per_seed[0], "chance": found.chance}
+        return {"points": points.round(3).tolist(), "labels": found.labels.tolist(), **measured}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Scale the plane, and join group and cluster to each point."""
@@ -102,10 +99,8 @@ class Spaces(Figure):
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Choose and name the rows."""
-        titles = {
-            "alone": "sentences alone", "model": self.model, "random": "a random matrix per condition",
-            "label": "a label stuck on", "chance": "chance",
-        }  # fmt: skip
+        titles = {"alone": "sentences alone", "model": self.model, "random": "a random matrix per condition",
+                  "label": "a label stuck on", "chance": "chance"}  # fmt: skip
         shown = [(name, titles[name], data["spaces"][name]) for name in (*self._names(), "chance")]
         return {"found": shown, "spaces": data["spaces"]}
 

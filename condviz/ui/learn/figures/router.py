@@ -10,7 +10,7 @@ from markupsafe import Markup
 from pydantic import Field
 
 from condviz.ui.learn.figures.base import HIDDEN, Figure, Lines, Sentence
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link
 
 FACTORS = {"1 + w": lambda weight: 1 + weight, "w alone": lambda weight: weight, "1, no router": lambda _: 1.0}
 Layer = Annotated[int, Field(ge=3, le=6)]
@@ -35,10 +35,8 @@ class _Router(Figure):
         values = self.model_dump()
         texts = [values[name] for name in ("sentence", "sentence1", "sentence2") if name in values]
         conditions = values.get("conditions") or [values["condition"]]
-        pairs = [(f"s{number}", text) for number, text in enumerate(texts, start=1)]
-        return write_link(
-            "router", [*pairs, *(("c", text) for text in conditions), ("m", self.model), ("open", self.section)]
-        )
+        link = pair_link("router", *[*texts, ""][:2], conditions, self.model)
+        return f"{link}&open={self.section}" if self.section else link
 
 
 class RouterChoice(_Router):
@@ -79,16 +77,9 @@ class RouterTokens(_Router):
         trace = trace_router(models[0], self.sentence, self.condition, layer=layer, temperature=self.temperature)
         # The number of the state that is largest over all tokens: most are near 0.
         place = int(np.abs(trace.before).mean(axis=0).argmax())
-        numbers = (
-            trace.scores.round(3).tolist(),
-            trace.weights.round(4).tolist(),
-            trace.before[:, place].round(3).tolist(),
-        )
-        return {
-            "rows": list(zip(trace.tokens, *numbers, strict=True)),
-            "place": place + 1,
-            "size": trace.before.shape[1],
-        }
+        numbers = trace.scores.round(3), trace.weights.round(4), trace.before[:, place].round(3)
+        rows = list(zip(trace.tokens, *(column.tolist() for column in numbers), strict=True))
+        return {"rows": rows, "place": place + 1, "size": trace.before.shape[1]}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Name the numbers of each row, add its factor, and give the heaviest."""
@@ -121,12 +112,11 @@ class RouterScore(_Router):
         model, one, two = models[0], self.sentence1, self.sentence2
         dropped = self.without.strip()
         shorter = replace_word(one, dropped, "") if dropped else one
-        vectors = [
-            trace_router(model, text, self.condition, temperature=self.temperature).vector
-            for text in (shorter or one, two)
+        traces = [
+            trace_router(model, text, self.condition, temperature=self.temperature) for text in (shorter or one, two)
         ]
         return {
-            "score": cosine(*vectors),
+            "score": cosine(*(trace.vector for trace in traces)),
             "trained": float(model.score([one], [two], [self.condition])[0]),
             "plain": float(model.score_unconditional([one], [two])[0]),
             "words": [word.text for word in split_words(one) if any(map(str.isalnum, word.text))],
@@ -175,11 +165,9 @@ class Deletion(_Drawn):
         from condviz.analysis.words import delete_words, read_words
         from condviz.plots import router
 
-        reading, end = (
-            read_words(models[0], [self.sentence1, self.sentence2], [self.condition]),
-            self.place(models[0]) + 1,
-        )
+        reading = read_words(models[0], [self.sentence1, self.sentence2], [self.condition])
         # The test takes the last layer that it is given.
+        end = self.place(models[0]) + 1
         reading = replace(reading, texts=tuple(replace(text, weights=text.weights[:end]) for text in reading.texts))
         test = delete_words(models[0], reading, self.count)
         order = [np.argsort(-text.weights[-1, 0])[: self.count] for text in reading.texts]

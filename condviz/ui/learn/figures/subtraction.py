@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from condviz.ui.learn.figures.base import Figure, Lines, Sentence
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link
 
 BINS = 20
 ENCODERS = {"not trained": "case-zero-shot", "trained here": "case"}
@@ -59,16 +59,12 @@ class Subtraction(_Case):
         largest = max(abs(number) for places in data["planes"] for place in places for number in place) or 1
         planes = [(np.array(places) / largest).tolist() for places in data["planes"]]
         left = min(-18, *(100 * x - 14 for places in planes for x, _ in places))
-        return data | {
-            "planes": planes,
-            "left": left,
-            "lengths": [np.linalg.norm(part, axis=1) for part in data["planes"]],
-        }
+        lengths = [np.linalg.norm(part, axis=1) for part in data["planes"]]
+        return data | {"planes": planes, "left": left, "lengths": lengths}
 
     def link(self) -> str:
         """Open the Compare tab."""
-        texts = [("s1", self.sentence1), ("s2", self.sentence2), ("c", self.condition)]
-        return write_link("compare", [*texts, ("m", ENCODERS[self.encoder])])
+        return pair_link("compare", self.sentence1, self.sentence2, [self.condition], ENCODERS[self.encoder])
 
 
 class SubtractionTable(_Case):
@@ -112,11 +108,9 @@ class Isotropy(_Case):
         found = read_offsets(models[0], scene_points().texts, self.condition)
         sides = {}
         for name, vectors in (("before", found.joint), ("after", found.offsets)):
-            counts, _ = np.histogram(cosines_to_mean(vectors), bins=BINS, range=(0, 1))
-            measured = isotropy(vectors)
-            sides[name] = {
-                "counts": counts.tolist(), "mean": measured.mean_cosine, "std": measured.std_cosine, "ipc": measured.ipc
-            }  # fmt: skip
+            counts = np.histogram(cosines_to_mean(vectors), bins=BINS, range=(0, 1))[0].tolist()
+            told = isotropy(vectors)
+            sides[name] = {"counts": counts, "mean": told.mean_cosine, "std": told.std_cosine, "ipc": told.ipc}
         return {"sides": sides, "count": len(found.joint)}
 
 
@@ -134,11 +128,8 @@ class Projections(Figure):
         from condviz.analysis.subtraction import PROJECTIONS, make_toy, project_toy, rank_same
 
         toy = make_toy(self.unasked)
-        return {
-            "shares": {
-                name: rank_same(project_toy(toy, name, self.dimension), toy.labels) for name in PROJECTIONS
-            }
-        }  # fmt: skip
+        spaces = {name: project_toy(toy, name, self.dimension) for name in PROJECTIONS}
+        return {"shares": {name: rank_same(space, toy.labels) for name, space in spaces.items()}}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Name the projections."""

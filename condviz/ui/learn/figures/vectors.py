@@ -11,14 +11,19 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
+from condviz.data.texts import check_condition, check_sentence
 from condviz.plots.similarity import tint
 from condviz.ui.learn.figures.base import HIDDEN, Figure, Lines, Sentence
-from condviz.ui.state import write_link
+from condviz.ui.state import pair_link
 
 # ---- lesson 2: arrows in the plane, sentences as arrows, what a cosine means -----------------------------------------
 
 Degrees = Annotated[float, Field(ge=-180, le=180)]
 Length = Annotated[float, Field(gt=0, le=1)]
+
+
+def _sentences(*texts: str) -> list[str]:
+    return [check_sentence(text, f"sentence {place}") for place, text in enumerate(texts, start=1)]
 
 
 class Plane(Figure):
@@ -46,10 +51,7 @@ class Angle(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Encode both and measure the angle, in degrees."""
-        from condviz.data.texts import check_sentence
-
-        texts = [check_sentence(self.sentence1, "sentence 1"), check_sentence(self.sentence2, "sentence 2")]
-        first, second = models[0].encode_sentences(texts)
+        first, second = models[0].encode_sentences(_sentences(self.sentence1, self.sentence2))
         cosine = float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
         numbers = [[round(float(value), 3) for value in vector[:4]] for vector in (first, second)]
         angle = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
@@ -57,7 +59,7 @@ class Angle(Figure):
 
     def link(self) -> str:
         """Open the Compare tab."""
-        return write_link("compare", [("s1", self.sentence1), ("s2", self.sentence2)])
+        return pair_link("compare", self.sentence1, self.sentence2, [])
 
 
 class Cosines(Figure):
@@ -71,20 +73,16 @@ class Cosines(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Encode every sentence twice and take all cosines, (2, n, n)."""
-        from condviz.data.texts import check_condition, check_sentence
-
-        texts = [check_sentence(text, f"sentence {place}") for place, text in enumerate(self.sentences, start=1)]
-        condition = check_condition(self.condition, "condition")
+        texts, condition = _sentences(*self.sentences), check_condition(self.condition, "condition")
         vectors = np.stack([models[0].encode_sentences(texts), models[0].encode(texts, [condition] * len(texts))])
         units = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
         return {"tables": np.round((units @ units.transpose(0, 2, 1)).astype(float), 3).tolist()}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Tint each cell on one scale from -1 to 1."""
-        tables = [
-            [[{"value": value, "tint": tint(value, 1.0)} for value in row] for row in table] for table in data["tables"]
-        ]
-        return {"tables": tables}
+        tables = data["tables"]
+        cells = [[[{"value": value, "tint": tint(value, 1.0)} for value in row] for row in table] for table in tables]
+        return {"tables": cells}
 
 
 PAIR_BINS = 40
@@ -128,7 +126,10 @@ class Matrix(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Make both matrices and compare them as long lists of numbers: their cosine."""
-        first, second = (models[0].condition_matrix(_checked(text)) for text in (self.condition1, self.condition2))
+        first, second = (
+            models[0].condition_matrix(check_condition(text, "condition"))
+            for text in (self.condition1, self.condition2)
+        )
         alike = float((first * second).sum() / (np.linalg.norm(first) * np.linalg.norm(second)))
         return {"corners": [_pack(first), _pack(second)], "alike": round(alike, 3), "size": len(first)}
 
@@ -151,7 +152,7 @@ class Factors(Figure):
 
         model = models[0]
         with torch.no_grad():
-            encoded = model.encode_conditions([_checked(self.condition)], convert_to_tensor=True)
+            encoded = model.encode_conditions([check_condition(self.condition, "condition")], convert_to_tensor=True)
             left, right = (factor[0].float().cpu().numpy() for factor in model.factors(encoded))
         # A row vector is multiplied by left, then by right; W_c, which multiplies a column, is the transpose of that.
         packed = {"tall": _pack(right.T), "wide": _pack(left.T), "whole": _pack((left @ right).T)}
@@ -173,12 +174,6 @@ class Size(Figure):
         """Count the numbers of W_c or its factors, and the weights and biases of the layers that make them."""
         made = [self.width**2, 2 * self.width * self.rank]
         return {"made": made, "learned": [(self.width + 1) * count for count in made]}
-
-
-def _checked(condition: str) -> str:
-    from condviz.data.texts import check_condition
-
-    return check_condition(condition, "condition")
 
 
 def _pack(matrix: np.ndarray) -> dict[str, Any]:
@@ -222,11 +217,10 @@ class Spectrum(Figure):
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Multiply the pair and the sentences of the map by what is left of W_c."""
         from condviz.analysis.reference import percentile, reference_scores
-        from condviz.data.texts import check_condition, check_sentence
 
         model, condition = models[0], check_condition(self.condition, "condition")
-        pair = [check_sentence(self.sentence1, "sentence 1"), check_sentence(self.sentence2, "sentence 2")]
-        vectors = model.encode_sentences([*pair, *(text for texts in self.groups.values() for text in texts)])
+        pair, groups = _sentences(self.sentence1, self.sentence2), self.groups.values()
+        vectors = model.encode_sentences([*pair, *(text for texts in groups for text in texts)])
         left, values, right = np.linalg.svd(model.condition_matrix(condition))
         count = min(MOST, int((values > 1e-5 * values[0]).sum()))
         out = {int(number) for number in re.findall(r"\d{1,3}", self.off)}
@@ -238,25 +232,21 @@ class Spectrum(Figure):
             used = drawn[0] @ drawn[1].T / count
         scores = [_cosine(*(vectors[:2] @ matrix.T)) for matrix in (np.eye(len(whole)), whole, used)]
         places = percentile(np.array(scores), reference_scores(model))
-        labels = np.repeat(np.arange(len(self.groups)), [len(texts) for texts in self.groups.values()])
+        labels = np.repeat(np.arange(len(groups)), [len(texts) for texts in groups])
         after = _units(vectors[2:] @ used.T)
         axes = _axes(after if self.random else _units(vectors[2:] @ whole.T))
         plain = _units(vectors[2:])
         return {
-            "values": np.round(values[:count].astype(float), 3).tolist(),
-            "on": on.tolist(),
+            "values": np.round(values[:count].astype(float), 3).tolist(), "on": on.tolist(), "labels": labels.tolist(),
             "scores": [round(float(value), 4) for value in scores],
             "places": [round(float(value), 1) for value in places],
-            "before": _project(plain, _axes(plain)),
-            "after": _project(after, axes),
+            "before": _project(plain, _axes(plain)), "after": _project(after, axes),
             "beside": [_neighbours(plain, labels), _neighbours(after, labels)],
-            "labels": labels.tolist(),
-        }
+        }  # fmt: skip
 
     def link(self) -> str:
         """Open the Compare tab with this model."""
-        pairs = [("s1", self.sentence1), ("s2", self.sentence2), ("c", self.condition), ("m", self.model)]
-        return write_link("compare", pairs)
+        return pair_link("compare", self.sentence1, self.sentence2, [self.condition], self.model)
 
 
 def _cosine(first: np.ndarray, second: np.ndarray) -> float:
