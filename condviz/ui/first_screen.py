@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from condviz.analysis.compare import compare
 from condviz.analysis.links import describe_entity
@@ -17,17 +18,24 @@ from condviz.data.files import write_text
 from condviz.data.kg_formats import EVERYDAY
 from condviz.models.registry import link_models, load
 from condviz.paths import ASSETS
+from condviz.types import Result
 from condviz.ui.links import START
 from condviz.ui.pool import ModelPool
 
 
 def main() -> None:
-    """Score the first example of the gallery with the default model, in float32, and store the result."""
-    example = load_examples()[0]
-    model = load(ModelPool().default, precision="float32")
-    result = compare(model, example.sentence1, example.sentence2, example.conditions, words=True)
-    path = ASSETS / "first_screen.json"
-    write_text(path, json.dumps(result.to_dict(), ensure_ascii=False, indent=1) + "\n")
+    """Compute with the default model, and with that of the small graph, in float32, and store the results."""
+    example, model = load_examples()[0], load(ModelPool().default, precision="float32")
+    pair = compare(model, example.sentence1, example.sentence2, example.conditions, words=True)
+    _store("first_screen", model, pair)
+    _store("map_scene", model, build_map(model, scene_points()), indent=None)
+    model = load(link_models(EVERYDAY)[0], precision="float32")
+    _store("links_screen", model, describe_entity(model, START))
+
+
+def _store(name: str, model: Any, result: Result, indent: int | None = 1) -> None:  # noqa: ANN401 - a loaded model
+    path = ASSETS / f"{name}.json"
+    write_text(path, json.dumps(result.to_dict(), ensure_ascii=False, indent=indent) + "\n")
     sys.stdout.write(f"{path}: {model.info.name}\n")
     path = ASSETS / "map_scene.json"
     write_text(path, json.dumps(build_map(model, scene_points()).to_dict(), ensure_ascii=False) + "\n")

@@ -67,7 +67,7 @@ def plotly_panel(
     message: str = "",
     **kwargs: Any,  # noqa: ANN401 - as gr.HTML
 ) -> PlotlyPanel:
-    """Lay out a figure; call inside gr.Blocks.
+    """Lay out a figure, or a place for one; call inside gr.Blocks. Raises MissingExtraError without plotly.
 
     Args:
         figure: What to draw first, or None.
@@ -79,19 +79,17 @@ def plotly_panel(
         height: Pixels.
         message: Shown over the figure, for instance why it is empty.
         kwargs: As gr.HTML.
-
-    Raises:
-        MissingExtraError: If plotly is not installed.
     """
     source = plotly_source()
     # In the template, not in the props: an update that comes before the tab is opened replaces all props.
+    plotly, name = f"{STATIC}/{source.name}?v={source.stat().st_size}", elem_id.removeprefix("cv-")
     settings = {
-        "plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}",
+        "plotly": plotly,
         "link": link,
         "link_zoom": link_zoom,
         "tool": tool,
         "height": height,
-        "filename": elem_id.removeprefix("cv-"),
+        "filename": name,
     }
     return PlotlyPanel(
         None,
@@ -142,11 +140,7 @@ def panel_update(
 
 
 def plotly_source() -> Path:
-    """Return the path of the plotly.js that comes with the plotly package; does not import plotly.
-
-    Raises:
-        MissingExtraError: If plotly is not installed.
-    """
+    """Return the path of the plotly.js that comes with the plotly package, without importing it."""
     found = find_spec("plotly")
     if found is None or not found.submodule_search_locations:
         raise MissingExtraError("plotly is not installed. Install it from a clone with: pip install -e '.[app]'")
@@ -154,6 +148,4 @@ def plotly_source() -> Path:
 
 
 def _pack(figure: Figure | str | None) -> str:
-    if figure is None or isinstance(figure, str):
-        return figure or ""
-    return figure.to_json()
+    return figure or "" if figure is None or isinstance(figure, str) else figure.to_json()

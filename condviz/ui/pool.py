@@ -14,13 +14,11 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from condviz.encoder.gather import VISITOR, Visitor, step_back
@@ -48,20 +46,10 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class LoadState:
-    """How far one model has been loaded.
-
-    Attributes:
-        phase: "waiting", "loading", "ready" or "failed".
-        reason: Why it failed; empty otherwise.
-        seconds: Time that loading took; 0 before.
-        megabytes: Growth of the resident memory while it loaded, in 10^6 bytes. Models that share the encoder with an
-            earlier one show only what they add; other threads may blur it.
-    """
+    """How far one model has been loaded, and why that failed."""
 
     phase: Phase = "waiting"
     reason: str = ""
-    seconds: float = 0.0
-    megabytes: float = 0.0
 
 
 class Work(Generic[Outcome]):
@@ -73,20 +61,17 @@ class Work(Generic[Outcome]):
     def __init__(
         self, function: Callable[[Callable[[int, int], None]], Outcome], *, large: bool = False, patient: bool = False
     ) -> None:
-        """Start the work.
+        """Start a function that takes a callback (done, total), to be called now and then.
 
-        Args:
-            function: Takes a callback (done, total), to be called now and then.
-            large: Large work waits until the large work before it has ended, and leaves the processor to small work.
-            patient: The texts of others are encoded first.
+        Large work waits until the large work before it has ended, and leaves the processor to small work. Of patient
+        work, the texts of others are encoded first.
         """
         outer, self._stop = VISITOR.get(), threading.Event()
         self.check = _checker(self._stop, outer)
         self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS, patient)
         self.large = large
         self.future: Future[Outcome] = Future()
-        self._function = function
-        self._now = (0, 0)
+        self._function, self._now = function, (0, 0)
         if large or outer is None:
             with _changed:
                 _running.append(self)
@@ -156,8 +141,7 @@ _usual_seconds = sys.getswitchinterval()
 
 
 def _share_interpreter() -> None:
-    eager = any(work.large for work in _running)
-    sys.setswitchinterval(EAGER_SECONDS if eager else _usual_seconds)
+    sys.setswitchinterval(EAGER_SECONDS if any(work.large for work in _running) else _usual_seconds)
 
 
 def places_before(work: Work) -> int:
@@ -193,7 +177,7 @@ class ModelPool:
 
         Args:
             names: Models that may be asked for, in the order of the page; None for all models of sentences.
-            load: Returns a model for a name; None for `condviz.load`.
+            load: Returns a model for a name; by default `condviz.load`.
         """
         from condviz.models import registry
 
@@ -208,8 +192,12 @@ class ModelPool:
         self._loading = threading.Lock()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._call = on_gpu(self._call_here)
-        self.forks = self._call != self._call_here
+        self.forks = bool(os.environ.get("SPACE_ID") and find_spec("spaces"))
+        self._call = self._call_here
+        if self.forks:
+            import spaces
+
+            self._call = spaces.GPU(self._call_here)
 
     # ---- what there is -----------------------------------------------------------------------------------------------
     def info(self, name: str) -> ModelInfo:
@@ -220,9 +208,8 @@ class ModelPool:
             CheckpointError: If its folder is damaged.
         """
         self._check(name)
-        model = self._models.get(name)
-        if model is not None:
-            return model.info
+        if name in self._models:
+            return self._models[name].info
         if name not in self._infos:
             self._infos[name] = self._registry.describe(name)
         return self._infos[name]
@@ -245,28 +232,20 @@ class ModelPool:
         return best_encoder(infos) or next(iter(usable), "")
 
     def choices(self, suits: Callable[[ModelInfo], bool] = lambda info: True) -> list[tuple[str, str]]:
-        """Return (title with what the model is good for, name) for a menu; the default first, untrained ones last.
+        """Return (title with what the model is good for, name) of the models that suit a view, for a menu.
 
-        Args:
-            suits: Whether a view can use the model.
+        The default comes first, untrained ones last.
         """
-        infos = [info for info in self.infos() if suits(info)]
-        good = strengths(self.infos())
-        infos.sort(key=lambda info: (not info.trained, info.name != self.default))
-        return [(self._title(info, good.get(info.name, "")), info.name) for info in infos]
-
-    @staticmethod
-    def _title(info: ModelInfo, good: str) -> str:
-        note = good if info.trained else "not trained"
-        return f"{info.title} ({note})" if note else info.title
+        infos = self.infos()
+        good, found = strengths(infos), []
+        for info in sorted(filter(suits, infos), key=lambda info: (not info.trained, info.name != self.default)):
+            note = good.get(info.name) if info.trained else "not trained"
+            found.append((f"{info.title} ({note})" if note else info.title, info.name))
+        return found
 
     # ---- loading -----------------------------------------------------------------------------------------------------
     def state(self, name: str) -> LoadState:
-        """Return how far one model has been loaded.
-
-        Raises:
-            UnknownModelError: If the pool does not have the name.
-        """
+        """Return how far one model has been loaded; raises UnknownModelError if the pool does not have the name."""
         self._check(name)
         return self._states[name]
 
@@ -313,43 +292,36 @@ class ModelPool:
                 table.pop(name, None)
 
     def preload(self, names: Sequence[str] = ()) -> threading.Thread:
-        """Load all models in a background thread; starts at most one thread.
+        """Load all models in a background thread, at most one: `names` first, as far as there are such models."""
 
-        Args:
-            names: These first, in this order. Unknown names are skipped.
-        """
+        def load() -> None:
+            for name in order:
+                try:
+                    self.get(name)
+                except CondvizError as error:
+                    logger.warning("Model %s is not available: %s", name, error)
+
         with self._starting:
             if self._thread is None:
                 first = [name for name in (*names, self.default) if name in self._states]
                 order = list(dict.fromkeys([*first, *self.names]))
-                self._thread = threading.Thread(
-                    target=self._preload, args=(order,), name="condviz-preload", daemon=True
-                )
+                self._thread = threading.Thread(target=load, name="condviz-preload", daemon=True)
                 self._thread.start()
             return self._thread
 
-    def _preload(self, order: Sequence[str]) -> None:
-        for name in order:
-            try:
-                self.get(name)
-            except CondvizError as error:
-                logger.warning("Model %s is not available: %s", name, error)
-
     def _load_one(self, name: str) -> Any:  # noqa: ANN401
         self._states[name] = LoadState("loading")
-        before, start = resident_bytes(), time.perf_counter()
         try:
             model = self._load(name)
         except CondvizError as error:
             reason = _without_folder(error)
-            self._states[name] = LoadState("failed", reason=reason, seconds=time.perf_counter() - start)
+            self._states[name] = LoadState("failed", reason)
             raise type(error)(reason) from error
         except Exception as error:
             logger.exception("Loading %s failed", name)
-            self._states[name] = LoadState("failed", reason=f"{type(error).__name__}, see the log of the server")
+            self._states[name] = LoadState("failed", f"{type(error).__name__}, see the log of the server")
             raise CondvizError(f"The model {name!r} could not be loaded ({type(error).__name__}).") from error
-        growth = max(0, resident_bytes() - before) / 1e6
-        self._states[name] = LoadState("ready", seconds=time.perf_counter() - start, megabytes=growth)
+        self._states[name] = LoadState("ready")
         return model
 
     def _check(self, name: object) -> None:
@@ -372,10 +344,9 @@ class ModelPool:
             function: Takes the model, or the list of models, then `args` and `kwargs`; a parameter `progress` gets the
                 callback of the work.
             models: A name, or a list of names, of models that the pool has.
-            args: Further arguments.
             rows: How many it has to work through; work on more than `LARGE_ROWS` is done one after the other.
             patient: What others wait for comes first; for work that nobody has asked for yet.
-            kwargs: Further arguments.
+            args, kwargs: Further arguments.
 
         Raises:
             UnknownModelError: If a name is not in the pool; nothing else (no path, no hub id) is ever loaded.
@@ -390,7 +361,8 @@ class ModelPool:
         chosen = models if isinstance(models, str) else names
 
         def work(progress: Callable[[int, int], None]) -> Outcome:
-            outcome = self._call(function, chosen, args, kwargs | ({"progress": progress} if wants else {}))
+            told = {"progress": progress} if wants else {}
+            outcome = self._call(function, chosen, args, kwargs | told)
             if isinstance(outcome, CondvizError):
                 raise outcome
             return outcome
@@ -407,27 +379,6 @@ class ModelPool:
             return error
 
 
-def on_gpu(function: Callable) -> Callable:
-    """Mark a function that needs the GPU of a ZeroGPU Space; returns it unchanged anywhere else.
-
-    Takes effect only where SPACE_ID is set and the `spaces` package is installed.
-    """
-    if os.environ.get("SPACE_ID") and find_spec("spaces"):
-        import spaces
-
-        return spaces.GPU(function)
-    return function
-
-
 def _without_folder(error: CondvizError) -> str:
     """Return the message of an error; visitors need not know where on the server the models lie."""
     return str(error).replace(f"{CHECKPOINTS}{os.sep}", "")
-
-
-def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes, 0 on systems without /proc."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

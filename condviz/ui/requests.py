@@ -73,41 +73,28 @@ class Requests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http" or scope["method"] != "POST" or "/gradio_api/" not in scope["path"]:
-            await self.app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        if scope["path"].rstrip("/").endswith("/upload"):
-            if wait := self._count(scope, int(headers.get(b"content-length", b"0"))):
-                await answer(send, 429, wait)
-                return
-        elif b"json" in headers.get(b"content-type", b""):
-            body = await _read(receive)
-            if body is None:
+        posted = scope["type"] == "http" and scope["method"] == "POST" and "/gradio_api/" in scope["path"]
+        headers, wait = dict(scope.get("headers", ())), ""
+        if posted and scope["path"].rstrip("/").endswith("/upload"):
+            wait = self._count(scope, int(headers.get(b"content-length", b"0")))
+        elif posted and b"json" in headers.get(b"content-type", b""):
+            if (body := await _read(receive)) is None:
                 return
             try:
                 wait = self._check(scope, body)
             except DataError as error:
-                await answer(send, 400, str(error))
-                return
-            if wait:
-                await answer(send, 429, wait)
-                return
+                return await answer(send, 400, str(error))
             receive = _again(body, receive)
-        await self.app(scope, receive, send)
+        await (answer(send, 429, wait) if wait else self.app(scope, receive, send))
+        return None
 
     def _check(self, scope: Scope, body: bytes) -> str:
-        """Check a body; returns why it has to come again later, or "".
-
-        Raises:
-            DataError: If it cannot be used.
-        """
+        """Return why a body has to come again later, or ""; raises DataError if it cannot be used."""
         blocks = getattr(scope.get("app"), "blocks", None)
         content = read_json(body)
         if blocks is None or not (call := _CALL.fullmatch(scope["path"])):
             return ""
-        if self._calls is None:
-            self._calls = Calls(blocks)
+        self._calls = self._calls or Calls(blocks)
         kind, name = call.groups()
         if kind == "queue" or (kind in ("run", "api") and content.get("fn_index") is not None):
             self._calls.check_event(content)
@@ -137,23 +124,15 @@ class Calls:
         self.blocks = blocks
 
     @cached_property
-    def endpoints(self) -> dict[str, list[tuple[str, bool]]]:
-        """Name of each public endpoint -> its parameters: (name, whether it has a default)."""
-        found = self.blocks.get_api_info()["named_endpoints"]
+    def endpoints(self) -> dict[str, dict[str, bool]]:
+        """Name of each public endpoint -> its parameters, and whether they have a default."""
         return {
-            name.removeprefix("/"): [
-                (one["parameter_name"], one["parameter_has_default"]) for one in info["parameters"]
-            ]
-            for name, info in found.items()
+            name.removeprefix("/"): {one["parameter_name"]: one["parameter_has_default"] for one in info["parameters"]}
+            for name, info in self.blocks.get_api_info()["named_endpoints"].items()
         }
 
     def check_named(self, name: str, content: Mapping[str, Any], *, by_name: bool) -> None:
-        """Check a call of an endpoint by its name.
-
-        Args:
-            name: Of the endpoint.
-            content: The body: {"data": [values]}, or with `by_name` {parameter: value}.
-            by_name: Which of the two.
+        """Check the body of a call of an endpoint: {"data": [values]}, or with `by_name` {parameter: value}.
 
         Raises:
             DataError: If there is no such endpoint, or a value is missing or unknown.
@@ -161,17 +140,17 @@ class Calls:
         if name not in self.endpoints:
             known = ", ".join(sorted(self.endpoints))
             raise DataError(f"There is no endpoint {name[:60]!r}. Endpoints: {known}.")
-        parameters = self.endpoints[name]
-        names = [parameter for parameter, _ in parameters]
+        names = self.endpoints[name]
         takes = f"/{name} takes {', '.join(names) or 'nothing'}"
         if not by_name:
             given = _data(content)
-            if missing := names[len(given) :]:
+            if missing := list(names)[len(given) :]:
                 raise DataError(f"{takes}; data has {len(given)} of {len(names)} values: {missing[0]} is missing.")
-            return
-        if unknown := [key for key in content if key not in names]:
+        elif unknown := [key for key in content if key not in names]:
             raise DataError(f"{takes}; {str(unknown[0])[:60]!r} is not one of them.")
-        if missing := [parameter for parameter, optional in parameters if not optional and parameter not in content]:
+        elif missing := [
+            parameter for parameter, optional in names.items() if not optional and parameter not in content
+        ]:
             raise DataError(f"{takes}; {missing[0]} is missing.")
 
     def check_event(self, content: Mapping[str, Any]) -> None:
@@ -215,9 +194,8 @@ def _data(content: Mapping[str, Any]) -> list:
 
 
 def _paths(value: object) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        if isinstance(value.get("path"), str):
-            yield value["path"]
+    if isinstance(value, Mapping) and isinstance(value.get("path"), str):
+        yield value["path"]
     elif isinstance(value, list):
         for item in value:
             yield from _paths(item)

@@ -92,8 +92,8 @@ class Origins:
         if origin and (foreign or not any(fnmatch(name, host) for host in self.hosts)):
             message = f"The page of {name[:80]!r} may not use this server. CONDVIZ_HOSTS lists names that may."
             await answer(send, 403, message)
-            return
-        await self.app(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
 
 def _port(address: str) -> str:
@@ -130,11 +130,9 @@ class Limits:
             nonlocal started
             started = True
             if message["type"] == "http.response.start":
-                known = {name for name, _ in message["headers"]}
-                added = [
-                    (name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known
-                ]
-                message = {**message, "headers": [*message["headers"], *added]}
+                given = list(message["headers"])
+                ours = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": given + [one for one in ours if one[0] not in dict(given)]}
             await send(message)
 
         try:

@@ -13,28 +13,14 @@ from condviz.ui.markup import static_url
 
 PAPER, PAPER_DARK, INK, INK_DARK = "#f7f5f0", "#15181c", "#1c2126", "#e8e5de"
 SANS = ("CondViz Sans", "Segoe UI", "system-ui", "sans-serif")
-SHEETS = (
-    "tokens",
-    "page",
-    "pictures",
-    "figures",
-    "evaluation",
-    "words",
-    "map",
-    "errors",
-    "links",
-    "train",
-    "models",
-    "search",
-    "learn",
-    "lessons",
-)
+SHEETS = ("tokens", "page", "pictures", "figures", "evaluation", "words", "map", "errors", "links", "train", "models",
+          "search", "learn", "lessons")  # fmt: skip
 """Under assets/css; a later sheet may refine an earlier one."""
 DESCRIPTION = "How alike are two sentences? It depends on what you ask about: compare models of conditional similarity."
 _TAGS = re.compile(r'<meta\s+(?:property="og:|name="twitter:)[^>]*>')
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "monospace")
 
-_COLOURS = {
+_BOTH = {
     "background_fill_primary": "var(--cv-panel)",
     "background_fill_secondary": "var(--cv-paper)",
     "border_color_primary": "var(--cv-rule)",
@@ -46,6 +32,11 @@ _COLOURS = {
     "link_text_color_active": "var(--cv-ink)",
     "link_text_color_visited": "var(--cv-link)",
     "code_background_fill": "var(--cv-wash)",
+    "block_shadow": "none",
+    "input_shadow": "none",
+    "input_shadow_focus": "none",
+    "block_border_width": "0px",
+    "block_label_border_width": "0px",
     "block_background_fill": "transparent",
     "block_border_color": "var(--cv-rule)",
     "block_label_background_fill": "transparent",
@@ -71,44 +62,24 @@ _COLOURS = {
 
 def build_theme() -> gr.themes.Base:
     """Return the gradio theme; light and dark take the same custom properties, which change with the mode."""
-    theme = gr.themes.Base(
-        primary_hue=gr.themes.colors.stone,
-        secondary_hue=gr.themes.colors.stone,
-        neutral_hue=gr.themes.colors.stone,
-        radius_size=gr.themes.sizes.radius_none,
-        font=SANS,
-        font_mono=MONO,
-    )
-    both = {key: value for name, value in _COLOURS.items() for key in (name, f"{name}_dark")}
+    hues = dict.fromkeys(("primary_hue", "secondary_hue", "neutral_hue"), gr.themes.colors.stone)
+    theme = gr.themes.Base(**hues, radius_size=gr.themes.sizes.radius_none, font=SANS, font_mono=MONO)
+    both = {key: value for name, value in _BOTH.items() for key in (name, f"{name}_dark")}
+    flat = [f"{part}_shadow{state}" for part in ("button_primary", "button_secondary") for state in ("", "_hover")]
+    round_ = ["input_radius", *(f"button_{size}_radius" for size in ("large", "medium", "small"))]
     return theme.set(
         body_background_fill=PAPER,
         body_background_fill_dark=PAPER_DARK,
         body_text_color=INK,
         body_text_color_dark=INK_DARK,
         color_accent="var(--cv-ink)",
-        block_border_width="0px",
-        block_border_width_dark="0px",
-        block_shadow="none",
-        block_shadow_dark="none",
         block_padding="0px",
         block_title_text_size="var(--cv-small)",
         block_title_text_weight="600",
-        block_label_border_width="0px",
-        block_label_border_width_dark="0px",
-        input_shadow="none",
-        input_shadow_dark="none",
-        input_shadow_focus="none",
-        input_shadow_focus_dark="none",
-        input_radius="var(--cv-radius)",
-        button_large_radius="var(--cv-radius)",
-        button_medium_radius="var(--cv-radius)",
-        button_small_radius="var(--cv-radius)",
-        button_primary_shadow="none",
-        button_primary_shadow_hover="none",
-        button_secondary_shadow="none",
-        button_secondary_shadow_hover="none",
         button_transition="background-color 150ms, border-color 150ms",
         layout_gap="var(--cv-gap)",
+        **dict.fromkeys(flat, "none"),
+        **dict.fromkeys(round_, "var(--cv-radius)"),
         **both,
     )
 
