@@ -24,7 +24,7 @@ class Example:
         sentence1, sentence2, conditions: What fills the form.
         expected: Per condition, how alike the sentences are.
         note: What to look at.
-        fails: No shipped model gets it right; shown as such.
+        fails: The default model gets its order wrong; shown as such.
     """
 
     id: str

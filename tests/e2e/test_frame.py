@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
 from condviz.ui.search.tab import TRIES
-from tests.e2e.conftest import open_tab, visiting, wait_for_tabs
+from tests.e2e.conftest import open_tab, visiting
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -55,7 +55,9 @@ def only(tabs: Collection[str], screens: Collection[str] = SCREENS) -> pytest.Ma
 def whole(context: BrowserContext, addresses: dict[str, str]) -> Iterator[Page]:
     """The page with all tabs, which are opened one after the other."""
     with visiting(context) as open_:
-        yield wait_for_tabs(open_(addresses[""] + SEARCH, reduced_motion="reduce"))
+        page = open_(addresses[""] + SEARCH, reduced_motion="reduce")
+        page.locator(PICTURES["search"]).wait_for()  # the first tab is open until the link has been read
+        yield page
 
 
 @pytest.fixture(scope="module", params=PLACES, ids="-".join)
