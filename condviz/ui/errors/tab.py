@@ -208,7 +208,7 @@ class ErrorsTab:
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         if rated:
             found = self.desk.found(choice, resamples=resamples_for(study))
-            yield {self.figures: self.view.figures(found, waiting=False)}
+            yield {self.figures: self.view.figures(found, waiting=False), self.stop: gr.update(visible=False)}
         # gradio may drop an update of the plot that another one follows closely: the last one has it again.
         yield {**self._figure(found, choice, keep_selection=keep_selection), self.stop: gr.update(visible=False)}
 
