@@ -46,9 +46,9 @@ class CompareTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 view = self._picture(stored, english=True) if stored else render("compare/empty.html")
                 self.result = html(view, elem_id="cv-result", script="condviz.bars(element, watch);")
-                works = [example for example in self.examples.values() if not example.fails][: TRIED - 1]
-                fails = [example for example in self.examples.values() if example.fails][:1]
-                chips = [(one.id, one.title + " (it fails)" * one.fails) for one in (*works, *fails)]
+                works = [(one.id, one.title) for one in self.examples.values() if not one.fails]
+                fails = [(one.id, f"{one.title} (it fails)") for one in self.examples.values() if one.fails]
+                chips = [*works[: TRIED - 1], *fails[:1]]
                 self.tries = html(tries(chips), elem_id="cv-tries", script=_CLICKS)
         self.shown = gr.State(stored)
         self._sections()

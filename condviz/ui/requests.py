@@ -83,10 +83,13 @@ class Requests:
             try:
                 wait = self._check(scope, body)
             except DataError as error:
-                return await answer(send, 400, str(error))
+                await answer(send, 400, str(error))
+                return
             receive = _again(body, receive)
-        await (answer(send, 429, wait) if wait else self.app(scope, receive, send))
-        return None
+        if wait:
+            await answer(send, 429, wait)
+        else:
+            await self.app(scope, receive, send)
 
     def _check(self, scope: Scope, body: bytes) -> str:
         """Return why a body has to come again later, or ""; raises DataError if it cannot be used."""

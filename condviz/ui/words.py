@@ -55,9 +55,8 @@ class WordsTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 script = "condviz.running(element, watch);"
                 self.result = html(render("words/empty.html"), elem_id="cv-words-result", script=script)
-                chips = [
-                    (name, one.title + " (where it fails)" * (name in FAILING)) for name, one in self.examples.items()
-                ]
+                fails = {name: " (where it fails)" for name in FAILING}
+                chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
                 if compare:
                     chips.append(("compare", "Your texts from Compare"))
                 script = "condviz.examples(element, (data) => trigger('example', data));"
