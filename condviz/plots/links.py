@@ -38,13 +38,12 @@ def headline(profile: LinkProfile) -> Markup:
     sensible = [item for item in profile.answers if item.sensible and item.answers] or list(profile.answers[:1])
     clauses = [_clause(item) for item in sensible]
     first = profile.answers[0]
-    familiar = first.familiar
     name = first.entity.partition(":")[0] if not first.entity_id else first.entity
     return render(
         "links/headline.html",
         subject=with_article(name),
         clauses=[text for text in clauses if text],
-        familiar=familiar,
+        familiar=first.familiar,
         first=sensible[0],
     )
 

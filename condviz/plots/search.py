@@ -67,14 +67,7 @@ def columns(
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:
     move = hit.plain_rank - rank if result.condition else 0
     untold = hit.applies is not None and hit.applies < TOLD
-    return {
-        "rank": rank,
-        "hit": hit,
-        "parts": _parts(hit),
-        "move": move,
-        "untold": untold,
-        "cells": {k: v for k, v in hit.cells.items() if v is not None},
-    }
+    return {"rank": rank, "hit": hit, "parts": _parts(hit), "move": move, "untold": untold}
 
 
 def words_of(hit: Hit) -> list[str]:

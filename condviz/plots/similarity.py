@@ -52,7 +52,6 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]
     values: dict = {
-        "comparison": comparison,
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
@@ -62,11 +61,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
         values |= {"spread": float(places[high] - places[low]), "place": round(float(places[high]))}
-    count = len(comparison.models)
-    if count > 1 and len(known) > 1:
-        others = comparison.percentiles[1:]
-        values["agree"] = int((others[:, high] > others[:, low]).sum())
-    return render("similarity/headline.html", known=len(known), little=LITTLE, others=count - 1, **values)
+    return render("similarity/headline.html", known=len(known), little=LITTLE, **values)
 
 
 def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> Markup:

@@ -196,8 +196,9 @@ def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Call
 
 
 def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
-    mass = f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies outside the words of the sentence."
-    return mass if reading.source == "router" else ""
+    if reading.source != "router":
+        return ""
+    return f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies outside the words of the sentence."
 
 
 def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Markup:
@@ -208,7 +209,7 @@ def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Ma
     notes = [_note(reading, text, -1, i) for i in range(len(text.conditions))]
     return render(
         "words/running.html", line=line, conditions=text.conditions, chosen=chosen, notes=notes, place=place,
-        group="condition", scale=scale, legend=legend(scale), untold=reading.untold,
+        scale=scale, legend=legend(scale), untold=reading.untold,
     )  # fmt: skip
 
 
@@ -240,11 +241,11 @@ def _strip(
 ) -> tuple[Line, Scale]:
     text = reading.texts[place]
     layer = layer_index(text, layer)
-    score = "" if reading.scores is None else f"score {plain(float(reading.scores[condition]))}"
     name = f"{reading.model.title} under {reading.conditions[condition]}"
     note = _note(reading, text, layer, condition)
     title = reading.model.title + ("" if reading.model.trained else " (untrained)")
-    title = f"{title}, {score}" if score else title
+    if reading.scores is not None:
+        title += f", score {plain(float(reading.scores[condition]))}"
     if tokens and text.tokens:
         kept = [i for i, token in enumerate(text.tokens) if token.start < token.end]
         values = text.token_weights[layer, condition][None, kept]
