@@ -16,12 +16,8 @@ _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 def plot_residuals(study: Study) -> go.Figure:
     """Draw the error of every rated row by the score of the first model; ids are positions in the dataset."""
     judged = study.first
-    rows = np.flatnonzero(np.isfinite(judged.error))
-    over = judged.error[rows] > 0
-    figure = go.Figure()
-    for name, side, colour in zip(("too similar", "too different"), (over, ~over), _COLOURS, strict=True):
-        chosen = rows[side]
-        figure.add_trace(_points(study, chosen, judged.scores[chosen], judged.error[chosen], name, colour))
+    known, names = np.isfinite(judged.error), ("too similar", "too different")
+    figure = _plot_sides(study, known, judged.error > 0, names, judged.scores, judged.error)
     _finish(figure, f"score of {judged.model}", "error, in steps of the rating")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-ink)")
     return figure
@@ -30,13 +26,9 @@ def plot_residuals(study: Study) -> go.Figure:
 def plot_against(study: Study) -> go.Figure:
     """Draw the error of the first model against that of the second; ids are positions in the dataset."""
     first, second = study.first, study.second
-    rows = np.flatnonzero(np.isfinite(first.error) & np.isfinite(second.error))
-    better = np.abs(first.error[rows]) < np.abs(second.error[rows])
-    figure = go.Figure()
+    known = np.isfinite(first.error) & np.isfinite(second.error)
     names = (f"{first.model} is closer", f"{second.model} is closer")
-    for name, side, colour in zip(names, (better, ~better), _COLOURS, strict=True):
-        chosen = rows[side]
-        figure.add_trace(_points(study, chosen, second.error[chosen], first.error[chosen], name, colour))
+    figure = _plot_sides(study, known, np.abs(first.error) < np.abs(second.error), names, second.error, first.error)
     _finish(figure, f"error of {second.model}", f"error of {first.model}")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
     figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
@@ -66,14 +58,21 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
     return figure
 
 
-def _points(study: Study, rows: np.ndarray, x: np.ndarray, y: np.ndarray, name: str, colour: str) -> go.Scattergl:
-    return go.Scattergl(
-        x=x.astype(np.float32), y=y.astype(np.float32), mode="markers", name=name, ids=[str(row) for row in rows],
-        text=[_sentences(study, row) for row in rows], customdata=[_facts(study, row) for row in rows],
-        hoverinfo="none",
-        marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
-        unselected={"marker": {"opacity": 0.12}},
-    )  # fmt: skip
+def _plot_sides(
+    study: Study, known: np.ndarray, side: np.ndarray, names: tuple[str, str], x: np.ndarray, y: np.ndarray
+) -> go.Figure:
+    """Draw those of the known rows that are on one side, and those on the other, in a colour each."""
+    figure = go.Figure()
+    for name, chosen, colour in zip(names, (known & side, known & ~side), _COLOURS, strict=True):
+        rows = np.flatnonzero(chosen)
+        figure.add_scattergl(
+            x=x[rows].astype(np.float32), y=y[rows].astype(np.float32), mode="markers", name=name,
+            ids=[str(row) for row in rows], text=[_sentences(study, row) for row in rows],
+            customdata=[_facts(study, row) for row in rows], hoverinfo="none",
+            marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
+            unselected={"marker": {"opacity": 0.12}},
+        )  # fmt: skip
+    return figure
 
 
 def _sentences(study: Study, row: int) -> str:

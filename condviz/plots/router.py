@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -123,12 +122,10 @@ def _deletion_row(test: DeletionTest, title: str, most: float) -> dict[str, Any]
     }  # fmt: skip
 
 
-@singledispatch
-def to_html(result: object) -> str:
+def to_html(result: RouterPictures | HeadMap | DeletionTest) -> Markup:
     """Render one of them as a notebook shows it."""
-    raise TypeError(f"No picture of a router for {type(result).__name__}.")
-
-
-to_html.register(RouterPictures, figures)
-to_html.register(HeadMap, heads)
-to_html.register(DeletionTest, lambda test: deletion([test], [test.model]))
+    if isinstance(result, RouterPictures):
+        return figures(result)
+    if isinstance(result, HeadMap):
+        return heads(result)
+    return deletion([result], [result.model])
