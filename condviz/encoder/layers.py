@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # importing it takes seconds
 POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}
 """Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
 
-Reweigh = Callable[[int, Tensor, Tensor], Tensor | None]
-"""(layer, state entering it (b, L, d), keys (b, m + L, d)) -> factor per attention output (b, L); None leaves it."""
+Reweigh = Callable[[int, Tensor], Tensor | None]
+"""(layer, state entering it (b, L, d)) -> factor per attention output (b, L); None leaves it."""
 
 
 class LayerAccess:
@@ -47,11 +47,8 @@ class LayerAccess:
         self.model = model
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
-        self.hidden_size: int = config.hidden_size
-        self.head_size = self.hidden_size // self.num_heads
         self._exact_gelu = config.hidden_act == "gelu"
-        offset = POSITION_OFFSET[config.model_type]
-        self._first_position = config.pad_token_id + 1 if offset else 0
+        self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -89,11 +86,11 @@ class LayerAccess:
 
     def query(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_q: (..., d) -> (..., d), heads side by side."""
-        return self._layer(layer).attention.self.query(hidden)
+        return self.blocks[layer].attention.self.query(hidden)
 
     def key(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
-        return self._layer(layer).attention.self.key(hidden)
+        return self.blocks[layer].attention.self.key(hidden)
 
     def attend(
         self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
@@ -110,7 +107,7 @@ class LayerAccess:
         Returns:
             Attention output with heads joined (b, L, d), and the keys (b, m + L, d).
         """
-        attention = self._layer(layer).attention.self
+        attention = self.blocks[layer].attention.self
         memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
         keys = attention.key(memory)
         output = functional.scaled_dot_product_attention(
@@ -124,7 +121,7 @@ class LayerAccess:
 
     def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
-        module = self._layer(layer)
+        module = self.blocks[layer]
         middle = module.attention.output(attended, hidden)
         dense = module.intermediate.dense
         if self._exact_gelu and isinstance(dense, PackedLinear):
@@ -155,8 +152,8 @@ class LayerAccess:
         """
         states, visible = [hidden], self.visible(mask, hidden)
         for layer in range(start, self.num_layers if stop is None else stop):
-            attended, keys = self.attend(layer, states[-1], visible, prefix=prefix)
-            factor = reweigh(layer, states[-1], keys) if reweigh else None
+            attended, _ = self.attend(layer, states[-1], visible, prefix=prefix)
+            factor = reweigh(layer, states[-1]) if reweigh else None
             if factor is not None:
                 attended = attended * factor[..., None].to(attended.dtype)
             states.append(self.finish(layer, attended, states[-1]))
@@ -190,12 +187,9 @@ class LayerAccess:
         visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None, rows]
         return attention_probabilities(query, key, visible)
 
-    def _layer(self, layer: int) -> nn.Module:
-        return self.blocks[layer]
-
     def _split(self, states: Tensor) -> Tensor:
         """(b, L, d) -> (b, heads, L, head size)."""
-        return states.unflatten(-1, (self.num_heads, self.head_size)).transpose(1, 2)
+        return states.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
 
 def is_like_bert(model: PreTrainedModel) -> bool:

@@ -64,7 +64,6 @@ class LibraryLayers(LayerAccess):
         self.model, self.bidirectional = model, bidirectional
         self.num_layers: int = model.config.num_hidden_layers
         self.num_heads: int = model.config.num_attention_heads
-        self.hidden_size: int = model.config.hidden_size
 
     def query(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_q: (..., d) -> (..., e), heads side by side."""
@@ -234,6 +233,11 @@ class DebertaLayers(LibraryLayers):
 class RotaryLayers(LibraryLayers):
     """Types whose queries and keys are turned by their positions."""
 
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The layers themselves, lowest first."""
+        return self.model.layers
+
     def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
         query, key = (
             exact(part).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self._project(block, hidden)
@@ -257,11 +261,6 @@ class RotaryLayers(LibraryLayers):
 
 class ModernBertLayers(RotaryLayers):
     """ModernBERT: rotations, norm in front, and most layers see a window only."""
-
-    @property
-    def blocks(self) -> nn.ModuleList:
-        """The layers themselves, lowest first."""
-        return self.model.layers
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Compute the state that enters layer 0, (b, L, d)."""
@@ -293,11 +292,6 @@ class ModernBertLayers(RotaryLayers):
 
 class DecoderLayers(RotaryLayers):
     """Mistral, Qwen2 and Qwen3: rotations, norm in front, several heads to a key; without `bidirectional` causal."""
-
-    @property
-    def blocks(self) -> nn.ModuleList:
-        """The layers themselves, lowest first."""
-        return self.model.layers
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Compute the state that enters layer 0, (b, L, d)."""

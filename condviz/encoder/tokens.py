@@ -76,16 +76,16 @@ def collate(rows: Sequence[Encoded], pad_id: int, *, multiple: int = 1) -> Token
         multiple: The common length is rounded up to a multiple of this.
     """
     length = rounded_up(max(map(len, rows)), multiple)
-    ids = torch.tensor([(*row.ids, *([pad_id] * (length - len(row)))) for row in rows])
-    types = None
+
+    def pad(values: Sequence[Sequence[int]], fill: int) -> Tensor:
+        return torch.tensor([(*row, *([fill] * (length - len(row)))) for row in values])
+
+    types = pooled = None
     if any(any(row.types) for row in rows):
-        types = torch.tensor([(*row.types, *([0] * (length - len(row)))) for row in rows])
-    pooled = None
+        types = pad([row.types for row in rows], 0)
     if any(row.pooled is not None for row in rows):
-        pooled = torch.tensor(
-            [(*(row.pooled or [True] * len(row)), *([False] * (length - len(row)))) for row in rows], dtype=torch.bool
-        )
-    return Tokens(ids, mask_rows(rows, length), types=types, pooled=pooled)
+        pooled = pad([row.pooled or [True] * len(row) for row in rows], False)
+    return Tokens(pad([row.ids for row in rows], pad_id), mask_rows(rows, length), types=types, pooled=pooled)
 
 
 def mask_rows(rows: Sequence[Sized], length: int) -> Tensor:

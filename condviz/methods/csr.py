@@ -219,7 +219,7 @@ class CSRBi(RoutedEncoder):
         visible = layers.lay_out(visible, joint.positions)
         weights: list[Tensor] = []
 
-        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+        def reweigh(layer: int, hidden: Tensor) -> Tensor | None:
             if layer not in self.routed_layers:
                 return None
             row = layers.attention(layer, hidden, visible, rows=mark).mean(dim=1)[:, 0]
@@ -278,7 +278,7 @@ class CSRPrefix(RoutedEncoder):
         mark = layers.place(sentence.mask)
         weights: list[Tensor] = []
 
-        def reweigh(layer: int, hidden: Tensor, keys: Tensor) -> Tensor | None:
+        def reweigh(layer: int, hidden: Tensor) -> Tensor | None:
             if layer not in self.routed_layers:
                 return None
             weight = layers.attention(layer, hidden, visible, rows=mark, prefix=prefix)

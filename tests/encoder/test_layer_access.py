@@ -93,13 +93,11 @@ def test_attention_output_is_the_probabilities_times_values(backbone: Backbone) 
 def test_a_factor_of_one_changes_nothing_and_a_prefix_of_none_neither(backbone: Backbone) -> None:
     tokens, layers = batch(backbone), backbone.layers
     plain = layers.run(layers.embed(tokens), tokens.mask)[-1]
-    ones = layers.run(layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden, keys: torch.ones(keys.shape[:2]))
+    ones = layers.run(layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden: torch.ones(hidden.shape[:2]))
     close(ones[-1], plain)
-    empty = torch.zeros(len(tokens), 0, layers.hidden_size)
+    empty = torch.zeros(len(tokens), 0, plain.shape[-1])
     close(layers.run(layers.embed(tokens), tokens.mask, prefix=empty)[-1], plain)
-    zero = layers.run(
-        layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden, keys: torch.zeros(keys.shape[:2])
-    )
+    zero = layers.run(layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden: torch.zeros(hidden.shape[:2]))
     assert not torch.allclose(zero[-1], plain)
 
 
