@@ -292,9 +292,7 @@ class Backbone(nn.Module):
     def truncated(self, items: Iterable[Item]) -> list[Item]:
         """Return the texts that are too long for the encoder and lose their end."""
         unique = list(dict.fromkeys(items))
-        return (
-            [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated] if unique else []
-        )
+        return [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated]
 
     # Tokens to vectors
 

@@ -59,12 +59,7 @@ class EmbeddingCache:
         return int(self._entries.maxsize)
 
     def get_many(self, keys: Sequence[Hashable], *, count: bool = True) -> list[Tensor | None]:
-        """Return the stored tensor of each key, or None where there is none.
-
-        Args:
-            keys: The keys.
-            count: False for a second look at the same keys.
-        """
+        """Return the stored tensor of each key, or None; `count` is False for a second look at the same keys."""
         with self._lock:
             found = [self._entries.get(key, (None, 0))[0] for key in keys]
             hits = sum(value is not None for value in found)

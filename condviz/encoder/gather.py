@@ -61,11 +61,7 @@ class Visitor:
     tokens: int = 0
 
     def charge(self, tokens: int) -> None:
-        """Count tokens.
-
-        Raises:
-            DataError: If there are too many.
-        """
+        """Count tokens; raises DataError if there are too many."""
         self.tokens += tokens
         if self.tokens > self.max_tokens:
             raise DataError(
@@ -125,12 +121,7 @@ class Request:
             self.large |= self.visitor.patient
 
     def batches_of(self, rows: Mapping[Hashable, Sized], *, spread: bool = True) -> Iterator[dict[Hashable, Sized]]:
-        """Yield batches of texts, its own or others of its key; see `batches_by_length`.
-
-        Args:
-            rows: The texts.
-            spread: At least one batch a core.
-        """
+        """Yield batches of texts of its key by `batches_by_length`; with `spread`, at least one a core."""
         share = -(-sum(map(len, rows.values())) // self.cores) if spread and self.cores > 1 else self.max_tokens
         return _batches(rows, min(self.max_tokens, share), self.batch_size, self.multiple)
 
@@ -238,12 +229,7 @@ def step_back() -> None:
 
 @cache
 def crew(cores: int, *, back: bool) -> ThreadPoolExecutor:
-    """Return threads that compute on one core each.
-
-    Args:
-        cores: How many.
-        back: They step back, see `step_back`.
-    """
+    """Return so many threads that compute on one core each; with `back` they step back, see `step_back`."""
     import torch
 
     def start() -> None:

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
@@ -58,7 +58,6 @@ FAMILIES = {
     r"(sup|unsup)-simcse|diffcse": Family("cls"),
 }
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
-DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 _loaded: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
@@ -117,7 +116,8 @@ def choose_device(device: str = "auto") -> str:
     numbers = range(torch.cuda.device_count() if kind == "cuda" else 1)
     if not available.get(kind, False) or (number and number not in map(str, numbers)):
         usable = ", ".join(name for name, there in available.items() if there)
-        raise ConfigError(f"device must be one of {', '.join(DEVICES)}, got {device!r}; this machine has: {usable}.")
+        known = ", ".join(("auto", *available))
+        raise ConfigError(f"device must be one of {known}, got {device!r}; this machine has: {usable}.")
     return device
 
 
@@ -217,11 +217,10 @@ def find_family(name: str, model_type: str, folder: Path) -> Family:
     last = name.rstrip("/").rpartition("/")[2].lower()
     known = next((family for pattern, family in FAMILIES.items() if re.match(pattern, last)), Family())
     decoder = model_type in DECODERS
-    return Family(
+    return replace(
+        known,
         pooling=known.pooling or _stored_pooling(folder) or ("last" if decoder else None),
-        prefix=known.prefix,
         instruction=known.instruction or (E5_INSTRUCTION if decoder else None),
-        bidirectional=known.bidirectional,
     )
 
 
