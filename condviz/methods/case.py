@@ -109,12 +109,8 @@ class CASE(ConditionalEncoder):
         if self.backbone.instruction is None:
             if role == "alone":
                 return self.backbone.encode(items, pooling=config.pooling, **options)
-            return self.backbone.encode(
-                [self._ordered(item) for item in items],
-                pooling=config.pooling,
-                pool_text=self._encoded_place() if config.pool_over == "text" else None,
-                **options,
-            )
+            ordered = [self._ordered(item) for item in items]
+            return self.backbone.encode(ordered, pooling=config.pooling, pool_text=self._pooled_text(), **options)
         vectors = self.backbone.map_texts(
             items,
             role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
@@ -127,15 +123,17 @@ class CASE(ConditionalEncoder):
     def _ordered(self, item: Item) -> Item:
         return item if self.method_config.order == "sentence-first" else item[::-1]
 
-    def _encoded_place(self) -> int:
-        """Return which of the two texts in the sequence is the encoded one."""
-        return int((self.method_config.prompt == "cond") == (self.method_config.order == "sentence-first"))
+    def _pooled_text(self) -> int | None:
+        """Return which of the two texts in the sequence is pooled over, the encoded one; None for both."""
+        config = self.method_config
+        if config.pool_over == "all":
+            return None
+        return int((config.prompt == "cond") == (config.order == "sentence-first"))
 
     def _tokenize_joint(self, items: Sequence[Item]) -> list[Encoded]:
         config = self.method_config
         if self.backbone.instruction is None:
-            place = self._encoded_place() if config.pool_over == "text" else None
-            return self.backbone.tokenize([self._ordered(item) for item in items], pool_text=place)
+            return self.backbone.tokenize([self._ordered(item) for item in items], pool_text=self._pooled_text())
         texts = [item if config.prompt == "sent" else item[::-1] for item in items]
         prompts = [(INSTRUCTIONS[config.prompt], other, text) for text, other in texts]
         return [

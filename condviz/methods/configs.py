@@ -13,12 +13,6 @@ from condviz.errors import ConfigError, explain
 
 Weighting = Literal["one-plus", "only"]
 """h = (1 + w) h', or the ablation Only Weight, h = w h' (CSR, Table 3)."""
-RouterName = Literal["query_key", "multihead", "hidden", "heavy", "random"]
-Composition = Literal["hadamard", "concat", "hadamard-wide"]
-Inputs = Literal["all", "sentences", "condition"]
-Prompt = Literal["cond", "sent"]
-Order = Literal["sentence-first", "condition-first"]
-PoolOver = Literal["text", "all"]
 ProjectionName = Literal["linear", "mlp", "pca", "ica"]
 AtLeastOne = Annotated[int, Field(ge=1)]
 
@@ -69,7 +63,7 @@ class CrossEncoderConfig(BiEncoderConfig):
         inputs: "all", or an ablation of C-STS that leaves out the condition ("sentences") or the sentences.
     """
 
-    inputs: Inputs = "all"
+    inputs: Literal["all", "sentences", "condition"] = "all"
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,7 @@ class TriEncoderConfig(BiEncoderConfig):
             Hyper-CL with K = d / 12 (Hyper-CL, Table 6).
     """
 
-    composition: Composition = "hadamard"
+    composition: Literal["hadamard", "concat", "hadamard-wide"] = "hadamard"
 
 
 @dataclass(frozen=True)
@@ -123,7 +117,7 @@ class CSRConfig(RoutedConfig):
         query_layer: Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same".
     """
 
-    router: RouterName = "query_key"
+    router: Literal["query_key", "multihead", "hidden", "heavy", "random"] = "query_key"
     query_layer: Literal["last", "same"] = "last"
 
     def __post_init__(self) -> None:
@@ -170,10 +164,10 @@ class CASEConfig(MethodConfig):
         dropout: On the input of "linear" and behind the hidden layer of "mlp".
     """
 
-    prompt: Prompt = "cond"
+    prompt: Literal["cond", "sent"] = "cond"
     subtract: bool = True
-    order: Order = "sentence-first"
-    pool_over: PoolOver = "text"
+    order: Literal["sentence-first", "condition-first"] = "sentence-first"
+    pool_over: Literal["text", "all"] = "text"
     pooling: Pooling = "mean"
     projection: ProjectionName | None = None
     projection_dim: AtLeastOne = 512
