@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from condviz.data.texts import add_up_words, split_words
-from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.backbone import Backbone
 from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError
@@ -230,18 +230,12 @@ class RoutedEncoder(ConditionalEncoder):
         """Encode sentences under conditions, row by row: (b, d)."""
         return self.embed_and_weigh(sentence, condition)[0]
 
-    @torch.no_grad()
-    def routing_weights(self, items: Sequence[Item]) -> tuple[np.ndarray, list[Encoded]]:
-        """Return the weights (R, p, L) of each (sentence, condition) and the sentences' token records."""
-        rows = self.tokenize(items)
-        _, weights = self.embed_and_weigh(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)))
-        return torch.stack(weights).float().cpu().numpy(), [row[0] for row in rows]
-
     def behind_separator(self, row: Encoded) -> Encoded:
         """Prepend one more separator to a sequence, as the released code does."""
         separator = self.backbone.tokenizer.convert_tokens_to_ids(self.backbone.separator)
         return replace(row, ids=(separator, *row.ids), types=(0, *row.types))
 
+    @torch.no_grad()
     def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
         """Return how much weight each word of a sentence gets under each of m conditions.
 
@@ -250,11 +244,12 @@ class RoutedEncoder(ConditionalEncoder):
         """
         if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")
-        values, rows = self.routing_weights([(sentence, condition) for condition in conditions])
-        spans = self.backbone.spans(sentence)
-        values = values[..., : len(rows[0])].astype(np.float32)
+        rows = self.tokenize([(sentence, condition) for condition in conditions])
+        _, routed = self.embed_and_weigh(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)))
+        row, spans = rows[0][0], self.backbone.spans(sentence)
+        values = torch.stack(routed)[..., : len(row)].float().cpu().numpy()  # (R, m, L)
         # A method may put further special tokens in front of those of the tokenizer; they have an empty span as well.
-        spans = [(0, 0)] * (len(rows[0]) - len(spans)) + spans
+        spans = [(0, 0)] * (len(row) - len(spans)) + spans
         words = split_words(sentence)
         weights = add_up_words(words, spans, values)
         return TokenWeights(
@@ -266,7 +261,7 @@ class RoutedEncoder(ConditionalEncoder):
             hidden_mass=np.clip(1 - weights.sum(axis=-1), 0, 1),
             tokens=tuple(Word(sentence[start:end], start, end) for start, end in spans),
             token_weights=values,
-            truncated=rows[0].truncated,
+            truncated=row.truncated,
         )
 
 
