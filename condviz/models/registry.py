@@ -15,6 +15,7 @@ from condviz.paths import CHECKPOINTS, is_folder
 from condviz.types import ModelInfo
 
 if TYPE_CHECKING:
+    from condviz.encoder.backbone import Backbone
     from condviz.methods.base import ConditionalScorer
 
 ZERO_SHOT_SUFFIX = "-zero-shot"
@@ -45,10 +46,7 @@ ZERO_SHOT = {
     "case": Preset("case", {"prompt": "cond", "subtract": True}),
 }
 """Models that need no training: they are listed."""
-UNTRAINED = ZERO_SHOT | {
-    "tri-concat": Preset("tri-encoder", {"composition": "concat"}),
-    "unconditional": Preset("unconditional", {"pooling": "mean"}),
-}
+UNTRAINED = ZERO_SHOT | {"tri-concat": Preset("tri-encoder", {"composition": "concat"})}
 """What `load(name, backbone=...)` builds under these names; every other method under its own, with a random head."""
 
 
@@ -79,19 +77,15 @@ def describe(name: str) -> ModelInfo:
     base, variant = split_variant(str(name))
     if variant and not is_folder(name):
         return describe_variant(describe(base), variant)
-    if (built := _split_built(name)) is not None:
-        preset = UNTRAINED.get(built[0]) or Preset(built[0])
-        return _describe(name, CATALOG[preset.method], preset.settings, trained=False, source="zero-shot")
     folder, preset = _resolve(name)
     if preset is not None:
-        return _describe(name, CATALOG[preset.method], preset.settings, trained=False, source="zero-shot")
+        return _describe(name, preset)
     if folder is None:
         raise _unknown(name)
     content = manifest.read_manifest(folder)
     return _describe(
         folder.name,
-        CATALOG[content["method"]],
-        content["config"],
+        Preset(content["method"], content["config"]),
         trained=True,
         source="checkpoint" if folder.parent == CHECKPOINTS else "folder",
         added_parameters=manifest.parameter_count(folder),
@@ -148,16 +142,20 @@ def load(
         return load(base, device=device, precision=precision).make_variant(variant)
     folder, preset = _resolve(name)
     if preset is not None:
-        return _build(preset, describe(name), device=device, precision=precision)
-    if folder is None:
+        from condviz.encoder.pretrained import load_backbone
+
+        return _build(preset, describe(name), load_backbone(device=device, precision=precision))
+    from_hub = folder is None
+    if from_hub:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
             raise _unknown(name)
         folder = _download(name)
     from condviz.models import checkpoints
 
     model = checkpoints.load(folder, device=device, precision=precision)
-    info = replace(describe(str(folder)), name=name if "/" in name and not is_folder(name) else folder.name)
-    info = replace(info, source="hub" if "/" in info.name else info.source)
+    info = describe(str(folder))
+    if from_hub:
+        info = replace(info, name=name, source="hub")
     model.info = replace(info, revision=model.fingerprint[:12])
     return model
 
@@ -170,7 +168,7 @@ def _build_on(
 
     if name not in UNTRAINED and name not in CATALOG:
         raise _no_method(name)
-    preset = UNTRAINED.get(name) or Preset(name)
+    preset = _preset(name)
     method, encoder = CATALOG[preset.method], load_backbone(backbone, device=device, precision=precision)
     known = [item.name for item in fields(method.config_cls)]
     if wrong := [key for key in settings if key not in known]:
@@ -178,20 +176,21 @@ def _build_on(
     # A router decides by itself over which tokens it pools.
     own = {"pooling": encoder.pooling} if encoder.pooling and method.meets is None else {}
     preset = replace(preset, settings={**preset.settings, **own, **settings})
-    info = _describe(f"{name}{ON}{backbone}", method, preset.settings, trained=False, source="zero-shot")
-    model = _build(preset, info, encoder=backbone, device=device, precision=precision)
+    model = _build(preset, _describe(f"{name}{ON}{backbone}", preset), encoder)
     model.info = replace(model.info, added_parameters=model.added_parameters)
     return model
 
 
-def _build(preset: Preset, info: ModelInfo, *, encoder: str = "", device: str, precision: str) -> ConditionalScorer:
+def _preset(name: str) -> Preset:
+    return UNTRAINED.get(name) or Preset(name)
+
+
+def _build(preset: Preset, info: ModelInfo, backbone: Backbone) -> ConditionalScorer:
     import torch
 
-    from condviz.encoder.pretrained import load_backbone
     from condviz.methods import METHODS
 
-    method, options = METHODS[preset.method], {"device": device, "precision": precision}
-    backbone = load_backbone(encoder, **options) if encoder else load_backbone(**options)
+    method = METHODS[preset.method]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(HEAD_SEED)
         model = method(backbone, method.config_cls(**preset.settings))
@@ -201,12 +200,12 @@ def _build(preset: Preset, info: ModelInfo, *, encoder: str = "", device: str, p
     return model
 
 
-def _describe(name: str, method: Method, settings: Mapping[str, Any], **known: Any) -> ModelInfo:  # noqa: ANN401
-    routed = settings.get("num_routed_layers", getattr(method.config_cls, "num_routed_layers", 0))
-    has_router = method.meets is not None and bool(routed)
-    return method.describe(
-        name, **{"title": _title(name, method), "revision": "", "added_parameters": 0, "has_router": has_router} | known
-    )
+def _describe(name: str, preset: Preset, **known: Any) -> ModelInfo:  # noqa: ANN401 (fields of `ModelInfo`)
+    method = CATALOG[preset.method]
+    routed = preset.settings.get("num_routed_layers", getattr(method.config_cls, "num_routed_layers", 0))
+    plain = {"title": _title(name, method), "trained": False, "source": "zero-shot", "revision": ""}
+    plain |= {"added_parameters": 0, "has_router": method.meets is not None and bool(routed)}
+    return method.describe(name, **plain | known)
 
 
 def _title(name: str, method: Method) -> str:
@@ -250,6 +249,8 @@ def find_folder(name: str) -> Path:
 
 def _resolve(name: str) -> tuple[Path | None, Preset | None]:
     """Return the folder of a trained model, or the preset of an untrained one, or neither."""
+    if (built := _split_built(name)) is not None:
+        return None, _preset(built[0])
     if not isinstance(name, str) or not name.strip() or "\0" in name:
         raise _unknown(name)
     if name in _checkpoint_names():
