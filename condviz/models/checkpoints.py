@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -38,7 +38,6 @@ from condviz.models.manifest import (
 )
 from condviz.version import __version__
 
-ADAPTER_PARTS = ("lora_A", "lora_B")
 _ADAPTER = re.compile(r"\.(lora_[AB])\.\w+\.weight$")
 """End of the names that peft gives to the parts of an adapter."""
 
@@ -85,8 +84,8 @@ def save(
         "metrics": dict(metrics or {}),
     }
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent, ignore_cleanup_errors=True) as made:
+        partial = Path(made)
         stored = {name: value.detach().cpu().to(dtype).contiguous() for name, value in tensors.items()}
         _check_finite(stored, "This model cannot be saved", "The training diverged, or a projection is not fitted yet.")
         save_file(stored, partial / WEIGHTS, metadata={"format": "pt"})
@@ -96,19 +95,14 @@ def save(
         partial.chmod(0o755)
         (partial / WEIGHTS).chmod(0o644)  # both were made private to the user
         _swap(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 
 def move(folder: Path, target: Path) -> Path:
     """Move a checkpoint, for instance one that was tried elsewhere; the target is replaced only by a whole one."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
+    with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent, ignore_cleanup_errors=True) as partial:
         _swap(Path(shutil.move(folder, partial)), target)  # copies between file systems
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
@@ -205,7 +199,7 @@ def _changed_weights(
     _check_fit(path, "backbone", stored["backbone"], weights)
     changed = dict(stored["backbone"])
     for module in sorted({name.rpartition(".")[0] for name in adapters}):
-        right, left = (adapters.get(f"{module}.{part}") for part in ADAPTER_PARTS)
+        right, left = adapters.get(f"{module}.lora_A"), adapters.get(f"{module}.lora_B")
         if right is None or left is None or scale is None:
             raise CheckpointError(
                 f"{path}: adapter.{module}: lora_A, lora_B, or adapter_scale in {MANIFEST} is missing."
