@@ -6,8 +6,7 @@ import html
 import itertools
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -115,16 +114,15 @@ def colouring(result: EmbeddingMap, name: str = "") -> Colouring:
     if name == "change":
         return Colouring(name, numbers=np.asarray(result.change, dtype=np.float64))
     if name == "cluster" and result.after.measures is not None and result.after.measures.clusters is not None:
-        return _categories(
-            name, [f"cluster {cluster + 1}" for cluster in result.after.measures.clusters], points.groups
-        )
+        return _categories(name, [f"cluster {cluster + 1}" for cluster in result.after.measures.clusters])
     if name not in points.columns:
-        return _categories("condition", points.conditions, points.groups, shapes=points.conditions)
+        marks = {condition: SYMBOLS[shape] for condition, shape in _shapes(points.groups).items()}
+        return _categories("condition", points.conditions, marks)
     cells = points.columns[name]
     numbers = _as_numbers(cells)
     if numbers is not None:
         return Colouring(name, numbers=numbers, ends=(float(np.nanmin(numbers)), float(np.nanmax(numbers))))
-    return _within_conditions(result, name, cells) or _categories(name, cells, points.groups)
+    return _within_conditions(result, name, cells) or _categories(name, cells)
 
 
 def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Figure:
@@ -135,7 +133,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
     points, number = result.points, len(result.points.texts)
     reach = 1.08 * max(float(np.abs(getattr(result, name).layout).max(initial=0.1)) for name in SIDES)
     places = {name: _set_apart(getattr(result, name).layout, 0.022 * reach) for name in SIDES}
-    shapes, badges = _shapes(result), _badges(result)
+    shapes, badges = _shapes(points.groups), _badges(result)
     figure = go.Figure()
     for label, marker, chosen in _traces(colours):
         moved = {} if side == "before" else {"meta": {"from": dict(zip("xy", places["before"][chosen].T, strict=True))}}
@@ -152,7 +150,7 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
                 marker={
                     "size": 10 if number <= 200 else 7 if number <= 2000 else 4,
                     "opacity": 0.9,
-                    "symbol": [shapes[i] for i in chosen],
+                    "symbol": [shapes.get(points.conditions[i], "circle") for i in chosen],
                     **marker,
                 },
                 unselected={"marker": {"opacity": 0.25}},
@@ -220,9 +218,7 @@ def to_html(result: EmbeddingMap) -> str:
     """Render headline, both sides, legend and measures; figures carry plotly with them."""
     tokens = light_colours()
     colours = colouring(result)
-    drawn = {
-        name: _standalone(plot_side(result, name, colours), tokens, library=name == "before") for name in SIDES
-    }  # fmt: skip
+    drawn = {name: _standalone(plot_side(result, name, colours), tokens, library=name == "before") for name in SIDES}
     return render(
         "map.html",
         result=result,
@@ -279,22 +275,25 @@ def category_colour(index: int) -> str:
     return CATEGORY_COLOURS[index] if index < MAX_CATEGORIES else OTHER
 
 
-def _categories(name: str, labels: Sequence[str], groups: Sequence[str], *, shapes: Sequence[str] = ()) -> Colouring:
-    """Assign each label a colour, commonest first, or list them for searching if there are too many."""
-    counts = Counter(label for label in labels if label).most_common()
-    searched = len(counts) > MAX_CATEGORIES
-    members: dict[str, list[int]] = {}
+def _members(labels: Iterable[Any]) -> dict[Any, tuple[int, ...]]:
+    """Return the positions of each different label, the commonest label first."""
+    found: dict[Any, list[int]] = {}
     for index, label in enumerate(labels):
-        members.setdefault(label, []).append(index)
-    marks = dict(zip(groups, SYMBOLS.values(), strict=False)) if shapes and len(groups) <= len(SYMBOLS) else {}
+        found.setdefault(label, []).append(index)
+    return {label: tuple(found[label]) for label in sorted(found, key=lambda label: -len(found[label]))}
+
+
+def _categories(name: str, labels: Sequence[str], marks: Mapping[str, str] | None = None) -> Colouring:
+    """Assign each label a colour, commonest first, or list them for searching if there are too many."""
+    marks, members = marks or {}, _members(labels)
+    missing = members.pop("", ())
+    searched = len(members) > MAX_CATEGORIES
     rows = [
-        Category(
-            label, category_colour(0 if searched else index), marks.get(label, SYMBOLS["circle"]), tuple(members[label])
-        )
-        for index, (label, _) in enumerate(counts)
+        Category(label, category_colour(0 if searched else index), marks.get(label, SYMBOLS["circle"]), members[label])
+        for index, label in enumerate(members)
     ]
-    if "" in members:
-        rows.append(Category("missing", MISSING, SYMBOLS["circle"], tuple(members[""])))
+    if missing:
+        rows.append(Category("missing", MISSING, SYMBOLS["circle"], missing))
     return Colouring(name, tuple(rows), searched=searched)
 
 
@@ -304,17 +303,14 @@ def _within_conditions(result: EmbeddingMap, name: str, cells: Sequence[str]) ->
     Three conditions with five values each need five colours and three shapes instead of fifteen colours.
     """
     points = result.points
-    pairs = Counter(zip(points.conditions, cells, strict=True))
-    own = {group: [cell for (of, cell), _ in pairs.most_common() if of == group and cell] for group in points.groups}
+    members = _members(zip(points.conditions, cells, strict=True))
+    own = {group: [cell for of, cell in members if of == group and cell] for group in points.groups}
     if len(set(cells) - {""}) <= MAX_CATEGORIES or not 1 < len(own) <= len(SYMBOLS):
         return None
     if points.crossed or max(map(len, own.values())) > MAX_CATEGORIES:
         return None
-    places: dict[tuple[str, str], list[int]] = {}
-    for index, key in enumerate(zip(points.conditions, cells, strict=True)):
-        places.setdefault(key, []).append(index)
     rows = [
-        Category(cell, category_colour(index), mark, tuple(places[group, cell]), group)
+        Category(cell, category_colour(index), mark, members[group, cell], group)
         for (group, found), mark in zip(own.items(), SYMBOLS.values(), strict=False)
         for index, cell in enumerate(found)
     ]
@@ -348,16 +344,10 @@ def _traces(colours: Colouring) -> Iterator[tuple[str, dict[str, Any], list[int]
         return
     known = np.isfinite(colours.numbers)
     low, high = colours.ends
-    ramp = {"colorscale": RAMP, "cmin": low, "cmax": high if high > low else low + 1, "showscale": False}
-    yield (
-        colours.name,
-        {
-            "color": colours.numbers[known].astype(np.float32),
-            **ramp,
-            "line": {"color": "var(--cv-rule-strong)", "width": 1},
-        },
-        np.flatnonzero(known).tolist(),
-    )
+    marker = {"color": colours.numbers[known].astype(np.float32), "colorscale": RAMP, "showscale": False}
+    marker |= {"cmin": low, "cmax": high if high > low else low + 1}
+    marker |= {"line": {"color": "var(--cv-rule-strong)", "width": 1}}
+    yield colours.name, marker, np.flatnonzero(known).tolist()
     if not known.all():
         yield "missing", {"color": MISSING}, np.flatnonzero(~known).tolist()
 
@@ -374,12 +364,9 @@ def _set_apart(layout: np.ndarray, distance: float) -> np.ndarray:
     return (layout + offset).astype(np.float32)
 
 
-def _shapes(result: EmbeddingMap) -> list[str]:
-    groups = result.points.groups
-    if len(groups) > len(SYMBOLS):
-        return ["circle"] * len(result.points.texts)
-    number = dict(zip(groups, SYMBOLS, strict=False))
-    return [number[condition] for condition in result.points.conditions]
+def _shapes(conditions: Sequence[str]) -> dict[str, str]:
+    """Return a shape for each condition; none where there are more conditions than shapes, so that all are circles."""
+    return dict(zip(conditions, SYMBOLS, strict=False)) if len(conditions) <= len(SYMBOLS) else {}
 
 
 def _badges(result: EmbeddingMap) -> list[list[str]]:
@@ -393,10 +380,7 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
 def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
     """Label clusters, the largest first, each where it covers fewest points; one that would cover another is left out.
 
-    Args:
-        topics: The clusters.
-        places: (n, 2) the points as they are drawn.
-        reach: Half the width of the picture.
+    The points are drawn at `places`, (n, 2); `reach` is half the width of the picture.
     """
     pixel = 2 * reach / SMALLEST_PICTURE
     taken: list[tuple[float, float, float]] = []
