@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from condviz.types import Result
 
 PICTURES = {
+    "Attribution": "condviz.plots.similarity",
     "Comparison": "condviz.plots.similarity",
     "DeletionTest": "condviz.plots.router",
     "ErrorStudy": "condviz.plots.errors",

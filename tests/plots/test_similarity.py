@@ -64,3 +64,11 @@ def test_marks_and_function_words_carry_no_bar(comparison: Comparison) -> None:
     assert drawn.count('<b dir="auto">surfs</b>') == 3
     assert '<b dir="auto">.</b>' not in drawn
     assert '<b dir="auto">the</b>' not in drawn
+
+
+def test_a_notebook_shows_the_effects_of_words() -> None:
+    words, effects = (Word("surfs", 6, 11), Word("<b>", 12, 15)), np.array([0.4, -0.1], np.float32)
+    read = Attribution("length", CONDITIONS[1], 0.9, words, words[:1], effects, effects[:1])
+    shown = read._repr_html_()
+    assert shown.count(">surfs</span>") == 2
+    assert "<b>" not in shown
