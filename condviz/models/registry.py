@@ -241,7 +241,10 @@ def _graph_of(name: str) -> str:
 
 def find_folder(name: str) -> Path:
     """Return the folder of a trained model by its name or path; raises UnknownModelError where there is none."""
-    folder, _ = _resolve(name)
+    folder, preset = _resolve(name)
+    if preset is not None:
+        trained = ", ".join(_checkpoint_names())
+        raise UnknownModelError(f"{name[:80]} has no folder: nobody has trained it. Trained models: {trained}.")
     if folder is None:
         raise _unknown(name)
     return folder

@@ -135,6 +135,14 @@ def test_unknown_names_get_a_suggestion(folder: Path, name: str, hint: str) -> N
             call(name)
 
 
+@pytest.mark.parametrize("name", ["minilm", "csr-zero-shot", "csr on intfloat/e5-base-v2"])
+def test_untrained_models_have_no_folder_and_are_not_called_unknown(folder: Path, tmp_path: Path, name: str) -> None:
+    place = checkpoints.save(trained(tmp_path), folder / "mine")
+    assert registry.find_folder("mine") == place
+    with pytest.raises(UnknownModelError, match=r"nobody has trained it. Trained models: mine\."):
+        registry.find_folder(name)
+
+
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "\ud800", "x" * 5000, "x/" * 3000, None, 3, "<img onerror=1>"])
 def test_names_that_cannot_be_are_unknown_in_one_line(folder: Path, name: object) -> None:
     for call in (registry.describe, registry.load):
