@@ -8,10 +8,10 @@ projection, ReLU in the non-linear one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import Literal, Unpack
 
 import numpy as np
 import torch
@@ -24,8 +24,6 @@ from condviz.methods.base import EncodeOptions, Options, Passes, check_lengths
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CASEConfig, ProjectionName
 from condviz.methods.encoders import ConditionalEncoder
-
-Tokenize = Callable[[Sequence[Item]], list[Encoded]]
 
 INSTRUCTIONS = {
     "cond": "Retrieve semantically similar texts to the Condition, given the Sentence: {other}",
@@ -94,27 +92,25 @@ class CASE(ConditionalEncoder):
         return self.projection(self._offsets(items, **options).to(self.backbone.device)).float().cpu()
 
     def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
-        return self._pooled([(sentence,) for sentence in sentences], "alone", self._tokenize_alone, **options)
+        return self._pooled([(sentence,) for sentence in sentences], "alone", **options)
 
     @torch.no_grad()
     def _offsets(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
-        offsets = self._pooled(items, "joint", self._tokenize_joint, **options)
+        offsets = self._pooled(items, "joint", **options)
         if self.method_config.subtract:
-            alone = [(condition,) for _, condition in items]
-            offsets = offsets - self._pooled(alone, "alone", self._tokenize_alone, **options)
+            offsets = offsets - self._pooled([(condition,) for _, condition in items], "alone", **options)
         return offsets
 
-    def _pooled(self, items: list[Item], role: str, tokenize: Tokenize, **options: Unpack[Options]) -> Tensor:
+    def _pooled(self, items: list[Item], role: Literal["joint", "alone"], **options: Unpack[Options]) -> Tensor:
         config = self.method_config
         if self.backbone.instruction is None:
-            if role == "alone":
-                return self.backbone.encode(items, pooling=config.pooling, **options)
+            place = self._pooled_text() if role == "joint" else None
             ordered = [self._ordered(item) for item in items]
-            return self.backbone.encode(ordered, pooling=config.pooling, pool_text=self._pooled_text(), **options)
+            return self.backbone.encode(ordered, pooling=config.pooling, pool_text=place, **options)
         vectors = self.backbone.map_texts(
             items,
             role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
-            tokenize=tokenize,
+            tokenize=self._tokenize_joint if role == "joint" else self._tokenize_alone,
             embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
             **options,
         )

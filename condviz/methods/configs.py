@@ -47,7 +47,6 @@ class BiEncoderConfig(MethodConfig):
     """Settings of the bi-encoder, and what other heads share with it.
 
     Attributes:
-        pooling: How token states become one vector.
         transform: Put Dropout, Linear(d, d) and the activation behind the pooling of sentences.
     """
 
@@ -157,7 +156,6 @@ class CASEConfig(MethodConfig):
         subtract: Subtract the vector of the condition alone: x = e(c|s) - e(c).
         order: Which text comes first in the sequence of an encoder without instructions.
         pool_over: Pool over the tokens of the encoded text only, or over all.
-        pooling: How token states become one vector.
         projection: Trained on x ("linear", "mlp") or fitted to it without labels ("pca", "ica"), or none.
         projection_dim: Dimension of the projected vector; paper: 512.
         hidden_dim: Width of the hidden layer of "mlp".
