@@ -267,11 +267,15 @@ class ConditionalScorer(nn.Module, ABC):
 
     def _pooled_in(self, items: list[Item], passes: Passes, *, separators: bool = False) -> Tensor:
         """Pool sequences: from the cache where the encoder is frozen, else with gradient."""
-        backbone, pooling = self.backbone, self.method_config.pooling
         if passes.frozen:
-            return backbone.encode(items, pooling=pooling, separators=separators).to(backbone.device)
-        rows = backbone.tokenize(items, separators=separators)
-        return self._in_parts(rows, passes, lambda part: backbone(backbone.collate(part), pooling))
+            return self._pool_cached(items, separators=separators)
+        backbone, rows = self.backbone, self.backbone.tokenize(items, separators=separators)
+        return self._in_parts(rows, passes, lambda part: backbone(backbone.collate(part), self.method_config.pooling))
+
+    def _pool_cached(self, items: Sequence[Item], *, separators: bool = False, **options: Unpack[Options]) -> Tensor:
+        """Pool sequences, through the cache: (n, d) float32 on the device of the encoder, without gradient."""
+        pooling, device = self.method_config.pooling, self.backbone.device
+        return self.backbone.encode(items, pooling=pooling, separators=separators, **options).to(device)
 
     # Identity
 

@@ -81,9 +81,8 @@ class CrossEncoder(ConditionalScorer):
         self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
     ) -> Tensor:
         rows = zip(sentences1, sentences2, conditions or [None] * len(sentences1), strict=True)
-        items, pooling = [(self.join(*row),) for row in rows], self.method_config.pooling
-        pooled = self.backbone.encode(items, pooling=pooling, separators=True, **options)
-        return self.classify(pooled.to(self.backbone.device)).float().cpu()
+        pooled = self._pool_cached([(self.join(*row),) for row in rows], separators=True, **options)
+        return self.classify(pooled).float().cpu()
 
 
 class BiEncoder(ConditionalEncoder):
@@ -113,8 +112,7 @@ class BiEncoder(ConditionalEncoder):
 
     @torch.no_grad()
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
-        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
-        return self.transform(pooled.to(self.backbone.device)).float().cpu()
+        return self.transform(self._pool_cached(items, **options)).float().cpu()
 
 
 WIDTH_DIVISOR = 12

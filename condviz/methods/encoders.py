@@ -101,9 +101,7 @@ class ConditionalEncoder(ConditionalScorer):
     @torch.no_grad()
     def _encode_plain(self, sentences: list[str], **options: Unpack[Options]) -> Tensor:
         """Encode sentences without a condition: (n, d) float32 on the CPU."""
-        items = [(sentence,) for sentence in sentences]
-        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
-        return self.project_sentences(pooled.to(self.backbone.device)).cpu()
+        return self.project_sentences(self._pool_cached([(sentence,) for sentence in sentences], **options)).cpu()
 
     def _encode_grid(self, sentences: list[str], conditions: list[str], **options: Unpack[Options]) -> Tensor:
         vectors = self._encode([(text, condition) for condition in conditions for text in sentences], **options)
@@ -234,6 +232,4 @@ class SeparableEncoder(ConditionalEncoder):
 
     @torch.no_grad()
     def _encode_conditions(self, conditions: list[str], **options: Unpack[Options]) -> Tensor:
-        items = [(condition,) for condition in conditions]
-        pooled = self.backbone.encode(items, pooling=self.method_config.pooling, **options)
-        return self.project_conditions(pooled.to(self.backbone.device)).cpu()
+        return self.project_conditions(self._pool_cached([(condition,) for condition in conditions], **options)).cpu()
