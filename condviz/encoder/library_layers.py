@@ -150,10 +150,6 @@ class LibraryLayers(LayerAccess):
         """Run what the model has behind its last layer: (b, L, d)."""
         return hidden
 
-    def _refusal(self, what: str) -> ConfigError:
-        kind = self.model.config.model_type
-        return ConfigError(f"Layers of a {kind!r} model cannot {what}. Choose an encoder of the type BERT or RoBERTa.")
-
 
 class MPNetLayers(LibraryLayers):
     """MPNet: scores have a bias by distance."""
@@ -194,7 +190,10 @@ class DebertaLayers(LibraryLayers):
     def __init__(self, model: PreTrainedModel, *, bidirectional: bool = False) -> None:
         super().__init__(model, bidirectional=bidirectional)
         if model.encoder.conv is not None:
-            raise self._refusal("be run one by one beside a convolution")
+            raise ConfigError(
+                "Layers of a 'deberta-v2' model cannot be run one by one beside a convolution. Choose an encoder of "
+                "the type BERT or RoBERTa."
+            )
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Compute the state that enters layer 0, (b, L, d)."""
