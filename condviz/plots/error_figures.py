@@ -47,11 +47,9 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
         ordered = np.sort(judged.scores)
         share = 100 * np.searchsorted(ordered, [point.score for point in curve]) / len(ordered)
         spread = {"type": "data", "array": [2 * point.error for point in curve], "thickness": 1.2, "width": 3}
-        figure.add_trace(
-            go.Scatter(
-                x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
-                line={"color": colour}, marker={"color": colour, "size": 7},
-            )
+        figure.add_scatter(
+            x=share, y=[point.rating for point in curve], error_y=spread, name=judged.model, mode="lines+markers",
+            line={"color": colour}, marker={"color": colour, "size": 7},
         )  # fmt: skip
     _finish(figure, "score percentile", "mean rating")
     figure.update_layout(yaxis={"range": [0.9, 5.1]})

@@ -137,24 +137,22 @@ def plot_side(result: EmbeddingMap, side: SideName, colours: Colouring) -> go.Fi
     figure = go.Figure()
     for label, marker, chosen in _traces(colours):
         moved = {} if side == "before" else {"meta": {"from": dict(zip("xy", places["before"][chosen].T, strict=True))}}
-        figure.add_trace(
-            go.Scattergl(
-                **dict(zip("xy", places[side][chosen].T, strict=True)),
-                **moved,
-                ids=[str(i) for i in chosen],
-                name=label,
-                mode="markers",
-                text=[points.texts[i] for i in chosen],
-                customdata=[badges[i] for i in chosen],
-                hoverinfo="none",
-                marker={
-                    "size": 10 if number <= 200 else 7 if number <= 2000 else 4,
-                    "opacity": 0.9,
-                    "symbol": [shapes.get(points.conditions[i], "circle") for i in chosen],
-                    **marker,
-                },
-                unselected={"marker": {"opacity": 0.25}},
-            )
+        figure.add_scattergl(
+            **dict(zip("xy", places[side][chosen].T, strict=True)),
+            **moved,
+            ids=[str(i) for i in chosen],
+            name=label,
+            mode="markers",
+            text=[points.texts[i] for i in chosen],
+            customdata=[badges[i] for i in chosen],
+            hoverinfo="none",
+            marker={
+                "size": 10 if number <= 200 else 7 if number <= 2000 else 4,
+                "opacity": 0.9,
+                "symbol": [shapes.get(points.conditions[i], "circle") for i in chosen],
+                **marker,
+            },
+            unselected={"marker": {"opacity": 0.25}},
         )
     hidden = {"visible": False, "range": [-reach, reach]}
     return figure.update_layout(
@@ -172,17 +170,15 @@ def plot_spectra(matrices: Mapping[str, Any]) -> go.Figure:
     """Draw the singular values of W_c of each condition."""
     figure = go.Figure()
     for index, (condition, spectrum) in enumerate(zip(matrices["conditions"], matrices["spectra"], strict=True)):
-        figure.add_trace(
-            go.Scatter(
-                x=np.arange(1, len(spectrum) + 1),
-                y=np.asarray(spectrum, dtype=np.float32),
-                mode="lines",
-                name=condition,
-                text=[condition] * len(spectrum),
-                customdata=[f"no. {rank}: {value:.3f}" for rank, value in enumerate(spectrum, start=1)],
-                hoverinfo="none",
-                line={"color": category_colour(index), "width": 2},
-            )
+        figure.add_scatter(
+            x=np.arange(1, len(spectrum) + 1),
+            y=np.asarray(spectrum, dtype=np.float32),
+            mode="lines",
+            name=condition,
+            text=[condition] * len(spectrum),
+            customdata=[f"no. {rank}: {value:.3f}" for rank, value in enumerate(spectrum, start=1)],
+            hoverinfo="none",
+            line={"color": category_colour(index), "width": 2},
         )
     figure.update_xaxes(title_text="rank of the singular value")
     figure.update_yaxes(title_text="share of the largest", rangemode="tozero")

@@ -19,12 +19,10 @@ def plot_groups(result: Groups) -> go.Figure:
     named = [(group, _name(number, group), category_colour(number)) for number, group in enumerate(result.groups)]
     for group, name, colour in [*named, *([(result.left_over, "no group", MISSING)] if result.left_over else [])]:
         x, y = np.array(group.points, dtype=np.float32).T
-        figure.add_trace(
-            go.Scattergl(
-                x=x, y=y, mode="markers", name=name, ids=[str(row) for row in group.rows],
-                text=list(group.texts), customdata=[group.name if group.words else ""] * group.size, hoverinfo="none",
-                marker={"color": colour, "size": 6, "opacity": 0.75},
-            )
+        figure.add_scattergl(
+            x=x, y=y, mode="markers", name=name, ids=[str(row) for row in group.rows],
+            text=list(group.texts), customdata=[group.name if group.words else ""] * group.size, hoverinfo="none",
+            marker={"color": colour, "size": 6, "opacity": 0.75},
         )  # fmt: skip
     axis = {"visible": False}
     legend = {"orientation": "h", "x": 0, "y": 0, "yanchor": "top"}
