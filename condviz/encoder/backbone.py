@@ -200,8 +200,6 @@ class Backbone(nn.Module):
         Raises:
             DataError: If an item is not text, or has unpaired surrogates.
         """
-        if not items:
-            return []
         rows = []
         for i, encoding in enumerate(self._encodings(items, separators)):
             pooled = None

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -358,8 +359,6 @@ def _size(folder: Path) -> int:
     """Add up the files of a folder, also those that are half there."""
     found = 0
     for file in folder.glob("*"):
-        try:
+        with suppress(OSError):  # it was renamed when it was complete
             found += file.stat().st_size
-        except OSError:  # it was renamed when it was complete
-            continue
     return found

@@ -154,21 +154,9 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         parameter = nn.Parameter(value.to(backbone.device, backbone.dtype), requires_grad=False)
         setattr(model.get_submodule(module), leaf, parameter)
     digest = hash_tensors([("base", torch.tensor(list(backbone.weights_hash.encode()))), *changes.items()])
-    return Backbone(
-        model,
-        backbone.tokenizer,
-        name=backbone.name,
-        revision=backbone.revision,
-        digest=digest,
-        instruction=backbone.instruction,
-        prefix=backbone.prefix,
-        pooling=backbone.pooling,
-        latent=backbone.latent,
-        bidirectional=backbone.bidirectional,
-        cache=backbone.cache,
-        lock=backbone.lock,
-        base=backbone,
-    )
+    same = ("name", "revision", "instruction", "prefix", "pooling", "latent", "bidirectional", "cache", "lock")
+    options = {name: getattr(backbone, name) for name in same}
+    return Backbone(model, backbone.tokenizer, digest=digest, base=backbone, **options)
 
 
 def _split(path: Path, tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
