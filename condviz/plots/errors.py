@@ -81,16 +81,15 @@ def _bar(name: str, metric: Metric) -> dict[str, Any]:
     """Lay a figure out on a line from -100 or 0 to 100 %."""
     if metric.value is None:
         return {"value": "\N{EN DASH}", "reason": metric.reason, "bar": None}
-    start = -100 if name in ("spearman", "pearson") else 0
-
-    def place(value: float) -> float:
-        return round(100 * (value - start) / (100 - start), 2)
-
+    shown = {"value": plain(metric.value, 1), "reason": "", "bar": None}
     if metric.low is None or metric.high is None:
-        return {"value": plain(metric.value, 1), "reason": "", "bar": None}
-    bar = {"low": place(metric.low), "width": place(metric.high) - place(metric.low), "middle": place(metric.value)}
-    interval = f"{plain(metric.low, 1)} to {plain(metric.high, 1)}"
-    return {"value": plain(metric.value, 1), "reason": "", "bar": bar, "interval": interval}
+        return shown
+    start = -100 if name in ("spearman", "pearson") else 0
+    low, middle, high = (
+        round(100 * (value - start) / (100 - start), 2) for value in (metric.low, metric.value, metric.high)
+    )
+    bar = {"low": low, "width": high - low, "middle": middle}
+    return shown | {"bar": bar, "interval": f"{plain(metric.low, 1)} to {plain(metric.high, 1)}"}
 
 
 def headline(result: ErrorStudy) -> Markup:

@@ -139,8 +139,8 @@ def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:
     ):
         parts, end = [], 0
         for word, effect in zip(words, found.tolist(), strict=True):
-            parts.append({"gap": text[end : word.start] if text else " ", "word": word.text, "effect": effect})
-            parts[-1]["tint"] = tint(effect, limit)
+            gap = text[end : word.start] if text else " "
+            parts.append({"gap": gap, "word": word.text, "effect": effect, "tint": tint(effect, limit)})
             end = word.end
         texts.append({"parts": parts, "rest": text[end:]})
     return render("similarity/attribution.html", result=result, texts=texts, limit=limit)

@@ -258,24 +258,16 @@ def _strip(
 def difference(readings: Sequence[WordReading], first: int, second: int) -> Markup:
     """Render the weights under one condition minus those under another, on a diverging scale of their own."""
     names = [readings[0].conditions[i] for i in (first, second)]
-    gaps = {
-        (i, place): text.weights[-1][first] - text.weights[-1][second]
-        for i, reading in enumerate(readings)
-        for place, text in enumerate(reading.texts)
-    }
-    kinds = [family_of(reading) for reading in readings]
+    gaps = [[text.weights[-1][first] - text.weights[-1][second] for text in reading.texts] for reading in readings]
+    found = list(zip(readings, map(family_of, readings), gaps, strict=True))
     scales = {
-        kind: fit_scale([gap for (i, _), gap in gaps.items() if kinds[i] == kind], kind, signed=True)
-        for kind in dict.fromkeys(kinds)
+        kind: fit_scale([gap for _, other, own in found if other == kind for gap in own], kind, signed=True)
+        for _, kind, _ in found
     }
     blocks = [
-        {
-            "place": place,
-            "heads": [("", [_gap(reading, place, gaps[i, place], scales[kinds[i]], names)
-                            for i, reading in enumerate(readings)])],
-        }
-        for place in range(len(readings[0].texts))
-    ]  # fmt: skip
+        {"place": i, "heads": [("", [_gap(reading, i, own[i], scales[kind], names) for reading, kind, own in found])]}
+        for i in range(len(readings[0].texts))
+    ]
     legends = [
         legend(scale, ends=(f"more under {names[1]}", f"more under {names[0]}", "A scale of its own."))
         for scale in scales.values()
