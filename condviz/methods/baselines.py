@@ -20,7 +20,7 @@ from condviz.methods.base import ConditionalScorer, Options, Passes
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import BiEncoderConfig, CrossEncoderConfig, TriEncoderConfig
 from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
-from condviz.methods.heads import ConditionLayer, SentenceTransform, activation, dropout_rate, shrink
+from condviz.methods.heads import activation, condition_layer, dropout_rate, sentence_transform, shrink
 
 
 class Unconditional(SeparableEncoder):
@@ -40,7 +40,7 @@ class CrossEncoder(ConditionalScorer):
 
     def __init__(self, backbone: Backbone, method_config: CrossEncoderConfig) -> None:
         super().__init__(backbone, method_config)
-        self.transform = SentenceTransform(backbone, method_config)
+        self.transform = sentence_transform(backbone, method_config)
         self.dropout = nn.Dropout(dropout_rate(backbone))
         self.classifier = nn.Linear(backbone.hidden_size, 1)
 
@@ -92,7 +92,7 @@ class BiEncoder(ConditionalEncoder):
 
     def __init__(self, backbone: Backbone, method_config: BiEncoderConfig) -> None:
         super().__init__(backbone, method_config)
-        self.transform = SentenceTransform(backbone, method_config)
+        self.transform = sentence_transform(backbone, method_config)
 
     def embed(self, pair: Tokens) -> Tensor:
         """Encode joint sequences: (b, d)."""
@@ -127,8 +127,8 @@ class TriEncoder(SeparableEncoder):
     def __init__(self, backbone: Backbone, method_config: TriEncoderConfig) -> None:
         super().__init__(backbone, method_config)
         size = backbone.hidden_size
-        self.transform = SentenceTransform(backbone, method_config)
-        self.condition: nn.Sequential = ConditionLayer(backbone)
+        self.transform = sentence_transform(backbone, method_config)
+        self.condition = condition_layer(backbone)
         if method_config.composition == "hadamard-wide":
             wide, rate = size * max(1, size // WIDTH_DIVISOR), dropout_rate(backbone)
             self.condition.extend([nn.Dropout(rate), nn.Linear(size, wide), nn.Dropout(rate), nn.Linear(wide, size)])

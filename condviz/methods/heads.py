@@ -29,27 +29,22 @@ def shrink(*layers: nn.Linear) -> None:
         layer.weight.mul_(0.1)
 
 
-class SentenceTransform(nn.Sequential):
-    """Dropout, linear layer and activation on sentence vectors, never on conditions: (b, d) -> (b, d).
+def sentence_transform(backbone: Backbone, method_config: BiEncoderConfig) -> nn.Sequential:
+    """Build dropout, linear layer and activation on sentence vectors, never on conditions: (b, d) -> (b, d).
 
-    Does nothing unless the settings ask for it.
+    They do nothing unless the settings ask for them.
 
     Source: princeton-nlp/c-sts, option `transform`.
     """
-
-    def __init__(self, backbone: Backbone, method_config: BiEncoderConfig) -> None:
-        super().__init__()
-        if method_config.transform:
-            size = backbone.hidden_size
-            self.extend([nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone)])
+    if not method_config.transform:
+        return nn.Sequential()
+    size = backbone.hidden_size
+    return nn.Sequential(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size), activation(backbone))
 
 
-class ConditionLayer(nn.Sequential):
-    """h_c' = Linear(Dropout(h_c)), no activation: (m, d) -> (m, d).
+def condition_layer(backbone: Backbone) -> nn.Sequential:
+    """Build h_c' = Linear(Dropout(h_c)), no activation: (m, d) -> (m, d).
 
     Source: princeton-nlp/c-sts TriEncoderForClassification, for every head; in Hyper-CL's code, but not in its paper.
     """
-
-    def __init__(self, backbone: Backbone) -> None:
-        size = backbone.hidden_size
-        super().__init__(nn.Dropout(dropout_rate(backbone)), nn.Linear(size, size))
+    return nn.Sequential(nn.Dropout(dropout_rate(backbone)), nn.Linear(backbone.hidden_size, backbone.hidden_size))

@@ -20,7 +20,7 @@ from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import HyperCLConfig
 from condviz.methods.encoders import SeparableEncoder
-from condviz.methods.heads import ConditionLayer, SentenceTransform, shrink
+from condviz.methods.heads import condition_layer, sentence_transform, shrink
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""
@@ -38,8 +38,8 @@ class HyperCL(SeparableEncoder):
             raise ConfigError(
                 f"rank must be at most the size of the encoder, {size}, got {rank}; None is the full matrix."
             )
-        self.transform = SentenceTransform(backbone, method_config)
-        self.condition = ConditionLayer(backbone) if method_config.condition_transform else nn.Identity()
+        self.transform = sentence_transform(backbone, method_config)
+        self.condition = condition_layer(backbone) if method_config.condition_transform else nn.Identity()
         self.dropout = nn.Dropout(HYPER_DROPOUT)
         if rank is None:
             self.hyper = nn.Linear(size, size * size)
