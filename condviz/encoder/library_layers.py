@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Rows = slice | int | Tensor
 """Queries to read: some of all texts alike, or one of each text, (b,)."""
 Pick = Callable[[Tensor], Tensor]
-"""Chooses them."""
+"""Chooses them: (b, heads, L, ...) -> (b, heads, r, ...)."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,11 @@ class LibraryLayers(LayerAccess):
         before = memory.shape[1] - hidden.shape[1]
 
         def pick(values: Tensor) -> Tensor:
-            return _pick(values[..., before:, :].expand(len(hidden), -1, -1, -1), rows)
+            own = values[..., before:, :].expand(len(hidden), -1, -1, -1)
+            if isinstance(rows, slice):
+                return own[:, :, rows]
+            texts = torch.arange(len(own), device=own.device)
+            return own[texts, :, torch.as_tensor(rows, device=own.device).expand(len(own))][:, :, None]
 
         return self._attention(self.blocks[layer], memory, self.visible(mask, memory), pick)
 
@@ -336,14 +340,6 @@ class DecoderLayers(RotaryLayers):
 
     def _close(self, hidden: Tensor) -> Tensor:
         return self.model.norm(hidden)
-
-
-def _pick(values: Tensor, rows: Rows) -> Tensor:
-    """Choose among the queries: (b, heads, L, ...) -> (b, heads, r, ...)."""
-    if isinstance(rows, slice):
-        return values[:, :, rows]
-    texts = torch.arange(len(values), device=values.device)
-    return values[texts, :, torch.as_tensor(rows, device=values.device).expand(len(values))][:, :, None]
 
 
 def _bias(module: nn.Module) -> Tensor | float:

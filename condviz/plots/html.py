@@ -54,11 +54,8 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 def with_styles(markup: str, *names: str) -> str:
     """Prepend `STYLES`, and others of assets/css by name, to a picture, so that it looks the same outside the page."""
-    css = "\n".join(
-        (ASSETS / "css" / name).read_text(encoding="utf-8")
-        for name in (*STYLES, *names)
-        if (ASSETS / "css" / name).is_file()
-    )
+    files = [ASSETS / "css" / name for name in (*STYLES, *names)]
+    css = "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
     return f'<style>{css}</style><div class="cv-picture">{markup}</div>'
 
 

@@ -17,7 +17,9 @@ def plot_groups(result: Groups) -> go.Figure:
     """Draw every text at its first two principal components, coloured by group; ids are rows of the source."""
     figure = go.Figure()
     named = [(group, _name(number, group), category_colour(number)) for number, group in enumerate(result.groups)]
-    for group, name, colour in [*named, *([(result.left_over, "no group", MISSING)] if result.left_over else [])]:
+    if result.left_over:
+        named.append((result.left_over, "no group", MISSING))
+    for group, name, colour in named:
         x, y = np.array(group.points, dtype=np.float32).T
         figure.add_scattergl(
             x=x, y=y, mode="markers", name=name, ids=[str(row) for row in group.rows],
