@@ -307,9 +307,7 @@ def _is_text(value: Any) -> bool:  # noqa: ANN401
 def _fold(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, str):
         return value.casefold()
-    result = np.empty(len(value), dtype=object)
-    result[:] = [item.casefold() if isinstance(item, str) else item for item in value]
-    return result
+    return _objects([item.casefold() if isinstance(item, str) else item for item in value])
 
 
 def _refused(node: ast.AST) -> DataError:

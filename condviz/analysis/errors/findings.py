@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 SHOWN_CONDITIONS = 20
-
-_SETS = ("shared", "words")
 
 
 @dataclass(frozen=True)
@@ -93,13 +92,11 @@ class ErrorStudy(Result):
     def worst(self) -> tuple[str, Slice] | None:
         """The surest slice in which the first model fails, with its target; None if none stands out."""
         found = [
-            (one.q, target, one)
+            (target, search.slices[0])
             for target, search in self.searches.items()
-            if target not in ("first", "second")
-            for one in search.slices[:1]
-            if one.q < SIGNIFICANT
+            if target not in ("first", "second") and search.slices and search.slices[0].q < SIGNIFICANT
         ]
-        return min(found, key=lambda item: item[0])[1:] if found else None
+        return min(found, key=lambda item: item[1].q, default=None)
 
     @property
     def best(self) -> Group | None:
@@ -228,7 +225,7 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
         # "label" is what tables call the rating: the file can be read again.
         "label" if name == "gold" else name: study.columns[name][chosen]
         for name in (*FEATURE_HELP, *study.dataset.extra)
-        if name not in _SETS
+        if name not in ("shared", "words")  # sets
     }
     for judged, suffix in zip(study.judged, ("", "_b"), strict=False):
         for part in ("score", "fitted", "error", "right", "margin"):
@@ -257,14 +254,9 @@ def among(selected: Sequence[int], size: int) -> np.ndarray:
 
 
 def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
-    """Look for slices of every kind; a kind with too few rows is left out."""
+    """Look for slices of every kind; a kind with too few rows, or without the model that it needs, is left out."""
     found = {}
     for target in TARGETS:
-        if target in ("first", "second") and study.second is None:
-            continue
-        try:
-            result = find_slices(study, target, mask=mask)
-        except DataError:
-            continue
-        found[target] = replace(result, slices=result.slices[:10])
+        with suppress(ConfigError, DataError):  # there is no second model, or there are too few rows
+            found[target] = find_slices(study, target, mask=mask, limit=10)
     return found

@@ -173,7 +173,7 @@ class Group:
     """Rows with one condition (or one value of another column of texts).
 
     Attributes:
-        value: The condition as written most often.
+        value: The condition as it is written where it comes first.
         n: Rated rows.
         error: Mean absolute error per model, in steps of the rating.
         spread: Half of the 95 % interval of `error` (Student's t).
@@ -244,11 +244,8 @@ def worst_conditions(
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]
-    if not len(rows):
-        return []
-    folded = np.array([str(value).casefold() for value in values])
-    _, first, place = np.unique(folded, return_index=True, return_inverse=True)
-    counts = np.bincount(place)
+    folded = [str(value).casefold() for value in values]
+    _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
 
     def means(numbers: np.ndarray) -> np.ndarray:
         known = np.isfinite(numbers)
@@ -294,9 +291,9 @@ def _follow(
     scores: np.ndarray, gold: np.ndarray, items: np.ndarray
 ) -> tuple[float | None, tuple[float, float] | None, float | None]:
     """Correlate changes of score and rating within items; the null distribution swaps the scores of each item."""
-    first, second = items.T
-    products = (scores[first] - scores[second]) * (gold[first] - gold[second])
-    scale = np.sqrt(((scores[first] - scores[second]) ** 2).sum() * ((gold[first] - gold[second]) ** 2).sum())
+    change, wanted = (values[items[:, 0]] - values[items[:, 1]] for values in (scores, gold))
+    products = change * wanted
+    scale = np.sqrt((change**2).sum() * (wanted**2).sum())
     if len(items) < 2 or scale == 0:
         return None, None, None
     rng = np.random.default_rng(0)
@@ -320,17 +317,14 @@ def _explained(values: np.ndarray, conditions: Sequence[str]) -> float | None:
     """Return epsilon squared of a one-way analysis of variance, not below 0."""
     known = np.isfinite(values)
     used = values[known]
-    _, place = np.unique([str(c).casefold() for c in np.asarray(conditions)[known]], return_inverse=True)
-    if not len(used):
-        return None
-    counts = np.bincount(place)
+    folded = [str(c).casefold() for c in np.asarray(conditions)[known]]
+    _, place, counts = np.unique(folded, return_inverse=True, return_counts=True)
     n, k = len(used), len(counts)
-    whole = ((used - used.mean()) ** 2).sum()
-    if k < 2 or n <= k or whole == 0:
+    if not 2 <= k < n:
         return None
     means = np.bincount(place, used) / counts
-    inside = ((used - means[place]) ** 2).sum()
-    return float(max(0.0, 1 - (inside / (n - k)) / (whole / (n - 1))))
+    whole, inside = ((used - used.mean()) ** 2).sum(), ((used - means[place]) ** 2).sum()
+    return float(max(0.0, 1 - (inside / (n - k)) / (whole / (n - 1)))) if whole > 0 else None
 
 
 def show_figure(name: str, figure: Metric, *, sign: bool = False) -> tuple[str, str]:

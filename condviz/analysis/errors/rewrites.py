@@ -155,9 +155,8 @@ def replace_word(text: str, old: str, new: str) -> str | None:
 
 def _changer(study: Study, rule: str, old: str, new: str) -> Callable[[int], Pair | None]:
     pairs = study.dataset.pairs
-    partner = {
-        int(one): int(two) for first, second in study.dataset.items for one, two in ((first, second), (second, first))
-    }
+    first, second = study.dataset.items.T.tolist()
+    partner = dict(zip([*first, *second], [*second, *first], strict=True))
 
     def change(row: int) -> Pair | None:
         pair = pairs[row]

@@ -261,9 +261,8 @@ def _values(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name, column in columns.items():
         if column.dtype != object or name in ("sentence1", "sentence2", "shared", "words"):
             continue
-        folded = np.array([value.casefold() for value in column])
-        _, first, place = np.unique(folded, return_index=True, return_inverse=True)
-        counts = np.bincount(place)
+        folded = [value.casefold() for value in column]
+        _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
         for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:
             if counts[index] >= MIN_SUPPORT:
                 made[f"{name} == {quote(column[first[index]])}"] = place == index

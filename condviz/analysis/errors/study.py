@@ -161,10 +161,8 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
     right = order_right(gold, scores, dataset.items)
     margin = np.full(len(scores), np.nan)
     first, second = dataset.items.T
-    wanted = np.sign(gold[first] - gold[second])
-    ordered = np.isfinite(wanted) & (wanted != 0)
-    for rows in (first[ordered], second[ordered]):
-        margin[rows] = (wanted * (fitted[first] - fitted[second]))[ordered]
+    margin[first] = margin[second] = np.sign(gold[first] - gold[second]) * (fitted[first] - fitted[second])
+    margin[np.isnan(right)] = np.nan  # equal ratings have no order
     return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, right, margin)
 
 
@@ -189,8 +187,7 @@ def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
     if not used.any():
         return Calibration(np.zeros(0), np.zeros(0))
     # Equal scores must get one rating, whatever the order of the rows.
-    knots, place = np.unique(scores[used], return_inverse=True)
-    counts = np.bincount(place)
+    knots, place, counts = np.unique(scores[used], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=gold[used]) / counts
     return Calibration(knots, isotonic_regression(means, weights=counts).x)
 
@@ -214,8 +211,7 @@ def cross_fit(scores: np.ndarray, gold: np.ndarray, clusters: np.ndarray) -> np.
         return fitted
     for number in range(FOLDS):
         inside = fold == number
-        if inside.any():
-            fitted[inside] = fit_calibration(scores, np.where(inside, np.nan, gold))(scores[inside])
+        fitted[inside] = fit_calibration(scores, np.where(inside, np.nan, gold))(scores[inside])
     return fitted
 
 
