@@ -42,6 +42,10 @@ ALIKE = 8
 SAMPLE = 500
 """Entities that tell how similar the nearest one usually is."""
 MAX_ANSWERS = 1000
+MOST_ASKED = 5
+"""Questions about one entity at once."""
+MAX_RELIABILITY = 5_000
+"""Largest graph whose test part is ranked on the spot; the figures of larger ones are stored in assets/kgc.json."""
 _KEPT = 4
 """Predictors kept in memory; one of WN18RR takes 130 MB."""
 _predictors: LRUCache[tuple[str, int], LinkPredictor] = LRUCache(_KEPT)
@@ -107,27 +111,23 @@ def describe_entity(
     *,
     asked: tuple[str, Direction] | None = None,
     graph: Graph | str | None = None,
-    count: int = 5,
-    k: int = 10,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> LinkProfile:
-    """Ask about one entity under the relations that fit it.
+    """Ask about one entity under the relations that fit it, `MOST_ASKED` at most.
 
     Args:
         model, head, graph, progress: As in `predict_links`, and so are the errors.
         asked: A question to ask first, as (relation, direction).
-        count: Most questions that are asked.
-        k: Number of answers to each.
         folder: Where vectors of entities are kept on disk; by default the folder of the program.
     """
     predictor = get_predictor(model, graph, folder=folder).prepare(progress)
     first = [predictor.find_relation(*asked)] if asked else []
-    chosen = list(dict.fromkeys([*first, *predictor.relations_for(head, count)]))[:count]
+    chosen = list(dict.fromkeys([*first, *predictor.relations_for(head)]))[:MOST_ASKED]
     names, size = predictor.graph.relations, predictor.graph.num_relations
     others = [number for number in predictor.relations_for(head, 2 * size, fit=0.01) if number not in chosen]
     return LinkProfile(
-        answers=tuple(predictor.ask(head, number, k=k) for number in chosen),
+        answers=tuple(predictor.ask(head, number) for number in chosen),
         others=tuple(
             (names[number % size].id, "head" if number >= size else "tail", predictor.question(head, number))
             for number in others
@@ -166,11 +166,6 @@ class LinkPredictor:
         self._unit: Tensor | None = None
         options = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
         self._of_split = {split: TrueAnswers(graph.splits[split], **options) for split in SPLITS}
-
-    @property
-    def ready(self) -> bool:
-        """Whether the entities are encoded and in memory."""
-        return self._unit is not None
 
     def prepare(self, progress: Progress | None = None) -> LinkPredictor:
         """Load the vectors of all entities from disk, or encode them; what is done stays where `progress` stops it."""
@@ -211,7 +206,7 @@ class LinkPredictor:
             reranked=reranked,
         )
 
-    def relations_for(self, head: str, count: int = 5, *, fit: float = FITS) -> list[int]:
+    def relations_for(self, head: str, count: int = MOST_ASKED, *, fit: float = FITS) -> list[int]:
         """Return the relations in [0, 2N) worth asking about an entity, best first.
 
         Those that the graph knows an answer to come first, then those that fit entities like it: for a share `fit` of
@@ -221,14 +216,13 @@ class LinkPredictor:
         fits = self._fits(asked)
         known = [] if asked.number is None else self.relations_of(asked.number)
         fits[known] += 1
-        order = np.lexsort((np.arange(len(fits)), -fits.round(3)))
+        order = np.argsort(-fits.round(3), kind="stable")
         return [int(number) for number in order[:count] if fits[number] >= fit] or [int(order[0])]
 
     def relations_of(self, entity: int) -> list[int]:
         """Return the relations in [0, 2N) under which the graph knows an answer for an entity, ascending."""
-        triples, size = self.graph.triples, self.graph.num_relations
-        forward, backward = triples[triples[:, 0] == entity, 1], triples[triples[:, 2] == entity, 1] + size
-        return np.unique(np.concatenate([forward, backward])).tolist()
+        directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
+        return np.unique(directed[directed[:, 0] == entity, 1]).tolist()
 
     def nearest(self, head: str, k: int = 5) -> list[str]:
         """Return the labels of the k entities most like an entity without any relation, itself left out."""
@@ -272,11 +266,14 @@ class LinkPredictor:
         clear = (best[:, 0] - best[:, 1] >= CLOSE).numpy()
         first, three = right[:, 0], right.any(axis=1)
         asked = np.array(pairs)[:, 1]
-        by_relation = {
-            self.graph.relations[number].id: (int(rows.sum()), int(first[rows].sum()), int(three[rows].sum()))
-            for number in np.unique(asked)
-            for rows in [asked == number]
-        }
+        by_relation = {}
+        for number in np.unique(asked):
+            own = asked == number
+            by_relation[self.graph.relations[number].id] = (
+                int(own.sum()),
+                int(first[own].sum()),
+                int(three[own].sum()),
+            )
         counts = (first, three, clear, right[clear, 0])
         return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)
 
@@ -326,10 +323,9 @@ class LinkPredictor:
     @cached_property
     def _answerable(self) -> np.ndarray:
         """(E, 2N) bool: whether the train graph knows an answer."""
-        train, size = self.graph.splits["train"], self.graph.num_relations
-        table = np.zeros((self.graph.num_entities, 2 * size), dtype=bool)
-        table[train[:, 0], train[:, 1]] = True
-        table[train[:, 2], train[:, 1] + size] = True
+        table = np.zeros((self.graph.num_entities, 2 * self.graph.num_relations), dtype=bool)
+        heads, relations, _ = self.graph.directed("train").T
+        table[heads, relations] = True
         return table
 
     def _fits(self, asked: _Asked) -> np.ndarray:
@@ -344,10 +340,6 @@ class LinkPredictor:
         """Return the answers that the graph knows, each with its split; of several splits the first."""
         asked = torch.tensor([entity]), torch.tensor([relation])
         return {int(answer): split for split in reversed(SPLITS) for answer in self._of_split[split].answers(*asked)[0]}
-
-
-MAX_RELIABILITY = 5_000
-"""Largest graph whose test part is ranked on the spot; the figures of larger ones are stored in assets/kgc.json."""
 
 
 def _describer(graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str]) -> Callable[[int], LinkAnswer]:
