@@ -27,20 +27,17 @@ class RouterTrace:
     """What one routed layer does to one sentence under one condition; L tokens, special ones included.
 
     Attributes:
-        layers: Numbers of all routed layers, from 1.
         tokens: (L,) as the tokenizer has them.
         scores: (L,) q_c . k_i / sqrt(d).
         weights: (L,) softmax of the scores divided by the temperature.
-        before, after: (L, d) the output of the attention, and (1 + w) times it.
+        before: (L, d) the output of the attention, which the router multiplies by 1 + w.
         vector: (d,) mean of the final states: the sentence under the condition.
     """
 
-    layers: tuple[int, ...]
     tokens: tuple[str, ...]
     scores: np.ndarray
     weights: np.ndarray
     before: np.ndarray
-    after: np.ndarray
     vector: np.ndarray
 
 
@@ -78,16 +75,15 @@ def trace_router(
     for number in routed:
         place = model.router.slot(number - 1)
         before, keys = layers.attend(number - 1, state, tokens.mask)
-        after = before * (1 + weights[place])[..., None].to(before.dtype)
         if number == shown:
             break
-        state = layers.finish(number - 1, after, state)
+        state = layers.finish(number - 1, before * (1 + weights[place])[..., None].to(before.dtype), state)
     scores = (keys.float() @ reading[0, place].float())[0] / keys.shape[-1] ** 0.5
     names = backbone.tokenizer.convert_ids_to_tokens(list(row.ids))
     # A batch of one is padded, too, in half precision on a CPU.
-    per_token = (part[: len(names)] for part in (scores, weights[place][0], before[0], after[0]))
+    per_token = (part[: len(names)] for part in (scores, weights[place][0], before[0]))
     arrays = (part.float().cpu().numpy() for part in (*per_token, vector[0]))
-    return RouterTrace(routed, tuple(names), *arrays)
+    return RouterTrace(tuple(names), *arrays)
 
 
 def cosine(one: np.ndarray, two: np.ndarray) -> float:
