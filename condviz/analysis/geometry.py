@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.errors import ConfigError, DataError, require
+from condviz.errors import DataError, require
 from condviz.types import Progress
 
 if TYPE_CHECKING:
@@ -99,13 +99,6 @@ def log_partition(embeddings: np.ndarray, directions: np.ndarray) -> np.ndarray:
     return np.logaddexp.reduce(ways @ vectors.T, axis=1)
 
 
-def random_directions(number: int, dimension: int, *, seed: int = 0) -> np.ndarray:
-    """Draw unit vectors, uniform over the sphere: shape (number, dimension), float64. Raises ConfigError below 1."""
-    if number < 1 or dimension < 1:
-        raise ConfigError(f"Number and dimension of directions must be at least 1, got {number} and {dimension}.")
-    return _scale(np.random.default_rng(seed).standard_normal((number, dimension)))
-
-
 def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progress: Progress | None = None) -> float:
     """Return IPC, in (0, 1]: the smallest over the largest partition function of the vectors, scaled to length 1.
 
@@ -129,10 +122,13 @@ def partition_isotropy(embeddings: np.ndarray, directions: np.ndarray, *, progre
 def isotropy(
     embeddings: np.ndarray, *, num_directions: int = NUM_DIRECTIONS, progress: Progress | None = None
 ) -> Isotropy:
-    """Measure isotropy both ways; arguments and errors as `cosines_to_mean` and `partition_isotropy`."""
+    """Measure isotropy both ways; arguments and errors as `cosines_to_mean` and `partition_isotropy`.
+
+    The directions are random, uniform over the sphere, and the same in each call.
+    """
     cosines = cosines_to_mean(embeddings)
-    directions = random_directions(num_directions, np.shape(embeddings)[1])
-    ipc = partition_isotropy(embeddings, directions, progress=progress)
+    directions = np.random.default_rng(0).standard_normal((num_directions, np.shape(embeddings)[1]))
+    ipc = partition_isotropy(embeddings, _scale(directions), progress=progress)
     return Isotropy(float(cosines.mean()), float(cosines.std()), ipc, num_directions)
 
 
