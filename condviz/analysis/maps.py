@@ -208,15 +208,14 @@ def build_map(
         DataError: If a text cannot be used, there are too few or too many, or a vector is not finite.
         MissingExtraError: If scikit-learn or umap-learn is not installed.
     """
+    from condviz.models.registry import load  # figures of maps do without torch
+
     made = Layout(method, n_neighbors, min_dist, seed)
     points = _as_points(sentences, conditions)
     shown = colour or points.value or "condition"
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
-    if isinstance(model, str):
-        from condviz.models.registry import load
-
-        model = load(model)
+    model = load(model)
     model.check_able("encodes", "conditional")
     before, after = _embed(model, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
@@ -281,9 +280,7 @@ def measure_space(
     )
 
 
-def _as_points(
-    sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: Sequence[str] | None
-) -> MapPoints:  # fmt: skip
+def _as_points(sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: Sequence[str] | None) -> MapPoints:
     if isinstance(sentences, MapPoints):
         return sentences
     if isinstance(sentences, Mapping) or hasattr(sentences, "columns"):
@@ -293,9 +290,7 @@ def _as_points(
 
 def _embed(encoder: ConditionalEncoder, points: MapPoints, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of every sentence without and under its condition, (n, d) float32 each."""
-    distinct = {text: index for index, text in enumerate(dict.fromkeys(points.texts))}
-    plain = encoder.encode_sentences(list(distinct), progress=part(progress, 0, 0.4))
-    before = plain[[distinct[text] for text in points.texts]]
+    before = encoder.encode_sentences(list(points.texts), progress=part(progress, 0, 0.4))
     after = encoder.encode(list(points.texts), list(points.conditions), progress=part(progress, 0.4, 1))
     for name, vectors in (("without the condition", before), ("under its condition", after)):
         bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -317,9 +312,7 @@ def _impurity(unit: np.ndarray, points: MapPoints, clusters: int | None, progres
     return kmeans_impurity(unit, points.conditions, num_clusters=clusters, progress=progress, **effort)
 
 
-def _value_impurity(
-    unit: np.ndarray, points: MapPoints, progress: Progress | None
-) -> tuple[Mapping[str, Any], ...]:  # fmt: skip
+def _value_impurity(unit: np.ndarray, points: MapPoints, progress: Progress | None) -> tuple[Mapping[str, Any], ...]:
     parts = by_condition(unit, points.conditions, points.values)
     rows = []
     for number, (condition, own, labels) in enumerate(parts):
@@ -328,9 +321,7 @@ def _value_impurity(
         effort = {"seeds": range(3), "num_starts": 1} if len(own) > MANY else {"seeds": range(5)}
         share = part(progress, number / len(parts), (number + 1) / len(parts))
         found = kmeans_impurity(own, labels, progress=share, **effort)
-        rows.append(
-            {"condition": condition, "impurity": found.mean, "chance": found.chance, "p_value": found.p_value}
-        )  # fmt: skip
+        rows.append({"condition": condition, "impurity": found.mean, "chance": found.chance, "p_value": found.p_value})
     return tuple(rows)
 
 
