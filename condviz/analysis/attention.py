@@ -26,8 +26,6 @@ from condviz.methods import ConditionalScorer, RoutedEncoder
 if TYPE_CHECKING:  # importing it takes seconds
     from transformers import PreTrainedModel
 
-Span = tuple[int, int]
-
 
 @torch.no_grad()
 def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[str]) -> RouterPictures:
@@ -181,7 +179,7 @@ class _Trace:
         return add_up_words(self.words, self.spans, values)
 
 
-def _spans(model: RoutedEncoder, text: str, row: Encoded) -> list[Span]:
+def _spans(model: RoutedEncoder, text: str, row: Encoded) -> list[tuple[int, int]]:
     """Return the characters of each token; special tokens that the method puts in front have an empty span."""
     spans = model.backbone.spans(text)
     return [(0, 0)] * (len(row) - len(spans)) + spans

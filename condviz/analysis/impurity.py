@@ -112,7 +112,7 @@ def impurity(
     used = counts.shape[1]
     if num_clusters is not None and num_clusters < used:
         raise ConfigError(f"num_clusters is {num_clusters}, but {used} clusters have members.")
-    return _in_all_units(float(_impurity_of_counts(counts)), num_clusters or used)
+    return _in_all_units(_impurity_of_counts(counts), num_clusters or used)
 
 
 def kmeans_impurity(

@@ -277,13 +277,12 @@ def distinctive_words(
     except ValueError:  # no text has a word that is none of the stop words
         return [()] * number
     names = counter.get_feature_names_out()
-    members = [np.flatnonzero(clusters == cluster) for cluster in range(number)]
-    totals = np.vstack([np.asarray(counts[rows].sum(axis=0)) for rows in members])
-    spread = np.vstack([np.asarray((counts[rows] > 0).sum(axis=0)) for rows in members])
+    members = np.equal.outer(np.arange(number), clusters).astype(int)
+    totals, spread = members @ counts, members @ (counts > 0)
     part = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1)
     weights = part * np.log1p(totals.sum() / number / np.maximum(totals.sum(axis=0), 1))
     # A word that is as frequent everywhere names nothing.
-    fewest = np.array([max(2, share * len(rows)) for rows in members])[:, None]
+    fewest = np.maximum(2, share * members.sum(axis=1, keepdims=True))
     weights[(spread < fewest) | (totals <= totals.sum(axis=0) / number)] = 0
     best = [
         [index for index in np.argsort(-row, kind="stable")[:num_words] if row[index] > row.max() / 2]

@@ -276,18 +276,14 @@ def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
     if not (len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/")):
         folded = wanted.casefold()
         return np.array([folded in text.casefold() for text in texts])
+    end = monotonic() + REGEX_SECONDS
     try:
         pattern = regex.compile(wanted[1:-1], regex.IGNORECASE)
-        return _matches(pattern, texts)
+        return np.array([bool(pattern.search(text, timeout=max(1e-3, end - monotonic()))) for text in texts])
     except regex.error as error:
         raise DataError(f"{wanted} is no regular expression: {error}. Without slashes it is plain text.") from error
     except TimeoutError as error:
         raise DataError(f"{wanted} takes too long on these texts. Simplify it.") from error
-
-
-def _matches(pattern: regex.Pattern, texts: np.ndarray) -> np.ndarray:
-    end = monotonic() + REGEX_SECONDS
-    return np.array([bool(pattern.search(text, timeout=max(1e-3, end - monotonic()))) for text in texts])
 
 
 def _notes(corpus: Corpus, searched: int, read: int) -> tuple[str, ...]:
