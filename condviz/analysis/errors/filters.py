@@ -129,24 +129,24 @@ def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:
     Numbers are float64, flags float64 with 1, 0 or NaN (not known), texts and sets of words objects. `FEATURE_HELP`
     says what each one means.
     """
-    first = [word_list(pair.sentence1) for pair in dataset.pairs]
-    second = [word_list(pair.sentence2) for pair in dataset.pairs]
-    sets = [(frozenset(one), frozenset(two)) for one, two in zip(first, second, strict=True)]
-    shared = [one & two for one, two in sets]
-    either = [one | two for one, two in sets]
-    counts = [(numerals(pair.sentence1), numerals(pair.sentence2)) for pair in dataset.pairs]
-    seen = np.full(len(sets), np.nan) if dataset.seen is None else dataset.seen.astype(float)
+    sentences1, sentences2, conditions = dataset.texts()
+    texts = list(zip(sentences1, sentences2, strict=True))
+    words = [(word_list(one), word_list(two)) for one, two in texts]
+    lengths = np.array([(len(one), len(two)) for one, two in words], dtype=float)
+    shared = [frozenset(one) & frozenset(two) for one, two in words]
+    either = [frozenset(one) | frozenset(two) for one, two in words]
+    counts = [(numerals(one), numerals(two)) for one, two in texts]
     return {
         "row": dataset.numbers.astype(float),
-        "sentence1": _objects([pair.sentence1 for pair in dataset.pairs]),
-        "sentence2": _objects([pair.sentence2 for pair in dataset.pairs]),
-        "condition": _objects([pair.condition for pair in dataset.pairs]),
+        "sentence1": _objects(sentences1),
+        "sentence2": _objects(sentences2),
+        "condition": _objects(conditions),
         "gold": dataset.gold,
-        "seen": seen,
-        "length": np.array([(len(one) + len(two)) / 2 for one, two in zip(first, second, strict=True)]),
-        "length_gap": np.array([abs(len(one) - len(two)) for one, two in zip(first, second, strict=True)], dtype=float),
+        "seen": np.full(len(words), np.nan) if dataset.seen is None else dataset.seen.astype(float),
+        "length": lengths.mean(axis=1),
+        "length_gap": np.abs(lengths[:, 0] - lengths[:, 1]),
         "overlap": np.array([len(s) / len(e) if e else 0.0 for s, e in zip(shared, either, strict=True)]),
-        "negation": np.array([has_negation(p.sentence1) != has_negation(p.sentence2) for p in dataset.pairs], float),
+        "negation": np.array([has_negation(one) != has_negation(two) for one, two in texts], dtype=float),
         "numerals": np.array([bool(one or two) for one, two in counts], dtype=float),
         "numerals_differ": np.array([one != two for one, two in counts], dtype=float),
         "shared": _objects(shared),
