@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from condviz.types import ModelInfo, Result, table
@@ -95,7 +95,7 @@ class LinkAnswers(Result):
         """Return the answers as a table, best first, and behind them the known answers that are not among them."""
         shown = {item.id for item in self.answers}
         rows = [*self.answers, *(item for item in self.known if item.id not in shown)]
-        return table([asdict(item) for item in rows], columns=[field.name for field in fields(LinkAnswer)])
+        return table(rows, columns=[field.name for field in fields(LinkAnswer)])
 
 
 @dataclass(frozen=True)

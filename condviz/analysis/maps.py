@@ -370,12 +370,14 @@ def _pack(side: Side) -> dict[str, Any]:
 def _unpack(record: Mapping[str, Any], layout: np.ndarray) -> Side:
     cosines = np.array(record["cosines"], dtype=np.float32)  # None becomes NaN
     clusters = None if record["clusters"] is None else np.array(record["clusters"], dtype=np.int32)
-    names = ("impurity", "isotropy", "silhouette", "values", "problems")
-    found = Measures(clusters, **{name: record[name] for name in names}) if "impurity" in record else None
+    found = None
+    if "impurity" in record:
+        kept = {name: record[name] for name in ("impurity", "isotropy", "silhouette", "problems")}
+        found = Measures(clusters, values=tuple(record["values"]), **kept)
     return Side(
         layout,
         Neighbors(np.array(record["neighbors"], dtype=np.int32), cosines),
         tuple(ValueAgreement(**row) for row in record["agreement"]),
         tuple(Topic(**{**topic, "words": tuple(topic["words"])}) for topic in record["topics"]),
-        found if found is None else replace(found, values=tuple(found.values)),
+        found,
     )

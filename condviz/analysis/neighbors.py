@@ -98,15 +98,10 @@ def knn_change(before: Neighbors, after: Neighbors) -> np.ndarray:
 
 
 def label_agreement(neighbors: Neighbors, labels: Sequence[str]) -> float:
-    """Return the share of all neighbours that have the label of their point, in [0, 1]; NaN where there are none.
-
-    "" stands for an unknown label: such points do not count, nor do they as neighbours.
-    """
+    """Return the share of all neighbours, of which there have to be some, with the label of their point, in [0, 1]."""
     names = np.asarray(labels, dtype=object)
-    known = names != ""
-    usable = (neighbors.indices >= 0) & known[:, None] & known[neighbors.indices]
     same = names[neighbors.indices] == names[:, None]
-    return float(same[usable].mean()) if usable.any() else float("nan")
+    return float(same[neighbors.indices >= 0].mean())
 
 
 def value_agreement(
@@ -131,7 +126,7 @@ def value_agreement(
             condition=condition,
             num_points=len(labels),
             num_values=len(set(labels)),
-            agreement=label_agreement(nearest(own, min(NEAREST, len(labels) - 1)), labels),
+            agreement=label_agreement(nearest(own, NEAREST), labels),
             chance=_chance(labels),
         )
         for condition, own, labels in by_condition(embeddings, conditions, values)

@@ -219,10 +219,10 @@ def _cross(texts: Sequence[str], conditions: Sequence[str]) -> tuple[tuple[str, 
 
 def _as_frame(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> tuple[pd.DataFrame, list[str]]:
     """Return the table as a frame of cells, and the notes of whoever read it."""
+    if isinstance(table, TextTable):
+        return table.to_frame(), list(table.notes)
     import pandas as pd
 
-    if isinstance(table, TextTable):
-        return pd.DataFrame(list(table.rows), columns=list(table.columns), dtype=str), list(table.notes)
     return pd.DataFrame(table).fillna(""), []
 
 

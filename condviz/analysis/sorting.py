@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ class SortingConditions(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per condition."""
-        return table([asdict(item) for item in self.conditions])
+        return table(list(self.conditions))
 
 
 def rank_sorting_conditions(

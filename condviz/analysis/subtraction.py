@@ -6,7 +6,7 @@ Isotropy is that of tables 4 and 5 of the paper; the made-up items show what eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +39,7 @@ class Subtraction(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each side."""
-        return table([asdict(one) for one in self.isotropy]).set_axis(list(SIDES))
+        return table(list(self.isotropy)).set_axis(list(SIDES))
 
 
 def compare_isotropy(model: ConditionalScorer, sentences: Sequence[str], conditions: Sequence[str]) -> Subtraction:

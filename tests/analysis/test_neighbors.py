@@ -57,6 +57,5 @@ def test_change_by_hand() -> None:
 
 def test_agreement_by_hand() -> None:
     near = Neighbors(np.array([[1, 2], [0, 2], [0, 1], [0, -1]]), np.zeros((4, 2)))
-    # Points 0 and 1 agree with each other only; point 2 with nobody; point 3 is unknown and does not count.
-    assert label_agreement(near, ["x", "x", "y", ""]) == pytest.approx(2 / 6)
-    assert np.isnan(label_agreement(near, ["", "", "", ""]))
+    # Points 0 and 1 agree with each other only; points 2 and 3, which has a single neighbour, with nobody.
+    assert label_agreement(near, ["x", "x", "y", "z"]) == pytest.approx(2 / 7)
