@@ -93,8 +93,7 @@ class Groups(Result):
                 {"row": row, "group": number, "name": group.name if number else "", "text": text}
                 for number, group in found
                 for row, text in zip(group.rows, group.texts, strict=True)
-            ],
-            columns=["row", "group", "name", "text"],
+            ]
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
@@ -350,10 +350,7 @@ def _describer(graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str
     def describe(entity: int) -> LinkAnswer:
         item, rank = graph.entities[entity], float(ranks[entity])
         return LinkAnswer(
-            id=item.id,
-            label=item.label,
-            name=item.name,
-            description=item.description,
+            **asdict(item),
             score=float(values[entity]),
             unconditional=float(plain[entity]),
             rank=rank,

@@ -13,6 +13,7 @@ from functools import cache
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from cachetools import cached
 
 from condviz.data.files import write_text
 from condviz.methods import ConditionalScorer
@@ -22,8 +23,6 @@ from condviz.types import Pair, columns
 
 PAIRS = ASSETS / "reference_pairs.csv"
 SCORES = ASSETS / "reference_scores.json"
-
-_computed: WeakKeyDictionary[ConditionalScorer, np.ndarray] = WeakKeyDictionary()
 
 
 @cache
@@ -36,16 +35,14 @@ def reference_pairs() -> tuple[Pair, ...]:
         )
 
 
+@cached(WeakKeyDictionary(), key=lambda model: model)
 def reference_scores(model: ConditionalScorer) -> np.ndarray:
     """Return the scores of the reference pairs by a model in ascending order.
 
     Those of shipped models are stored; those of others are computed once per loaded model.
     """
-    known = _computed.get(model)
-    if known is None:
-        stored = _stored().get(model.weights_hash)
-        known = _computed[model] = compute_scores(model) if stored is None else np.array(stored, dtype=np.float32)
-    return known
+    stored = _stored().get(model.weights_hash)
+    return compute_scores(model) if stored is None else np.array(stored, dtype=np.float32)
 
 
 def compute_scores(model: ConditionalScorer) -> np.ndarray:
