@@ -147,6 +147,19 @@ def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
     return float(score(unit_rows(embeddings), np.asarray(groups), metric="cosine", sample_size=size, random_state=0))
 
 
+def turn_at_random(vectors: np.ndarray, groups: Sequence[str], *, seed: int = 0) -> np.ndarray:
+    """Multiply vectors, (n, d), by one random matrix (d, d) for each group: different matrices alone set groups apart.
+
+    Returns float64, (n, d).
+    """
+    generator, names = np.random.default_rng(seed), np.asarray(groups)
+    turned = np.array(vectors, dtype=np.float64)
+    for name in dict.fromkeys(groups):
+        own = names == name
+        turned[own] = turned[own] @ generator.standard_normal((turned.shape[1], turned.shape[1]))
+    return turned
+
+
 def describe_matrices(
     model: ConditionalScorer, conditions: Sequence[str], *, progress: Progress | None = None
 ) -> dict[str, Any] | None:

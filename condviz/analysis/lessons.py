@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -12,8 +13,8 @@ import numpy as np
 import torch
 from cachetools import LRUCache, cached
 
-from condviz.analysis.geometry import unit_rows
-from condviz.analysis.impurity import KMeansImpurity, group_cluster_table, impurity, kmeans_impurity
+from condviz.analysis.geometry import turn_at_random, unit_rows
+from condviz.analysis.impurity import KMeansImpurity, impurity, kmeans_impurity
 from condviz.analysis.neighbors import value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.errors import ConfigError
@@ -157,17 +158,11 @@ def measure_spaces(
     """
     alone = unit_rows(model.encode_sentences(list(points.texts)))
     own = np.array([points.groups.index(condition) for condition in points.conditions])
-
-    def project() -> np.ndarray:
-        generator, size = np.random.default_rng(seed), alone.shape[1]
-        matrices = generator.standard_normal((len(points.groups), size, size)) / size**0.5
-        plain = alone - centred * alone.mean(axis=0)
-        return np.concatenate([plain[i : i + 1] @ matrices[group] for i, group in enumerate(own)])
-
+    plain = alone - alone.mean(axis=0) if centred else alone
     spaces = {
         "alone": lambda: alone,
         "model": lambda: model.encode(list(points.texts), list(points.conditions)),
-        "random": project,
+        "random": lambda: turn_at_random(plain, points.conditions, seed=seed),
         "label": lambda: np.hstack([alone, label * np.eye(len(points.groups))[own]]),
     }
     found = {name: asdict(measure(spaces[name](), points)) for name in names}
@@ -183,14 +178,13 @@ def by_hand(groups: str, clusters: str) -> dict[str, Any]:
         "counts" (groups by clusters), "shares" p_ij, "terms" -p_ij log p_ij, "rows" (their sum per group), "impurity"
         and "most", the logarithm of the number of clusters "A" to "C".
     """
-    table = group_cluster_table(list(groups), list(clusters))
-    columns = sorted(set(table.clusters) | set("ABC"))
-    counts = np.zeros((len(table.groups), len(columns)), dtype=np.int64)
-    counts[:, [columns.index(cluster) for cluster in table.clusters]] = table.counts
+    rows, columns = sorted({*groups}), sorted({*clusters, *"ABC"})
+    met = Counter(zip(groups, clusters, strict=True))
+    counts = np.array([[met[row, column] for column in columns] for row in rows])
     shares = counts / counts.sum(axis=1, keepdims=True)
     terms = -shares * np.log(np.where(shares > 0, shares, 1))
     return {
-        "groups": list(table.groups), "clusters": columns, "counts": counts.tolist(), "shares": shares.tolist(),
+        "groups": rows, "clusters": columns, "counts": counts.tolist(), "shares": shares.tolist(),
         "terms": terms.tolist(), "rows": terms.sum(axis=1).tolist(),
         "impurity": impurity(list(groups), list(clusters)).nats, "most": float(np.log(len(columns))),
     }  # fmt: skip

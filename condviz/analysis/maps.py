@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, unit_rows
+from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, turn_at_random, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
@@ -328,17 +328,11 @@ def _value_impurity(unit: np.ndarray, points: MapPoints, progress: Progress | No
 def _random_matrices(
     before: np.ndarray, points: MapPoints, clusters: int | None, progress: Progress | None
 ) -> dict[str, float] | None:
-    """Measure what a random matrix per condition gives: different matrices alone set conditions apart."""
+    """Measure the impurity that a random matrix per condition gives."""
     if len(points.texts) > MANY or not 2 <= len(points.groups) <= MAX_GROUPS:
         return None
-    generator = np.random.default_rng(0)
-    turned = np.array(before, dtype=np.float64)
-    conditions = np.asarray(points.conditions)
-    for group in points.groups:
-        own = conditions == group
-        turned[own] = turned[own] @ generator.standard_normal((turned.shape[1], turned.shape[1]))
     try:
-        found = _impurity(unit_rows(turned), points, clusters, progress)
+        found = _impurity(unit_rows(turn_at_random(before, points.conditions)), points, clusters, progress)
     except CondvizError:
         return None
     return {"mean": found.mean, "std": found.std}
