@@ -174,7 +174,7 @@ def rank_conditions(
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions
-    chosen = check_conditions(chosen, max_conditions=max(len(chosen), 1))
+    chosen = check_conditions(chosen, max_conditions=len(chosen))
     scores = model.score([sentence1] * len(chosen), [sentence2] * len(chosen), chosen, progress=progress)
     plain = float(model.score_unconditional([sentence1], [sentence2])[0])
     ranked = [RankedCondition(text, float(s), float(s) - plain) for text, s in zip(chosen, scores, strict=True)]

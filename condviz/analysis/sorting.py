@@ -99,7 +99,7 @@ def rank_sorting_conditions(
     vectors, norms = corpus.vectors(places)
     part = Corpus([""] * len(places), vectors, norms, corpus.identity)
     units = vectors.astype(np.float32)
-    asked = check_conditions(conditions, max_conditions=max(len(conditions), 1)) if conditions else list(library())
+    asked = check_conditions(conditions, max_conditions=len(conditions)) if conditions else list(library())
     texts = [row["text"] for row in corpus.rows(places[:: max(1, len(places) // READ)])]
     told = (loaded.applies(texts, asked) >= TOLD).mean(axis=0)
     tried = np.arange(len(asked))

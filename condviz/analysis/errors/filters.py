@@ -218,12 +218,12 @@ class _Reader:
             terms = [node.left, *node.comparators]
             steps = [self._compare(*step) for step in zip(terms, node.ops, terms[1:], strict=False)]
             return np.minimum.reduce(steps)
-        if isinstance(node, ast.Name) and node.id in FLAGS:
-            return self._known(self._column(node) == 1, self._column(node))
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return np.full(self.size, TRUE if node.value else FALSE)
         if isinstance(node, ast.Name):
-            self._column(node)
+            column = self._column(node)
+            if node.id in FLAGS:
+                return self._known(column == 1, column)
             raise DataError(f"The column {node.id} alone is no condition for a filter; compare it: {node.id} == ...")
         raise _refused(node)
 

@@ -178,7 +178,7 @@ def _contrast(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> tupl
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt((sums**2).sum(axis=1) * groups / (groups - 1))
         small = groups < SMALL
-        error[small] = np.maximum(error, _pooled_error(values, masks, starts))[small]
+        error[small] = np.maximum(error[small], _pooled_error(values, masks[small], starts))
         p = 2 * t.sf(np.abs((inside - outside) / error), df=groups - 1)
     p = np.where((error > 0) & (groups > 1), p, np.nan)
     if small.any() and np.isin(values, (0, 1)).all():

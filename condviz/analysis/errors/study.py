@@ -246,10 +246,11 @@ def _folds(clusters: np.ndarray, rated: np.ndarray) -> np.ndarray:
 
 def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> Refits:
     """Draw sentence pairs, fit to each fold's other pairs among them, predict the fold. Copies stay in their fold."""
-    rows = np.flatnonzero(np.isfinite(dataset.gold) & np.isfinite(scores))
+    known = np.isfinite(dataset.gold) & np.isfinite(scores)
+    rows = np.flatnonzero(known)
     gold, own = dataset.gold[rows], scores[rows]
     _, clusters = np.unique(dataset.clusters[rows], return_inverse=True)
-    fold = _folds(dataset.clusters, np.isfinite(dataset.gold) & np.isfinite(scores))[rows]
+    fold = _folds(dataset.clusters, known)[rows]
     members = [np.flatnonzero(fold == number) for number in range(FOLDS)]
     knots, place = np.unique(own, return_inverse=True)
     weights = np.concatenate(list(draw(clusters.max() + 1, len(rows), resamples=resamples, seed=seed)))[:, clusters]
