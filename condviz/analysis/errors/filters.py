@@ -98,12 +98,16 @@ _NEGATIONS = (
     "didn't hasn't haven't hadn't can't couldn't won't wouldn't shouldn't mustn't needn't hardly barely"
 )
 NEGATIONS = frozenset(_NEGATIONS.split())
-_NUMBER_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen both "
-    "couple single pair twice half"
+_COUNTING = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
 )
-NUMBER_WORDS = frozenset(_NUMBER_WORDS.split())
+COUNTING = tuple(_COUNTING.split())
+_OTHER_NUMBERS = (
+    "zero thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen both couple single pair twice "
+    "half"
+)
+NUMBER_WORDS = frozenset([*COUNTING, *_OTHER_NUMBERS.split()])
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.analysis.errors.filters import RULES
+from condviz.analysis.errors.filters import COUNTING, RULES
 from condviz.analysis.errors.study import Judged, Study
 from condviz.analysis.geometry import unit_rows
 from condviz.data import corpora
@@ -27,12 +27,7 @@ MAX_ROWS = 300
 """Rows scored again at once: some seconds."""
 CANDIDATES = 200
 """Training rows that are encoded for one question; those that share most words with the row."""
-_COUNTING = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-_NUMBERS = _COUNTING.split()
-_NUMBER = re.compile(rf"(?<!\d[.,])\b({'|'.join(_NUMBERS[:-1])}|\d{{1,6}})\b(?![.,]\d)", re.IGNORECASE)
+_NUMBER = re.compile(rf"(?<!\d[.,])\b({'|'.join(COUNTING[:-1])}|\d{{1,6}})\b(?![.,]\d)", re.IGNORECASE)
 _NEGATION = re.compile(r"\s(not|never)\b|(?<=[a-z])n['’]t\b", re.IGNORECASE)
 _AUXILIARY = re.compile(
     r"\b(is|are|was|were|has|have|had|can|could|will|would|should|must|may|might|am)\b", re.IGNORECASE
@@ -127,7 +122,7 @@ def next_number(text: str) -> str | None:
         word = match.group()
         if word.isdigit():
             return str(int(word) + 1)
-        following = _NUMBERS[_NUMBERS.index(word.lower()) + 1]
+        following = COUNTING[COUNTING.index(word.lower()) + 1]
         return following.capitalize() if word[0].isupper() else following
 
     changed = _NUMBER.sub(step, text)
