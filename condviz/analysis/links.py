@@ -28,6 +28,7 @@ from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc import entity_texts, entity_vectors, neighbourhoods
+from condviz.evaluation.metrics import fold
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -279,13 +280,9 @@ class LinkPredictor:
 
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
-        text = plain_name(head)
-        try:
-            return self.graph.find_entity(text)
-        except DataError:
-            shared = [item.label for item in self.graph.entities if item.name.casefold() == text.casefold()]
-            if len(shared) > 1:
-                raise
+        for text in (head, plain_name(head)):  # an article may be part of the name
+            if fold(text) in self._named:
+                return self.graph.find_entity(text)
         return None
 
     def _find(self, head: str) -> _Asked:
@@ -309,6 +306,11 @@ class LinkPredictor:
         if not reranked or asked.number is None:
             return scores
         return rerank(scores[None], [self._neighbourhoods.of(asked.number)], bonus=BONUS)[0]
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        """What finds an entity or, where several share a name, says so."""
+        return frozenset(fold(text) for item in self.graph.entities for text in (item.id, item.label, item.name))
 
     @cached_property
     def _neighbourhoods(self) -> Neighbourhoods:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,16 @@ def test_any_text_can_be_asked_about(predictor: LinkPredictor) -> None:
     for blank in ("", "  ", "\x07"):
         with pytest.raises(DataError, match="entity"):
             predictor.ask(blank, 0)
+
+
+def test_an_article_may_be_part_of_a_name(predictor: LinkPredictor) -> None:
+    entities = list(predictor.graph.entities)
+    entities[2] = replace(entities[2], name="the hill")
+    graph = replace(predictor.graph, entities=tuple(entities))
+    named = LinkPredictor(graph, predictor.model, folder=predictor.folder)
+    assert named.ask("The  Hill", 0).entity_id == "e02"
+    assert named.ask("the park", 0).entity_id == named.ask("park", 0).entity_id == "e10"
+    assert named.ask("hill", 0).entity_id == ""
 
 
 def test_entities_are_encoded_once(predictor: LinkPredictor) -> None:
