@@ -270,11 +270,7 @@ class LinkPredictor:
         by_relation = {}
         for number in np.unique(asked):
             own = asked == number
-            by_relation[self.graph.relations[number].id] = (
-                int(own.sum()),
-                int(first[own].sum()),
-                int(three[own].sum()),
-            )
+            by_relation[self.graph.relations[number].id] = tuple(int(part[own].sum()) for part in (own, first, three))
         counts = (first, three, clear, right[clear, 0])
         return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)
 

@@ -208,14 +208,15 @@ def build_map(
         DataError: If a text cannot be used, there are too few or too many, or a vector is not finite.
         MissingExtraError: If scikit-learn or umap-learn is not installed.
     """
-    from condviz.models.registry import load  # figures of maps do without torch
-
     made = Layout(method, n_neighbors, min_dist, seed)
     points = _as_points(sentences, conditions)
     shown = colour or points.value or "condition"
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")
-    model = load(model)
+    if isinstance(model, str):
+        from condviz.models.registry import load  # figures of maps do without torch
+
+        model = load(model)
     model.check_able("encodes", "conditional")
     before, after = _embed(model, points, part(progress, 0, 0.6))
     layouts, made, notes = project(before, after, made, progress=part(progress, 0.6, 0.8))
