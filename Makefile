@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A stamp is newer than the list it stands for as long as that list is installed.
 STAMPS := $(VENV)/.stamps
+# One worker more than processors, since tests in a browser wait half of their time; each needs 3 GB of memory.
+WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4)))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
 
 .PHONY: run test test-fast lint format benchmark clean
@@ -13,7 +15,7 @@ run: $(STAMPS)/app
 	$(BIN)/python app.py
 
 test: $(STAMPS)/dev $(STAMPS)/browser
-	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
 test-fast: $(STAMPS)/dev
 	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \
