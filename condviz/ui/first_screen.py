@@ -37,18 +37,6 @@ def _store(name: str, model: Any, result: Result, indent: int | None = 1) -> Non
     path = ASSETS / f"{name}.json"
     write_text(path, json.dumps(result.to_dict(), ensure_ascii=False, indent=indent) + "\n")
     sys.stdout.write(f"{path}: {model.info.name}\n")
-    path = ASSETS / "map_scene.json"
-    write_text(path, json.dumps(build_map(model, scene_points()).to_dict(), ensure_ascii=False) + "\n")
-    sys.stdout.write(f"{path}: {model.info.name}\n")
-    links()
-
-
-def links() -> None:
-    """Ask about the first example of the Links tab, and store the answers."""
-    model = load(link_models(EVERYDAY)[0], precision="float32")
-    path = ASSETS / "links_screen.json"
-    write_text(path, json.dumps(describe_entity(model, START).to_dict(), ensure_ascii=False, indent=1) + "\n")
-    sys.stdout.write(f"{path}: {model.info.name}\n")
 
 
 if __name__ == "__main__":
