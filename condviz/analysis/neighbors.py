@@ -69,9 +69,7 @@ def nearest(
     indices = np.full((len(unit), k), -1, dtype=np.int32)
     cosines = np.full((len(unit), k), np.nan, dtype=np.float32)
     done = 0
-    names = np.zeros(len(unit)) if groups is None else np.asarray(groups)
-    for name in np.unique(names):
-        rows = np.flatnonzero(names == name)
+    for rows in _members(groups, len(unit)):
         number = min(k, len(rows) - 1)
         if number:
             own = unit[rows]
@@ -149,6 +147,15 @@ def by_condition(
 def _chance(labels: Sequence[str]) -> float:
     counts = np.unique(labels, return_counts=True)[1]
     return float((counts * (counts - 1)).sum() / (len(labels) * (len(labels) - 1)))
+
+
+def _members(groups: Sequence[str | int] | None, number: int) -> list[np.ndarray]:
+    """Return the rows of each group, by one sort: with a condition per text there are thousands of groups."""
+    if groups is None:
+        return [np.arange(number)]
+    _, codes = np.unique(np.asarray(groups), return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def _top(unit: np.ndarray, start: int, stop: int, k: int) -> tuple[np.ndarray, np.ndarray]:

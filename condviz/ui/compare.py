@@ -227,9 +227,11 @@ class CompareTab:
 
     def show_gallery(self) -> dict:
         """Show all examples."""
-        titles = {"Where it works": False, "Where it fails": True}
         examples = self.examples.values()
-        groups = {title: [one for one in examples if bool(one.fails) is fails] for title, fails in titles.items()}
+        groups = {
+            "Where it works": [example for example in examples if not example.fails],
+            "Where it fails": [example for example in examples if example.fails],
+        }
         return {self.cards: render("compare/gallery.html", groups=groups)}
 
     def show_exports(self, shown: Comparison | None) -> dict:
@@ -336,8 +338,8 @@ def _list(texts: object, name: str = "sentences") -> list[str]:
 
 
 def _link(comparison: Comparison) -> str:
-    model = comparison.models[0].name
-    return pair_link("compare", comparison.sentence1, comparison.sentence2, comparison.conditions, model)
+    pair = comparison.sentence1, comparison.sentence2
+    return pair_link("compare", pair, comparison.conditions, comparison.models[0].name)
 
 
 def _before(comparison: Comparison, shown: Comparison | None) -> dict[str, float]:

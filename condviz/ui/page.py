@@ -238,8 +238,9 @@ def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
 
 
 def _status(pool: ModelPool) -> str:
-    phases = {name: state.phase for name, state in pool.states().items()}
-    failed = {name: state.reason for name, state in pool.states().items() if state.phase == "failed"}
+    states = pool.states()
+    phases = {name: state.phase for name, state in states.items()}
+    failed = {name: state.reason for name, state in states.items() if state.phase == "failed"}
     count, ready = len(phases), sum(phase == "ready" for phase in phases.values())
     if ready == count:
         line = f"All {ready} models are loaded."

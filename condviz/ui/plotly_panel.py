@@ -82,14 +82,13 @@ def plotly_panel(
     """
     source = plotly_source()
     # In the template, not in the props: an update that comes before the tab is opened replaces all props.
-    plotly, name = f"{STATIC}/{source.name}?v={source.stat().st_size}", elem_id.removeprefix("cv-")
     settings = {
-        "plotly": plotly,
+        "plotly": f"{STATIC}/{source.name}?v={source.stat().st_size}",
         "link": link,
         "link_zoom": link_zoom,
         "tool": tool,
         "height": height,
-        "filename": name,
+        "filename": elem_id.removeprefix("cv-"),
     }
     return PlotlyPanel(
         None,
@@ -148,4 +147,6 @@ def plotly_source() -> Path:
 
 
 def _pack(figure: Figure | str | None) -> str:
-    return figure or "" if figure is None or isinstance(figure, str) else figure.to_json()
+    if figure is None or isinstance(figure, str):
+        return figure or ""
+    return figure.to_json()

@@ -7,7 +7,7 @@ were copied before it had a name carry no `t`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qs, urlencode
 
 MAX_TEXT = 5000
@@ -24,10 +24,13 @@ def write_link(tab: str, pairs: Iterable[tuple[str, str]]) -> str:
     return urlencode([("t", tab), *((key, cut(value)) for key, value in pairs if value)])
 
 
-def pair_link(tab: str, sentence1: str, sentence2: str, conditions: Iterable[str], model: str = "") -> str:
-    """Return the link that opens two sentences, or one, under conditions in the Compare or the Words tab."""
-    conditions = [("c", condition) for condition in conditions]
-    return write_link(tab, [("s1", sentence1), ("s2", sentence2), *conditions, ("m", model)])
+def pair_link(
+    tab: str, sentences: Sequence[str], conditions: Iterable[str], model: str = "", *, section: str = ""
+) -> str:
+    """Return the link that opens one or two sentences under conditions in Compare or Words, with a section open."""
+    texts = [(f"s{place}", sentence) for place, sentence in enumerate(sentences, start=1)]
+    asked = [("c", condition) for condition in conditions]
+    return write_link(tab, [*texts, *asked, ("m", model), ("open", section)])
 
 
 def read_link(query: str) -> tuple[str, Values]:

@@ -469,8 +469,7 @@ def _texts(values: Values) -> tuple[str, str, list[str], list[str]]:
 
 
 def _link(reading: WordReading) -> str:
-    sentence, second = [*(text.sentence for text in reading.texts), ""][:2]
-    return pair_link("router", sentence, second, reading.conditions, reading.model.name)
+    return pair_link("router", [text.sentence for text in reading.texts], reading.conditions, reading.model.name)
 
 
 TAB = Tab("router", "Words", WordsTab)

@@ -257,6 +257,8 @@ def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
     """Look for slices of every kind; a kind with too few rows, or without the model that it needs, is left out."""
     found = {}
     for target in TARGETS:
-        with suppress(ConfigError, DataError):  # there is no second model, or there are too few rows
+        if target in ("first", "second") and study.second is None:
+            continue
+        with suppress(DataError):  # there are too few rows
             found[target] = find_slices(study, target, mask=mask, limit=10)
     return found

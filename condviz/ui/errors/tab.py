@@ -206,11 +206,13 @@ class ErrorsTab:
             **closed(self.sections.folded),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
+        measured = {}
         if rated:
             found = self.desk.found(choice, resamples=resamples_for(study))
-            yield {self.figures: self.view.figures(found, waiting=False), self.stop: gr.update(visible=False)}
+            measured = {self.figures: self.view.figures(found, waiting=False)}
         # gradio may drop an update of the plot that another one follows closely: the last one has it again.
-        yield {**self._figure(found, choice, keep_selection=keep_selection), self.stop: gr.update(visible=False)}
+        drawn = self._figure(found, choice, keep_selection=keep_selection)
+        yield {**measured, **drawn, self.stop: gr.update(visible=False)}
 
     def draw(self, choice: Choice | None) -> dict:
         """Draw once more: the figure came before there was a place for it."""
@@ -305,12 +307,14 @@ class ErrorsTab:
             self.notice: notice("", "Check the columns, then press Use these columns.", tone="info"),
         }
 
-    def use_columns(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - columns, table, models
+    def use_columns(
+        self, sentence1: str, sentence2: str, condition: str, label: str,
+        uploaded: Source | None, model: str, second: str,
+    ) -> Iterator[dict]:  # fmt: skip
         """Read the table with the columns that were picked."""
-        *picked, uploaded, model, second = fields
         if uploaded is None:
             raise DataError("No table is here. Upload one first.")
-        chosen = dict(zip(PAIR_COLUMNS, picked, strict=True))
+        chosen = dict(zip(PAIR_COLUMNS, (sentence1, sentence2, condition, label), strict=True))
         if missing := [title for role, title in zip(PAIR_COLUMNS, TITLES[:3], strict=False) if not chosen[role]]:
             raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
         used = [column for column in chosen.values() if column]

@@ -103,10 +103,11 @@ class Rooms:
         with self._lock:
             _check(person)
             code, room = self._find(code, person, address)
-            if person != room.teacher and person not in room.people and len(room.people) == MAX_PEOPLE:
+            if person == room.teacher:
+                return code
+            if person not in room.people and len(room.people) == MAX_PEOPLE:
                 raise DataError(f"Room {code} is full: it holds {MAX_PEOPLE}.")
-            if person != room.teacher:
-                room.people.add(person)
+            room.people.add(person)
             return code
 
     def leave(self, code: str, person: str, address: str) -> None:

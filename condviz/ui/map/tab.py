@@ -135,13 +135,13 @@ class MapTab:
         connect(self.table.change, self.upload, [self.table], columns, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
-        answers = [(part.act, self.act, picked) for part in (self.legend, self.reading, self.measures)]
-        answers += [(panel.select, self.select, picked) for panel in (self.before, self.after)]
-        answers += [(panel.click, self.open_point, picked) for panel in (self.before, self.after)]
-        answers += [(self.all_points.expand, self.show_points, [self.points])]
-        answers += [(self.exports.expand, self.show_exports, [self.hand_out])]
-        for event, answer, outputs in answers:
-            connect(event, answer, [self.shown], outputs, **light)
+        connect(self.all_points.expand, self.show_points, [self.shown], [self.points], **light)
+        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], **light)
+        for panel in (self.before, self.after):
+            connect(panel.select, self.select, [self.shown], picked, **light)
+            connect(panel.click, self.open_point, [self.shown], picked, **light)
+        for part in (self.legend, self.reading, self.measures):
+            connect(part.act, self.act, [self.shown], picked, **light)
         measured = [self.measures, self.shown, self.colour, self.box_matrices, self.spectra, self.places]
         told = {"notice": self.impurity_notice, "stop": self.impurity_stop, "heavy": True}
         connect(self.impurity.expand, self.measure, [self.shown], measured, **told)
@@ -209,7 +209,8 @@ class MapTab:
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         """Draw the map that the form describes."""
-        yield from self._draw(Form(*fields[:-1]), fields[-1])
+        *values, shown = fields
+        yield from self._draw(Form(*values), shown)
 
     def _draw(self, form: Form, shown: Shown | None) -> Iterator[dict]:
         try:

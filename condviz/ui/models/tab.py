@@ -204,7 +204,8 @@ class ModelsTab:
         shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
         by_name = view.by == "name"
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
-        columns = [(column, ({MEAN: "Overall"} | COLUMNS)[column], _about(column)) for column in shown]
+        titles = {MEAN: "Overall"} | COLUMNS
+        columns = [(column, titles[column], _about(column)) for column in shown]
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(board), "problem": problem}
         return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
 

@@ -145,16 +145,15 @@ class SearchTab:
         self.page.on_first_visit("search", self.search, asked, done, needs=["q"], **main)
         self.page.on_link("search", self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
         self.page.on_models(self.model, self._choices)
-        sections = (
-            ([self.groups.expand, self.method.input, self.count.release], self.show_groups, [self.method, self.count],
-             [self.grouped, self.group_box, self.group_map], self.groups_notice, None),
-            (self.crossed.expand, self.show_crossing, [], [self.crossing, self.flow_box, self.flows],
-             self.crossed_notice, None),
-            (self.twins.expand, self.show_twins, [], [self.pairs], self.twins_notice, None),
-            (self.sorting.expand, self.show_sorting, [], [self.sorted], self.sorting_notice, self.sorting_stop),
-        )  # fmt: skip
-        for opened, show, controls, outputs, told, stop in sections:
-            connect(opened, show, [self.shown, *controls], outputs, notice=told, stop=stop, heavy=True)
+        shown, heavy = [self.shown], {"heavy": True}
+        regrouped = [self.groups.expand, self.method.input, self.count.release]
+        divided, grouped = [*shown, self.method, self.count], [self.grouped, self.group_box, self.group_map]
+        connect(regrouped, self.show_groups, divided, grouped, notice=self.groups_notice, **heavy)
+        crossed = [self.crossing, self.flow_box, self.flows]
+        connect(self.crossed.expand, self.show_crossing, shown, crossed, notice=self.crossed_notice, **heavy)
+        connect(self.twins.expand, self.show_twins, shown, [self.pairs], notice=self.twins_notice, **heavy)
+        told = {"notice": self.sorting_notice, "stop": self.sorting_stop, **heavy}
+        connect(self.sorting.expand, self.show_sorting, shown, [self.sorted], **told)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]

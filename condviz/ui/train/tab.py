@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -100,9 +99,11 @@ class TrainTab:
         self.fields: dict[str, Any] = {}
         with gr.Row(elem_classes="cv-train-columns"):
             for key, (_, label, kind) in recipes.FIELDS.items():
-                make = partial(gr.Dropdown, kind) if isinstance(kind, list) else gr.Number
-                make = gr.Textbox if isinstance(kind, str) else make
-                self.fields[key] = make(label=label, elem_id=f"cv-train-{key}", min_width=130, value=values[key])
+                options = {"label": label, "elem_id": f"cv-train-{key}", "min_width": 130, "value": values[key]}
+                if isinstance(kind, list):
+                    self.fields[key] = gr.Dropdown(kind, **options)
+                else:
+                    self.fields[key] = (gr.Textbox if isinstance(kind, str) else gr.Number)(**options)
         tall = {"lines": 8, "max_lines": 24, "elem_id": "cv-train-recipe"}
         self.recipe = gr.Textbox(text, label="Recipe (TOML): every other setting", **tall)
         # What the server has written last: the text in the browser is older while an answer is on its way.

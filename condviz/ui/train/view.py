@@ -140,7 +140,7 @@ def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
     """Read a job for a visitor with a token, see `Job.may_change`; its `log`, too, if that is wanted."""
     mine, beat = job.may_change(token), job.heartbeat
     return RunView(
-        job.id, job.name, str(job.recipe.get("method", "")), job.state,
+        id=job.id, name=job.name, method=str(job.recipe.get("method", "")), state=job.state,
         reason=job.reason if mine or job.state != "failed" else "",
         phase=beat.phase if job.state == "running" else "", step=beat.step, steps=beat.steps, elapsed=job.elapsed,
         left=job.seconds_left, speed=beat.tokens_per_second, records=tuple(job.records()), recipe=job.recipe, mine=mine,
@@ -178,11 +178,13 @@ def replay(seconds: float | None = None) -> RunView | None:
 def headline(run: RunView) -> str:
     """Return one sentence that says where a training stands and what it has reached."""
     start = next((record for record in run.measured if record["event"] == "start"), None)
-    if not (kept := run.kept) or run.state == "queued":
-        loading = "is training." if run.step else "is loading its data and encoder."
-        ended = dict.fromkeys(("failed", "dead", "stopped"), "has no model.")
-        waits = {"queued": "is queued and starts when the training before it ends."}
-        return f"“{run.name}” {(ended | waits).get(run.state, loading)}"
+    kept = run.kept
+    if run.state in ("failed", "dead", "stopped") and not kept:
+        return f"“{run.name}” has no model."
+    if run.state == "queued":
+        return f"“{run.name}” is queued and starts when the training before it ends."
+    if not kept:
+        return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
     said, _, scale = FIGURES[run.figure]
     now = said.format(f"{scale * kept[run.figure]:.0f}")
     unit = " %" if "%" in said else ""
@@ -228,7 +230,7 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
     ]
     pair = run.probes[0][:2]
     asked = [probe[2] for probe in run.probes if probe[:2] == pair]
-    link = pair_link("compare", *pair, asked, run.name) if run.state == "done" else ""
+    link = pair_link("compare", pair, asked, run.name) if run.state == "done" else ""
     return render("train/learned.html", rows=rows, link=link, held=any(row["rating"] for row in rows))
 
 

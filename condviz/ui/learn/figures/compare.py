@@ -35,7 +35,7 @@ class Compare(Figure):
 
     def link(self) -> str:
         """Open the Compare tab."""
-        return pair_link("compare", self.sentence1, self.sentence2, self.conditions, self.model or "")
+        return pair_link("compare", (self.sentence1, self.sentence2), self.conditions, self.model or "")
 
 
 class Models(Compare):
@@ -84,7 +84,7 @@ class Bets(Figure):
         """Put each pair beside its answers and the link that opens it."""
         rows = []
         for pair, place in zip(self.pairs, data["places"], strict=True):
-            link = pair_link("compare", pair.sentence1, pair.sentence2, [pair.condition])
+            link = pair_link("compare", (pair.sentence1, pair.sentence2), [pair.condition])
             said = "alike" if place >= 50 else "unlike"
             rows.append({"pair": pair, "place": round(place), "said": said, "link": link})
         return {"rows": rows, "model": data["model"]}

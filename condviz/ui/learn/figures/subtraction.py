@@ -64,7 +64,7 @@ class Subtraction(_Case):
 
     def link(self) -> str:
         """Open the Compare tab."""
-        return pair_link("compare", self.sentence1, self.sentence2, [self.condition], ENCODERS[self.encoder])
+        return pair_link("compare", (self.sentence1, self.sentence2), [self.condition], ENCODERS[self.encoder])
 
 
 class SubtractionTable(_Case):

@@ -59,7 +59,7 @@ class Angle(Figure):
 
     def link(self) -> str:
         """Open the Compare tab."""
-        return pair_link("compare", self.sentence1, self.sentence2, [])
+        return pair_link("compare", (self.sentence1, self.sentence2), [])
 
 
 class Cosines(Figure):
@@ -246,7 +246,7 @@ class Spectrum(Figure):
 
     def link(self) -> str:
         """Open the Compare tab with this model."""
-        return pair_link("compare", self.sentence1, self.sentence2, [self.condition], self.model)
+        return pair_link("compare", (self.sentence1, self.sentence2), [self.condition], self.model)
 
 
 def _cosine(first: np.ndarray, second: np.ndarray) -> float:

@@ -1,0 +1,30 @@
+"""The command that stores what the page shows first."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from condviz.data.kg_formats import EVERYDAY
+from condviz.models.registry import link_models
+from condviz.ui import first_screen
+from condviz.ui.pool import ModelPool
+
+
+def test_each_screen_is_stored_once_with_its_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, str]] = []
+
+    def compute(model: Any, *_: Any, **__: Any) -> SimpleNamespace:
+        return SimpleNamespace(to_dict=lambda: {"model": model.info.name})
+
+    for name in ("compare", "build_map", "describe_entity"):  # half a minute together
+        monkeypatch.setattr(first_screen, name, compute)
+    monkeypatch.setattr(
+        first_screen, "write_text", lambda path, text: written.append((path.name, json.loads(text)["model"]))
+    )
+    first_screen.main()
+    default, graph = ModelPool().default, link_models(EVERYDAY)[0]
+    assert written == [("first_screen.json", default), ("map_scene.json", default), ("links_screen.json", graph)]
