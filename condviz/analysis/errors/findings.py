@@ -55,6 +55,7 @@ class ErrorStudy(Result):
         every, part, rest: Figures of all rows, of the slice and of the rest; the last two are None without a filter.
         conditions: The worst conditions in the slice, as they are worded.
         aspects: The worst of what conditions ask about, where a column "aspect" names it; else empty.
+        best: The aspect, or else condition, that the first model surely handles best; None if there are fewer than two.
         searches: Target -> slices found in it, where there are enough rows.
         blindness: One per model.
         curves: Calibration curve per model.
@@ -71,6 +72,7 @@ class ErrorStudy(Result):
     rest: Report | None
     conditions: tuple[Group, ...]
     aspects: tuple[Group, ...]
+    best: Group | None
     searches: dict[str, Search]
     blindness: tuple[Blindness, ...]
     curves: tuple[tuple[CurvePoint, ...], ...]
@@ -97,12 +99,6 @@ class ErrorStudy(Result):
             if target not in ("first", "second") and search.slices and search.slices[0].q < SIGNIFICANT
         ]
         return min(found, key=lambda item: item[1].q, default=None)
-
-    @property
-    def best(self) -> Group | None:
-        """The aspect, or else condition, that the first model surely handles best; None if there are fewer than two."""
-        groups = self.aspects or self.conditions
-        return min(groups, key=lambda one: one.error[0] + one.spread[0]) if len(groups) > 1 else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the rows; figures that are not defined are None."""
@@ -193,6 +189,9 @@ def analyse(
     if filter.strip() or selected:
         part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, ~mask))
     gold = study.columns["gold"][mask]
+    conditions = worst_conditions(study, mask=mask)
+    aspects = worst_conditions(study, column=ASPECT, mask=mask) if ASPECT in study.dataset.extra else []
+    groups = aspects or conditions
     return ErrorStudy(
         study,
         filter.strip(),
@@ -201,10 +200,9 @@ def analyse(
         every,
         part,
         rest,
-        conditions=tuple(worst_conditions(study, mask=mask)[:SHOWN_CONDITIONS]),
-        aspects=tuple(worst_conditions(study, column=ASPECT, mask=mask)[:SHOWN_CONDITIONS])
-        if ASPECT in study.dataset.extra
-        else (),
+        conditions=tuple(conditions[:SHOWN_CONDITIONS]),
+        aspects=tuple(aspects[:SHOWN_CONDITIONS]),
+        best=min(groups, key=lambda one: one.error[0] + one.spread[0]) if len(groups) > 1 else None,
         searches=search(study, mask),
         blindness=tuple(check_blindness(study, judged) for judged in study.judged),
         curves=tuple(calibration_curve(judged.scores[mask], gold) for judged in study.judged),

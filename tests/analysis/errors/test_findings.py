@@ -266,6 +266,15 @@ def test_the_headline_names_the_surest_slice_and_the_best_aspect() -> None:
     assert found.best.value in WORDINGS
 
 
+def test_the_best_condition_is_found_among_all_not_only_among_those_shown() -> None:
+    pairs = [Pair(f"a{row}", "b", f"number {row % 24}", 1.0 + row % 5) for row in range(240)]
+    data = make_dataset("t", pairs)
+    errors = np.arange(240) % 24 / 10
+    found = analyse(make_study(data, replace(judge(data, "m", np.arange(240.0)), error=errors)), resamples=0)
+    assert len(found.conditions) == 20
+    assert found.best.value == "number 0"
+
+
 def test_figures_that_round_to_zero_have_no_sign() -> None:
     assert show_figure("bias", Metric(-0.0001)) == ("0.00", "")
     assert show_figure("bias", Metric(0.5, -0.1, 0.6)) == ("+0.50", "\N{MINUS SIGN}0.10 to +0.60")
