@@ -16,7 +16,7 @@ from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slic
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
 from condviz.data.tables import to_csv
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.agreement import RESAMPLES
+from condviz.evaluation.agreement import RESAMPLES, check_resamples
 from condviz.evaluation.csts import listed, score_all
 from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
 from condviz.types import Progress, Result, plain
@@ -142,7 +142,7 @@ def find_errors(
         progress: Told (rows done, all rows), over all models.
 
     Raises:
-        DataError: If the data or the filter cannot be read, or the filter selects no row.
+        DataError: If the data or the filter cannot be read, or no row is selected, or one that does not exist.
         ConfigError: If not one or two models are given, or `resamples` is negative.
         CondvizError: If a model cannot be loaded.
 
@@ -153,6 +153,11 @@ def find_errors(
     if not 1 <= len(asked) <= 2:
         raise ConfigError(f"One model or two can be analysed, got {len(asked)}.")
     dataset = open_data(data, training_conditions=training_conditions)
+    check_resamples(resamples)
+    among(selected, len(dataset.pairs))
+    # Columns without a score tell a filter that cannot be read before the scoring, which takes long.
+    unscored = judge(dataset, "unscored", np.full(len(dataset.pairs), np.nan))
+    select(filter, make_study(dataset, *[unscored] * len(asked)).columns)
     found = list(score_all(asked, dataset, stored=True, progress=progress))
     if training_conditions is None:
         dataset = with_training_of(dataset, found[0].info.path or found[0].name if found[0].info else "")
@@ -183,10 +188,11 @@ def analyse(
     """
     mask = select(filter, study.columns) & among(selected, len(study.dataset.pairs))
     if not mask.any():
-        raise DataError(f"No row meets the filter {filter!r}. Change a limit, or clear it.")
+        chosen = " among those selected by hand" if len(selected) else ""
+        raise DataError(f"No row{chosen} meets the filter {filter!r}. Change a limit, or clear it.")
     every = measure(study, np.ones(len(mask), dtype=bool), resamples=resamples, seed=seed)
     part = rest = None
-    if filter.strip() or selected:
+    if filter.strip() or len(selected):
         part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, ~mask))
     gold = study.columns["gold"][mask]
     conditions = worst_conditions(study, mask=mask)
@@ -245,9 +251,12 @@ def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
 
 
 def among(selected: Sequence[int], size: int) -> np.ndarray:
-    """Return rows selected by hand as (size,) bool; all rows if none is selected."""
-    mask = np.full(size, not selected)
-    mask[[row for row in selected if 0 <= row < size]] = True
+    """Return rows selected by hand as (size,) bool, all rows if none is; raises DataError for one that is not there."""
+    outside = [row for row in selected if not 0 <= row < size]
+    if outside:
+        raise DataError(f"There is no row at position {outside[0]} to select; positions go from 0 to {size - 1}.")
+    mask = np.full(size, not len(selected))
+    mask[list(selected)] = True
     return mask
 
 

@@ -242,6 +242,30 @@ def test_rows_selected_by_hand_are_the_slice_of_the_report() -> None:
     assert "<code>gold &gt;= 2</code> and 100 rows selected by hand" in render_report(found)
 
 
+def test_rows_selected_by_hand_may_be_an_array_and_have_to_exist() -> None:
+    assert analyse(toy_study(), selected=np.arange(100), resamples=0).selected == 100
+    with pytest.raises(DataError, match="position 240 to select; positions go from 0 to 239"):
+        analyse(toy_study(), selected=[3, 240])
+    with pytest.raises(DataError, match="among those selected by hand meets"):
+        analyse(toy_study(), filter="row > 9", selected=[3])
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"resamples": -1}, ConfigError),
+        ({"filter": "golf > 1"}, DataError),
+        ({"filter": "score_b > 1"}, DataError),
+        ({"selected": [240]}, DataError),
+    ],
+)
+def test_settings_are_checked_before_anything_is_scored(options: dict, error: type[Exception]) -> None:
+    asked = []
+    with pytest.raises(error):
+        find_errors(LengthModel(), toy_dataset(), progress=lambda *done: asked.append(done), **options)
+    assert asked == []
+
+
 def test_evaluate_and_find_errors_print_the_same_figures_and_intervals() -> None:
     data = toy_dataset()
     model = LengthModel()
