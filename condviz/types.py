@@ -487,11 +487,15 @@ class Hits(Result):
         return super().to_dict() | {"hits": hits}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per hit, best first, with the columns of the corpus behind the figures."""
+        """Return one row per hit, best first, with the columns of the corpus behind the figures.
+
+        A column whose name is taken gets " (column)" behind it.
+        """
         names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
         rows = []
         for rank, hit in enumerate(self.hits, start=1):
             found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
             cells = found.pop("cells")
-            rows.append({"rank": rank, **found} | {name: cells[name] for name in cells if name not in names})
+            named = {f"{name} (column)" if name in names else name: cell for name, cell in cells.items()}
+            rows.append({"rank": rank, **found} | named)
         return table(rows, columns=names if not rows else None)

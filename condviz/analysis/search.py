@@ -90,6 +90,7 @@ def search(
     owner = given if given.weights_hash == corpus.identity.weights else _reads_vectors(corpus, given)
     if condition is not None:
         given.check_able("conditional")
+    scorer = owner if condition is None else given
 
     searched = read = int(allowed.sum())
     under = [condition] if condition is not None and given.separable else []
@@ -100,7 +101,7 @@ def search(
         read = min(searched, max(RERANKED, k))
         scores = _rerank(given, corpus, query, condition, _top(plain, read), progress)
     best = _top(scores, min(k, read))
-    places = percentile(scores[best], reference_scores(given))
+    places = percentile(scores[best], reference_scores(scorer))
     good = scores[best] > _background(corpus) if condition is None else places >= GOOD_PERCENTILE
     rows = corpus.rows(best.tolist())
     query_applies, *applies = _told(given, [query, *(row["text"] for row in rows)], condition)
@@ -113,11 +114,11 @@ def search(
         for row, rank, place, match, says, found in zip(best, plain_ranks, places, good, applies, rows, strict=True)
     ]  # fmt: skip
     found = Hits(
-        query=query, condition=condition, model=given.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
+        query=query, condition=condition, model=scorer.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
         applies=query_applies, notes=_notes(corpus, searched, read),
     )  # fmt: skip
-    return add_words(owner if condition is None else given, found) if words else found
+    return add_words(scorer, found) if words else found
 
 
 def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None = None) -> Hits:

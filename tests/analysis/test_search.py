@@ -163,6 +163,11 @@ def test_a_cross_encoder_reranks_what_another_model_found(hyper: HyperCL) -> Non
     assert [hit.score for hit in hits.hits] == sorted((hit.score for hit in hits.hits), reverse=True)
 
 
+def test_a_plain_search_is_that_of_the_model_of_the_vectors(hyper: HyperCL) -> None:
+    corpus, cross = make_corpus(hyper), CrossEncoder(tiny_backbone(), CrossEncoderConfig()).eval()
+    assert search(corpus, QUERY, model=cross) == search(corpus, QUERY, model=hyper)
+
+
 def test_filters_restrict_and_ranks_count_what_is_left(hyper: HyperCL) -> None:
     corpus = make_corpus(hyper)
     hits = search(corpus, QUERY, CONDITION, model=hyper, where='stars >= 30 and kind == "dog"', k=60)
@@ -232,6 +237,8 @@ def test_a_result_travels(hyper: HyperCL) -> None:
     frame = hits.to_frame()
     assert list(frame["row"]) == [hit.row for hit in hits.hits]
     assert "note" in frame
+    named = encode_corpus(hyper, list(SENTENCES), {"score": ["a", "b", "c", "d"]})
+    assert set(search(named, QUERY, model=hyper).to_frame()["score (column)"]) == set("abcd")
     page = hits._repr_html_()
     assert "&lt;b&gt;cat" in page
     assert "<b>cat" not in page
