@@ -136,15 +136,29 @@ def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
     """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
 
     Args:
-        embeddings: Shape (n, d), finite; of more than `SILHOUETTE_SAMPLE` a random sample is taken.
+        embeddings: Shape (n, d), finite.
         groups: (n,) group of each, at least two, one of them with two members.
     """
-    names, counts = np.unique(groups, return_counts=True)
-    if not 2 <= len(names) < len(groups) or counts.max() < 2:
-        raise DataError("The silhouette needs at least two conditions, and one with two sentences or more.")
-    score = require("sklearn.metrics", "app").silhouette_score
-    size = SILHOUETTE_SAMPLE if len(groups) > SILHOUETTE_SAMPLE else None
-    return float(score(unit_rows(embeddings), np.asarray(groups), metric="cosine", sample_size=size, random_state=0))
+    found = sample_silhouette(unit_rows(embeddings), np.asarray(groups), metric="cosine")
+    if found is None:
+        raise DataError(
+            "The silhouette needs at least two conditions, and one with two sentences or more; of more than "
+            f"{SILHOUETTE_SAMPLE:,} points, in a random sample of so many."
+        )
+    return found
+
+
+def sample_silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str) -> float | None:
+    """Return the mean silhouette of labelled vectors, (n, d), or of a random sample of `SILHOUETTE_SAMPLE` of them.
+
+    None where it is not defined: for a single label, or as many as there are vectors.
+    """
+    if len(labels) > SILHOUETTE_SAMPLE:
+        chosen = require("sklearn.utils", "app").check_random_state(0).permutation(len(labels))[:SILHOUETTE_SAMPLE]
+        vectors, labels = vectors[chosen], labels[chosen]
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return None
+    return float(require("sklearn.metrics", "app").silhouette_score(vectors, labels, metric=metric))
 
 
 def turn_at_random(vectors: np.ndarray, groups: Sequence[str], *, seed: int = 0) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from condviz.analysis.geometry import sample_silhouette
 from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import check_count, embed_rows
 from condviz.data.texts import check_condition, check_conditions
@@ -273,11 +274,8 @@ def cluster(vectors: np.ndarray, groups: int) -> np.ndarray:
 
 
 def silhouette(vectors: np.ndarray, labels: np.ndarray) -> float:
-    """Return how clearly groups are apart, in [-1, 1]; 0 for a single one."""
-    if not 2 <= labels.max(initial=-1) + 1 < len(labels):
-        return 0.0
-    score = require("sklearn.metrics", "app").silhouette_score
-    return float(score(vectors, labels, sample_size=min(len(labels), 2_000), random_state=0))
+    """Return how clearly groups are apart, in [-1, 1]; 0 where that is not defined."""
+    return sample_silhouette(vectors, labels, metric="euclidean") or 0.0
 
 
 def spread(values: np.ndarray) -> tuple[float, float]:

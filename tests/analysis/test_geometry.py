@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy, log_partition, partition_isotropy
+from condviz.analysis.geometry import (
+    cosines_to_mean,
+    frobenius_variance,
+    isotropy,
+    log_partition,
+    partition_isotropy,
+    silhouette,
+)
 from condviz.errors import DataError
 
 vectors = arrays(
@@ -104,3 +111,9 @@ def test_vectors_without_a_direction(found: np.ndarray, message: str) -> None:
 def test_directions_of_another_dimension() -> None:
     with pytest.raises(DataError, match="They must agree"):
         partition_isotropy(np.ones((2, 3)), np.ones((1, 2)))
+
+
+@pytest.mark.parametrize("groups", [["rare"] + ["often"] * 9999, ["twice", "twice", *map(str, range(9998))]])
+def test_a_sample_without_two_groups_has_no_silhouette(groups: list[str]) -> None:
+    with pytest.raises(DataError, match="at least two conditions"):
+        silhouette(np.ones((10_000, 2)), groups)

@@ -137,3 +137,7 @@ def test_what_cannot_be_done_is_told(model: HyperCL, corpus: Corpus, monkeypatch
     monkeypatch.setattr(groups, "MOST_TEXTS", 10)
     with pytest.raises(DataError, match="90 texts"):
         group_by(corpus, SPORT, model=model)
+
+
+def test_a_sample_of_one_group_counts_as_not_apart() -> None:
+    assert groups.silhouette(np.ones((10_000, 2)), np.minimum(np.arange(10_000), 1)) == 0
