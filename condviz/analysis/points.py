@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
 from condviz.data.tables import TextTable
 from condviz.data.texts import check_condition, check_conditions, check_sentence
-from condviz.errors import DataError, suggest
+from condviz.errors import DataError, first_line, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +79,8 @@ class ColumnGuess:
 def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:
     """Cross every text with every condition; blank texts and repetitions are left out, with a note."""
     asked = check_conditions(conditions)
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise DataError(f"Sentences must be a list of texts, got {type(texts).__name__}. Put them in a list.")
     filled = [(f"sentence {number}", text) for number, text in enumerate(texts, start=1) if str(text).strip()]
     checked = [check_sentence(text, place) for place, text in filled]
     distinct = list(dict.fromkeys(checked))
@@ -134,7 +136,7 @@ def points_from_table(
     columns = {
         str(name): tuple(cells[name].iloc[kept]) * times for name in frame.columns if name not in needed and str(name)
     }
-    rest = {"columns": columns, "value": value or "", "notes": tuple(notes)}
+    rest = {"columns": columns, "value": str(value) if str(value) in columns else "", "notes": tuple(notes)}
     if asked:
         return MapPoints(*_cross(texts, asked), crossed=True, **rest)
     place = "row {}, column {}".format
@@ -158,6 +160,7 @@ def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> C
     lengths = {name: frame[name].head(200).astype(str).str.len().sum() for name in others}
     text = find("text", "sentence", "sentence1")
     guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
+    named.pop(str(guessed).casefold(), None)
     value = find("value", "label", "category", "class", "kind")
     repeating = (name for name in others if name != guessed and 2 <= frame[name].nunique() <= len(frame) / 4)
     return ColumnGuess(guessed, condition, value or next(repeating, None))
@@ -223,7 +226,14 @@ def _as_frame(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> tuple
         return table.to_frame(), list(table.notes)
     import pandas as pd
 
-    return pd.DataFrame(table).fillna(""), []
+    try:
+        frame = pd.DataFrame(table)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"The table cannot be read: {first_line(error)}. Give columns of equal length.") from error
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise DataError(f"The table has two columns called {str(repeated[0])!r}. Rename or remove one.")
+    return frame.astype(object).where(frame.notna(), ""), []
 
 
 def _check_column(frame: pd.DataFrame, name: str) -> None:

@@ -42,6 +42,32 @@ def test_a_frame_is_a_table() -> None:
     assert points_from_table(frame, conditions=["the animal"], value_column="").values == ()
 
 
+def test_cells_of_any_kind_may_be_missing() -> None:
+    frame = pd.DataFrame(
+        {
+            "text": pd.Categorical(["One.", None, "Three.", "Four."]),
+            "stars": pd.array([1, None, 3, 4], dtype="Int64"),
+            "day": pd.to_datetime(["2024-05-01", None, None, "2024-05-04"]),
+        }
+    )
+    points = points_from_table(frame, conditions=["the mood"])
+    assert points.texts == ("One.", "Three.", "Four.")
+    assert points.columns["stars"] == ("1", "3", "4")
+    assert points.columns["day"][1:] == ("", "2024-05-04 00:00:00")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"text": ["a", "b"], "label": ["x"]}, "equal length"),
+        (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "two columns called 'text'"),
+    ],
+)
+def test_tables_that_are_none_are_refused(table: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        points_from_table(table, conditions=["the mood"])
+
+
 def test_every_text_under_every_condition() -> None:
     points = points_from_table(TABLE, text_column="text", conditions=["the sport", "the mood"])
     assert points.texts == ("A man surfs.", "A dog runs.", "A cat.") * 2
@@ -63,6 +89,11 @@ def test_texts_typed_in() -> None:
 def test_too_few_sentences(texts: list[str], message: str) -> None:
     with pytest.raises(DataError, match=message):
         points_from_texts(texts, ["the mood"])
+
+
+def test_one_text_is_no_list_of_sentences() -> None:
+    with pytest.raises(DataError, match="must be a list of texts, got str"):
+        points_from_texts("One sentence.", ["the mood"])
 
 
 def test_too_many_points_are_refused_or_sampled_where_asked() -> None:
@@ -104,6 +135,13 @@ def test_columns_are_guessed_by_name_and_length() -> None:
 def test_cells_that_repeat_are_guessed_to_be_the_values() -> None:
     rows = tuple((str(number), f"The soup of day {number}.", "good" if number % 2 else "bad") for number in range(8))
     assert guess_columns(TextTable(("No", "Review", "Verdict"), rows)) == ColumnGuess("Review", None, "Verdict")
+
+
+def test_the_texts_are_not_guessed_to_be_the_values() -> None:
+    table = {"label": ["A long sentence.", "Another sentence.", "A third one."], "id": ["1", "2", "3"]}
+    assert guess_columns(table) == ColumnGuess("label", None, None)
+    asked = {"text": ["One is it.", "Two is it.", "Three is it."], "label": ["One.", "Two.", "Three."]}
+    assert points_from_table(asked, text_column="label", conditions=["the mood"]).value == ""
 
 
 def test_a_single_column_may_have_commas() -> None:
