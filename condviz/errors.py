@@ -80,6 +80,12 @@ def suggest(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {found[0]}?" if found else ""
 
 
+def check_count(name: str, value: int, low: int, high: int) -> None:
+    """Raise ConfigError unless a number of things is allowed."""
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what a library says went wrong, cut to fit into a message of ours; or its type."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]

@@ -12,9 +12,9 @@ import numpy as np
 
 from condviz.analysis.geometry import sample_silhouette
 from condviz.analysis.layout import distinctive_words
-from condviz.analysis.search import check_count, embed_rows
+from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
-from condviz.errors import ConfigError, DataError, require
+from condviz.errors import ConfigError, DataError, check_count, require
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus

@@ -21,7 +21,7 @@ import numpy as np
 
 from condviz.analysis.geometry import principal_axes, unit_rows
 from condviz.analysis.neighbors import nearest
-from condviz.errors import ConfigError, DataError, require
+from condviz.errors import ConfigError, DataError, check_count, require
 from condviz.types import Progress
 
 Method = Literal["umap", "pca"]
@@ -58,12 +58,10 @@ class Layout:
     def __post_init__(self) -> None:
         if self.method not in get_args(Method):
             raise ConfigError(f"method must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
-        if not _is_number(self.n_neighbors, int) or not 2 <= self.n_neighbors <= 200:
-            raise ConfigError(f"n_neighbors must be a whole number from 2 to 200, got {self.n_neighbors!r}.")
-        if not _is_number(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
+        check_count("n_neighbors", self.n_neighbors, 2, 200)
+        if not isinstance(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
             raise ConfigError(f"min_dist must be a number of at least 0 and below 1, got {self.min_dist!r}.")
-        if not _is_number(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise ConfigError(f"seed must be a whole number from 0 to 4294967295, got {self.seed!r}.")
+        check_count("seed", self.seed, 0, 2**32 - 1)
 
 
 def project(
@@ -200,10 +198,6 @@ def _standard(layout: np.ndarray) -> np.ndarray:
     centred = layout.astype(np.float64) - layout.mean(axis=0)
     spread = np.sqrt(np.square(centred).sum(axis=1).mean())
     return centred / spread if spread > 1e-12 else np.zeros_like(centred)
-
-
-def _is_number(value: object, kind: Any) -> bool:  # noqa: ANN401 - a type, or a union of types
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 # ---- clusters on a map named by the words that set them apart --------------------------------------------------------

@@ -22,11 +22,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
-from condviz.analysis.search import check_count
 from condviz.data.kg import SPLITS, Graph, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
-from condviz.errors import ConfigError, DataError
+from condviz.errors import ConfigError, DataError, check_count
 from condviz.evaluation.kgc import entity_texts, entity_vectors, neighbourhoods
 from condviz.evaluation.metrics import fold
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank

@@ -13,7 +13,7 @@ from condviz.analysis.impurity import kmeans_impurity
 from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, project
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
-from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.errors import CondvizError, ConfigError, DataError, check_count
 from condviz.types import Progress, Record, Result, table
 
 if TYPE_CHECKING:
@@ -210,6 +210,8 @@ def build_map(
     """
     made = Layout(method, n_neighbors, min_dist, seed)
     points = _as_points(sentences, conditions)
+    if clusters is not None:
+        check_count("clusters", clusters, 1, len(points.texts))
     shown = colour or points.value or "condition"
     if shown not in (*BUILT_IN_COLOURS, *points.columns):
         raise ConfigError(f"colour must be one of {', '.join((*BUILT_IN_COLOURS, *points.columns))}; got {shown!r}.")

@@ -21,7 +21,7 @@ from condviz.analysis.errors.filters import select
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence
-from condviz.errors import ConfigError, DataError
+from condviz.errors import DataError, check_count
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, FilterColumns
@@ -255,12 +255,6 @@ def _told(model: ConditionalScorer, texts: list[str], condition: str | None) -> 
     read = [] if condition is None else texts[: 1 + READ_FOR_TELLING]
     found = model.applies(read, condition)[:, 0].tolist() if read else []
     return found + [None] * (len(texts) - len(found))
-
-
-def check_count(name: str, value: int, low: int, high: int) -> None:
-    """Raise ConfigError unless a number of things is allowed."""
-    if not isinstance(value, int) or not low <= value <= high:
-        raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
 
 
 def _top(scores: np.ndarray, count: int) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 
 from condviz.analysis.compare import library
 from condviz.analysis.groups import MOST_GROUPS, cluster, open_with_model, silhouette, spread
-from condviz.analysis.search import MAX_HITS, check_count, embed_rows
+from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
-from condviz.errors import require
+from condviz.errors import check_count, require
 from condviz.methods import ConditionalScorer
 from condviz.store.corpus import Corpus
 from condviz.types import TOLD, ModelInfo, Progress, Result, table

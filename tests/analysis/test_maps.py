@@ -121,6 +121,12 @@ def test_models_without_a_map_say_so(name: str) -> None:
         build_map(tiny(name), GROUPED)
 
 
+def test_clusters_are_checked_before_anything_is_encoded() -> None:
+    for wrong in (0, 13, 2.5):
+        with pytest.raises(ConfigError, match="clusters must be a whole number from 1 to 12"):
+            build_map("a model that does not exist", GROUPED, clusters=wrong)
+
+
 def test_vectors_that_are_not_finite_name_the_sentence(hyper_cl: ConditionalScorer) -> None:
     class Broken(type(hyper_cl)):
         def encode(self, sentences: list[str], conditions: list[str], **rest: object) -> np.ndarray:
