@@ -14,6 +14,7 @@ import numpy as np
 from condviz.analysis.geometry import Isotropy, cosines_to_mean, isotropy
 from condviz.errors import ConfigError, require
 from condviz.methods import ConditionalScorer
+from condviz.models.registry import load
 from condviz.types import ModelInfo, Result, table
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ class Subtraction(Result):
         return table(list(self.isotropy)).set_axis(list(SIDES))
 
 
-def compare_isotropy(model: ConditionalScorer, sentences: Sequence[str], conditions: Sequence[str]) -> Subtraction:
+def compare_isotropy(
+    model: str | ConditionalScorer, sentences: Sequence[str], conditions: Sequence[str]
+) -> Subtraction:
     """Compare e(c|s) with e(c|s) - e(c), before any projection.
 
     Args:
-        model: A CASE model that subtracts.
+        model: A CASE model that subtracts, or its name.
         sentences: n sentences.
         conditions: n conditions, one for each.
 
@@ -54,6 +57,7 @@ def compare_isotropy(model: ConditionalScorer, sentences: Sequence[str], conditi
         ConfigError: If the model is not CASE, or subtracts nothing.
         DataError: If a vector has no direction.
     """
+    model = load(model)
     _check_subtracts(model)
     offsets = np.asarray(model.encode_offsets(sentences, conditions), dtype=np.float64)
     sides = (offsets + model.encode_sentences(conditions), offsets)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from condviz.analysis import subtraction
 from condviz.analysis.geometry import cosines_to_mean, isotropy
 from condviz.analysis.subtraction import SIDES, compare_isotropy
 from condviz.errors import ConfigError
@@ -28,6 +29,11 @@ def test_both_sides_are_measured_on_raw_vectors() -> None:
     assert list(found.to_frame().index) == list(SIDES)
     json.dumps(found.to_dict())
     assert "plotly" in found._repr_html_()
+
+
+def test_models_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subtraction, "load", lambda name: make() if name == "case" else name)
+    assert compare_isotropy("case", SENTENCES, CONDITIONS).model == make().info
 
 
 def test_others_subtract_nothing() -> None:
