@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from condviz.analysis.reference import percentile, reference_scores
-from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
+from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.encoder.applies import applies
 from condviz.errors import DataError
@@ -43,10 +43,10 @@ def compare(
         sentence1, sentence2: The two texts.
         conditions: One condition, or up to 20 different ones.
         words: Also find what each word does to the score of the first model; costs one score per word and condition.
-        progress: Told (models done, M); may raise to stop.
+        progress: Told (models done, M) and, with `words`, then (conditions done, m); may raise to stop.
 
     Raises:
-        DataError: If a text is not usable, or there is no model or no condition.
+        DataError: If a text is not usable, has too many words for `words`, or there is no model or no condition.
         UnknownModelError: If there is no model of a given name.
 
     Example:
@@ -55,6 +55,8 @@ def compare(
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     conditions = check_conditions([conditions] if isinstance(conditions, str) else conditions)
+    if words:
+        check_words(sentence1, sentence2)
     loaded = [load(model) for model in listed(models)]
     if not loaded:
         raise DataError("No model is chosen. Choose at least one.")

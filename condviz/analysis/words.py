@@ -71,6 +71,14 @@ def count_words(sentence1: str, sentence2: str) -> int:
     return len(split_words(sentence1)) + len(split_words(sentence2))
 
 
+def check_words(sentence1: str, sentence2: str) -> None:
+    """Raise DataError for more than `MAX_WORDS` words; also before other scores, which take long."""
+    if (count := count_words(sentence1, sentence2)) > MAX_WORDS:
+        raise DataError(
+            f"The two sentences have {count} words, and at most {MAX_WORDS} can be left out one by one. Shorten them."
+        )
+
+
 def score_without_words(
     model: ConditionalScorer,
     sentence1: str,
@@ -83,11 +91,8 @@ def score_without_words(
 
     Texts are checked already; more than `MAX_WORDS` words raise DataError.
     """
+    check_words(sentence1, sentence2)
     words = split_words(sentence1), split_words(sentence2)
-    if (count := count_words(sentence1, sentence2)) > MAX_WORDS:
-        raise DataError(
-            f"The two sentences have {count} words, and at most {MAX_WORDS} can be left out one by one. Shorten them."
-        )
     # A sentence of one word cannot be left without it: an empty text has no meaning to compare.
     shorter = [
         [leave_out(text, word) or text for word in found]

@@ -70,6 +70,11 @@ def test_cut_texts_are_noted(models: list[ConditionalScorer]) -> None:
     assert "the condition, was not read" in note
 
 
+def test_too_many_words_are_told_before_anything_is_scored() -> None:
+    with pytest.raises(DataError, match="402 words, and at most 400"):
+        compare("a model that does not exist", "word " * 401, "word", THREE, words=True)
+
+
 BAD: list[tuple[tuple, str]] = [
     (("", TWO, THREE), "Sentence 1 is empty"),
     ((ONE, "  \n", THREE), "Sentence 2 is empty"),
