@@ -156,10 +156,13 @@ class LinkPredictor:
 
     Raises:
         ConfigError: If the model has no vectors.
+        DataError: If the graph has only one entity, which leaves no answer.
     """
 
     def __init__(self, graph: Graph, model: ConditionalScorer, *, folder: Path | None = None) -> None:
         model.check_able("encodes")
+        if graph.num_entities < 2:
+            raise DataError(f"The graph {graph.name} has one entity, which leaves no answer. Add others.")
         self.graph, self.model, self.folder = graph, model, folder
         self._lock = RLock()
         self._texts: list[str] = []
@@ -234,8 +237,8 @@ class LinkPredictor:
         """Return the number of a relation in [0, 2N), turned round for direction "head"."""
         size = self.graph.num_relations
         number = self.graph.find_relation(relation) if isinstance(relation, str) else relation
-        if not 0 <= number < 2 * size:
-            raise DataError(f"There is no relation {number}; relations are numbered 0 to {2 * size - 1}.")
+        if not isinstance(number, int) or not 0 <= number < 2 * size:
+            raise DataError(f"There is no relation {number!r}; relations are numbered 0 to {2 * size - 1}.")
         return (number + size) % (2 * size) if direction == "head" else int(number)
 
     def question(self, head: str, relation: int) -> str:
@@ -248,27 +251,33 @@ class LinkPredictor:
 
     @cached_property
     def reliability(self) -> LinkReliability | None:
-        """How often this model is right on the test part; None where the graph has none, or it is too large to rank."""
-        triples = self.graph.splits["test"]
-        pairs = np.unique(triples[:, :2], axis=0).tolist()
-        if not pairs or self.graph.num_entities > MAX_RELIABILITY:
+        """How often this model is right on the test part; None where the graph has none, or it is too large to rank.
+
+        Answers that other parts of the graph hold are left out, as in filtered ranks.
+        """
+        if self.graph.num_entities > MAX_RELIABILITY:
+            return None
+        questions = np.unique(self.graph.splits["test"][:, :2], axis=0).tolist()
+        asked = {tuple(pair): self._known(*pair) for pair in questions}
+        pairs = [pair for pair, known in asked.items() if "test" in known.values()]
+        if not pairs:
             return None
         texts = [self.prepare()._texts[head] for head, _ in pairs]
         names = [self.graph.relation_text(relation) for _, relation in pairs]
         scores = functional.normalize(torch.from_numpy(self.model.encode(texts, names)), dim=1) @ self._unit.T
-        rows, heads = torch.arange(len(pairs)), torch.tensor([head for head, _ in pairs])
-        scores[rows, heads] = -np.inf
+        for row, pair in enumerate(pairs):
+            scores[row, [pair[0], *(answer for answer, split in asked[pair].items() if split != "test")]] = -np.inf
         best, order = scores.topk(min(3, scores.shape[1]))
         right = np.array([
-            [answer in known for answer in answers]
-            for answers, known in zip(order.tolist(), (self._known(*pair) for pair in pairs), strict=True)
+            [asked[pair].get(answer) == "test" for answer in answers]
+            for answers, pair in zip(order.tolist(), pairs, strict=True)
         ])  # fmt: skip
         clear = (best[:, 0] - best[:, 1] >= CLOSE).numpy()
         first, three = right[:, 0], right.any(axis=1)
-        asked = np.array(pairs)[:, 1]
+        relations = np.array(pairs)[:, 1]
         by_relation = {}
-        for number in np.unique(asked):
-            own = asked == number
+        for number in np.unique(relations):
+            own = relations == number
             by_relation[self.graph.relations[number].id] = tuple(int(part[own].sum()) for part in (own, first, three))
         counts = (first, three, clear, right[clear, 0])
         return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)
@@ -315,7 +324,7 @@ class LinkPredictor:
     def _usual(self) -> float:
         """The similarity to their nearest entity that 95 % of all entities reach; a text below it is unlike them."""
         sample = torch.linspace(0, len(self._unit) - 1, min(len(self._unit), SAMPLE)).long()
-        return float((self._unit[sample] @ self._unit.T).topk(min(2, len(self._unit))).values[:, -1].quantile(0.05))
+        return float((self._unit[sample] @ self._unit.T).topk(2).values[:, -1].quantile(0.05))
 
     @cached_property
     def _answerable(self) -> np.ndarray:
@@ -328,10 +337,11 @@ class LinkPredictor:
     def _fits(self, asked: _Asked) -> np.ndarray:
         """Return for each relation in [0, 2N) the share of the most similar entities that have an answer, (2N,)."""
         near = self._unit @ asked.vector
+        others = len(near)
         if asked.number is not None:
-            near = near.clone()
             near[asked.number] = -np.inf
-        return self._answerable[near.topk(min(ALIKE, len(near))).indices.numpy()].mean(axis=0)
+            others -= 1
+        return self._answerable[near.topk(min(ALIKE, others)).indices.numpy()].mean(axis=0)
 
     def _known(self, entity: int, relation: int) -> dict[int, str]:
         """Return the answers that the graph knows, each with its split; of several splits the first."""
@@ -360,7 +370,7 @@ def _describer(graph: Graph, scores: Tensor, plain: Tensor, known: dict[int, str
 
 def plain_name(text: str) -> str:
     """Return the text of an entity as it is looked up and encoded, without an article; raises DataError if blank."""
-    if not text.strip():
+    if isinstance(text, str) and not text.strip():
         raise DataError('No entity is given. Type one, for instance "bee".')
     checked = check_condition(text, "the entity")
     return ARTICLE.sub("", checked) or checked

@@ -61,6 +61,27 @@ def test_filtered_rank_leaves_other_answers_out(tmp_path: Path) -> None:
         assert answer.filtered_rank == answer.rank - place
 
 
+def with_answers(predictor: LinkPredictor, size: int = ENTITIES, **answers: list[int]) -> LinkPredictor:
+    """Keep some entities, and as triples only answers to one question about the first one."""
+    splits = {
+        name: np.array([[0, 0, answer] for answer in answers.get(name, [])], dtype=np.int64).reshape(-1, 3)
+        for name in ("train", "valid", "test")
+    }
+    graph = replace(predictor.graph, entities=predictor.graph.entities[:size], splits=splits)
+    return LinkPredictor(graph, predictor.model, folder=predictor.folder)
+
+
+def test_answers_of_the_train_part_do_not_count_for_the_test_part(predictor: LinkPredictor) -> None:
+    first, second, *_, last = (int(answer.id[1:]) for answer in predictor.ask("e00", 0, k=ENTITIES).answers)
+    assert with_answers(predictor, train=[first], test=[second]).reliability.first == 1
+    assert with_answers(predictor, train=[first], test=[last]).reliability.first == 0
+    assert with_answers(predictor, train=[first], test=[first]).reliability is None
+
+
+def test_an_entity_is_not_among_those_like_it(predictor: LinkPredictor) -> None:
+    assert with_answers(predictor, size=4, train=[1]).ask("e00", 0).fit == 0
+
+
 def test_bonus_for_entities_close_by(predictor: LinkPredictor) -> None:
     plain, near = (predictor.ask("e00", 0, k=ENTITIES, reranked=flag) for flag in (False, True))
     moved = {item.id: item.score for item in near.answers}
@@ -110,8 +131,11 @@ def test_a_result_is_plain_json_a_table_and_a_picture(predictor: LinkPredictor) 
 def test_wrong_questions(predictor: LinkPredictor) -> None:
     with pytest.raises(DataError, match="no relation 'beside'"):
         predictor.ask("e00", "beside")
-    with pytest.raises(DataError, match="no relation 4"):
-        predictor.ask("e00", 4)
+    for wrong in (4, None):
+        with pytest.raises(DataError, match=f"no relation {wrong}"):
+            predictor.ask("e00", wrong)
+    with pytest.raises(DataError, match="entity must be text, got NoneType"):
+        predictor.ask(None, 0)
     with pytest.raises(ConfigError, match="got 0"):
         predictor.ask("e00", 0, k=0)
     with pytest.raises(ConfigError, match="direction"):
@@ -119,6 +143,8 @@ def test_wrong_questions(predictor: LinkPredictor) -> None:
     cross = METHODS["cross-encoder"](tiny_backbone(), METHODS["cross-encoder"].config_cls())
     with pytest.raises(ConfigError, match="vectors"):
         LinkPredictor(predictor.graph, cross)
+    with pytest.raises(DataError, match="has one entity"):
+        with_answers(predictor, size=1)
 
 
 @pytest.mark.parametrize(
