@@ -1,9 +1,10 @@
 """Filters that people write: `gold >= 4 and error < -1 and "dog" in shared`. Read as a tree, never run as code.
 
 Names are columns. Numbers compare with < <= == != >= >, and + - * / abs() work on them; texts compare with == != and
-with `in`, upper and lower case alike; `"dog" in shared` asks for a whole word, `"dog" in sentence1` for a part of the
-text; `condition in ("the sport", "the mood")` for one of several. `and`, `or`, `not` and brackets join. What is not
-known (the error of a row without a rating) is neither true nor false, and a row is kept only where the filter is true.
+with `in`, upper and lower case alike, and for == and != also runs of blanks; `"dog" in shared` asks for a whole word,
+`"dog" in sentence1` for a part of the text; `condition in ("the sport", "the mood")` for one of several. `and`, `or`,
+`not` and brackets join. What is not known (the error of a row without a rating) is neither true nor false, and a row is
+kept only where the filter is true.
 
 The columns, too, are made here: what can be said about a row without any model.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condviz.errors import DataError, suggest
+from condviz.evaluation.metrics import fold
 
 if TYPE_CHECKING:
     from condviz.evaluation.dataset import Dataset
@@ -310,8 +312,8 @@ def _is_text(value: Any) -> bool:  # noqa: ANN401
 
 def _fold(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, str):
-        return value.casefold()
-    return _objects([item.casefold() if isinstance(item, str) else item for item in value])
+        return fold(value)
+    return _objects([fold(item) if isinstance(item, str) else item for item in value])
 
 
 def _refused(node: ast.AST) -> DataError:

@@ -11,7 +11,7 @@ from scipy.stats import binomtest, t
 from condviz.analysis.errors.study import Judged, Study
 from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
-from condviz.evaluation.metrics import Metric
+from condviz.evaluation.metrics import Metric, fold
 from condviz.types import Record
 
 HEADS = {
@@ -244,7 +244,7 @@ def worst_conditions(
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]
-    folded = [str(value).casefold() for value in values]
+    folded = [fold(str(value)) for value in values]
     _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
 
     def means(numbers: np.ndarray) -> np.ndarray:
@@ -317,7 +317,7 @@ def _explained(values: np.ndarray, conditions: Sequence[str]) -> float | None:
     """Return epsilon squared of a one-way analysis of variance, not below 0."""
     known = np.isfinite(values)
     used = values[known]
-    folded = [str(c).casefold() for c in np.asarray(conditions)[known]]
+    folded = [fold(str(c)) for c in np.asarray(conditions)[known]]
     _, place, counts = np.unique(folded, return_inverse=True, return_counts=True)
     n, k = len(used), len(counts)
     if not 2 <= k < n:

@@ -23,6 +23,7 @@ from scipy.stats import false_discovery_control, hypergeom, t
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.study import Study
 from condviz.errors import ConfigError, DataError
+from condviz.evaluation.metrics import fold
 
 Target = Literal["over", "under", "large", "order", "first", "second"]
 MIN_SUPPORT = 15
@@ -261,7 +262,7 @@ def _values(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name, column in columns.items():
         if column.dtype != object or name in ("sentence1", "sentence2", "shared", "words"):
             continue
-        folded = [value.casefold() for value in column]
+        folded = [fold(value) for value in column]
         _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
         for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:
             if counts[index] >= MIN_SUPPORT:

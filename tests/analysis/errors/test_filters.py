@@ -44,6 +44,7 @@ COLUMNS = {
         ("not right", [1]),
         ("right == 0", [1]),
         ('condition == "THE SPORT"', [0, 3]),
+        ('condition == " the  sport"', [0, 3]),
         ('condition != "the sport"', [1, 2]),
         ('condition in ("the mood", "the sport")', [0, 1, 3]),
         ('condition not in ("the mood",)', [0, 2, 3]),

@@ -49,6 +49,14 @@ def test_the_worst_condition_of_each_model_comes_first() -> None:
     assert worst_conditions(swapped, least=1000) == []
 
 
+def test_conditions_are_the_same_whatever_their_blanks() -> None:
+    data = make_dataset(
+        "t", [Pair(f"a{i}", "b", "the  sport" if i % 2 else "The sport", 1.0 + i % 5) for i in range(9)]
+    )
+    study = make_study(data, judge(data, "m", np.arange(9.0)))
+    assert [group.n for group in worst_conditions(study)] == [9]
+
+
 def test_a_few_unlucky_rows_are_not_the_worst_condition() -> None:
     labels = [1.0, 5.0] * 40
     conditions = ["often"] * 74 + ["rare"] * 6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import fisher_exact, ttest_ind
@@ -51,6 +53,16 @@ def test_every_filter_selects_as_many_rows_as_it_says(target: str) -> None:
     for one in found.slices:
         assert (select(one.filter, study.columns) & known).sum() == one.n >= found.min_support
         assert 0 < one.p <= one.q <= 1
+
+
+def test_values_are_the_same_whatever_their_blanks() -> None:
+    data = toy_dataset()
+    pairs = [
+        replace(pair, condition=pair.condition.replace(" ", " " * (1 + i % 3))) for i, pair in enumerate(data.pairs)
+    ]
+    study = make_study(replace(data, pairs=tuple(pairs)), *toy_study().judged)
+    filters = [one.filter for one in find_slices(study, "large").slices]
+    assert any(select(one, study.columns).sum() > 60 for one in filters if one.startswith("condition =="))
 
 
 def test_a_search_can_stay_inside_a_slice() -> None:
