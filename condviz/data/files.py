@@ -108,6 +108,8 @@ def read_upload(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tup
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DataError(f"{str(source)!r} cannot be read: {reason}. Pass the path of a CSV file.") from error
+    elif not hasattr(source, "read"):
+        raise DataError(f"Pass a table as a path, an open file or a data frame, got {type(source).__name__}.")
     else:
         name = Path(str(getattr(source, "name", "The table"))).name
         read = source.read(max_bytes + 1)

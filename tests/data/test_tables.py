@@ -111,6 +111,12 @@ def test_a_large_table_is_refused_before_it_is_parsed() -> None:
         read(HEADER + ROW * 40_000, max_bytes=2**20)
 
 
+@pytest.mark.parametrize("source", [None, {"sentence1": ["x"]}, ["x"]])
+def test_what_is_no_table_is_named(source: object) -> None:
+    with pytest.raises(DataError, match=f"data frame, got {type(source).__name__}"):
+        read_pairs(source)
+
+
 def test_a_path_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nothing\.csv' cannot be read: No such file"):
         read_pairs(tmp_path / "nothing.csv")
