@@ -2,8 +2,8 @@
 
 Paper: Zhang et al. 2025, "CASE: Condition-Aware Sentence Embeddings for Conditional Semantic Textual Similarity
 Measurement", arXiv:2503.17279.
-Where the paper does not say, our choice: raw vectors are subtracted, dropout acts on the input, no bias in the linear
-projection, ReLU in the non-linear one.
+Where the paper does not say, our choice: raw vectors are subtracted; the linear projection has dropout on its input and
+no bias, the non-linear one ReLU, dropout behind the hidden layer, and biases.
 """
 
 from __future__ import annotations

@@ -145,7 +145,10 @@ class SeparableEncoder(ConditionalEncoder):
         return composed.float().cpu().numpy()
 
     def compose_grid(self, sentences: Array, conditions: Array) -> Array:
-        """Compose each of n sentence vectors with each of m conditions: (m, n, d). As `compose`."""
+        """Compose each of n sentence vectors with each of m conditions: (m, n, d) float32.
+
+        Arrays give an array, tensors a tensor on the CPU without gradient.
+        """
         if isinstance(sentences, Tensor):
             return self.embed_grid(sentences, conditions)
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()

@@ -18,7 +18,8 @@ from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
-from condviz.errors import ConfigError
+from condviz.errors import ConfigError, DataError
+from condviz.methods.base import check_lengths
 from condviz.methods.configs import RoutedConfig, Weighting
 from condviz.methods.encoders import ConditionalEncoder
 from condviz.types import TokenWeights, Word
@@ -241,9 +242,13 @@ class RoutedEncoder(ConditionalEncoder):
 
         Raises:
             ConfigError: If the model has no routed layer.
+            DataError: If `conditions` is a single text, or holds none.
         """
         if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")
+        check_lengths(conditions=conditions)
+        if not len(conditions):
+            raise DataError("There are 0 conditions, and weights are those under a condition. Give one or more.")
         rows = self.tokenize([(sentence, condition) for condition in conditions])
         _, routed = self.embed_and_weigh(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)))
         row, spans = rows[0][0], self.backbone.spans(sentence)

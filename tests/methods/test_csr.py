@@ -17,7 +17,7 @@ from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.pooling import pool
 from condviz.encoder.pretrained import PACKAGE
-from condviz.errors import ConfigError, TruncationWarning
+from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
 from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
@@ -43,6 +43,12 @@ def test_without_routed_layers_it_is_the_plain_encoder(kind: str, pooling: str) 
     torch.testing.assert_close(embedded, plain, rtol=0, atol=1e-5)
     with pytest.raises(ConfigError, match="num_routed_layers is 0"):
         method.token_weights("a cat", ["the mood"])
+
+
+@pytest.mark.parametrize(("conditions", "message"), [("the mood", "must be lists"), ([], "0 conditions")])
+def test_weights_need_a_list_of_conditions(conditions: str | list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        make().token_weights("a cat", conditions)
 
 
 @torch.no_grad()
