@@ -489,13 +489,15 @@ class Hits(Result):
     def to_frame(self) -> pd.DataFrame:
         """Return one row per hit, best first, with the columns of the corpus behind the figures.
 
-        A column whose name is taken gets " (column)" behind it.
+        A column whose name is taken gets " (column)" behind it; so does "condition", which tables of several searches
+        need.
         """
         names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
         rows = []
         for rank, hit in enumerate(self.hits, start=1):
             found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
             cells = found.pop("cells")
-            named = {f"{name} (column)" if name in names else name: cell for name, cell in cells.items()}
+            taken = {*names, "condition"}
+            named = {f"{name} (column)" if name in taken else name: cell for name, cell in cells.items()}
             rows.append({"rank": rank, **found} | named)
         return table(rows, columns=names if not rows else None)

@@ -237,8 +237,9 @@ def test_a_result_travels(hyper: HyperCL) -> None:
     frame = hits.to_frame()
     assert list(frame["row"]) == [hit.row for hit in hits.hits]
     assert "note" in frame
-    named = encode_corpus(hyper, list(SENTENCES), {"score": ["a", "b", "c", "d"]})
+    named = encode_corpus(hyper, list(SENTENCES), {"score": list("abcd"), "condition": list("efgh")})
     assert set(search(named, QUERY, model=hyper).to_frame()["score (column)"]) == set("abcd")
+    assert set(search(named, QUERY, model=hyper).to_frame()["condition (column)"]) == set("efgh")
     page = hits._repr_html_()
     assert "&lt;b&gt;cat" in page
     assert "<b>cat" not in page
