@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from condviz.errors import ConfigError
+from condviz.errors import check_count
 from condviz.evaluation import metrics
 from condviz.evaluation.metrics import LEVEL, Metric, PairAccuracy
 from condviz.types import Record
@@ -230,7 +230,7 @@ def measure(
         intervals of differences.
 
     Raises:
-        ConfigError: If `resamples` is negative.
+        ConfigError: If `resamples` is not a whole number from 0 to a million.
     """
     check_resamples(resamples)
     chosen = np.arange(len(rows.gold)) if chosen is None else chosen
@@ -253,8 +253,7 @@ def measure(
 
 def check_resamples(resamples: int) -> None:
     """Raise ConfigError unless a number of resamples is allowed; also before the scoring, which takes long."""
-    if resamples < 0:
-        raise ConfigError(f"resamples must be 0 (no intervals) or more, got {resamples}. {RESAMPLES:,} is usual.")
+    check_count("resamples", resamples, 0, 1_000_000)
 
 
 def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.ndarray:

@@ -68,8 +68,8 @@ class CacheCost:
 
     @property
     def hit_rate(self) -> float:
-        """Share of requests answered from the cache, in [0, 1]."""
-        return 1 - self.sequences / self.requests
+        """Share of requests answered from the cache, in [0, 1]; 0 where nothing is asked for."""
+        return 1 - self.sequences / self.requests if self.requests else 0.0
 
 
 def graph_demand(graph: Graph, *, samples: int = 0) -> Demand:

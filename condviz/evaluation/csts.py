@@ -166,8 +166,8 @@ def evaluate(
         reports.append(
             EvaluationReport(
                 model=scores.name,
-                revision=scores.info.revision if scores.info else "",
-                trained=scores.info.trained if scores.info else True,
+                revision=scores.info.revision,
+                trained=scores.info.trained,
                 rows=len(dataset.pairs),
                 rated=len(rated),
                 overall=part(rated),

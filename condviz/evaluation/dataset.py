@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -90,7 +91,13 @@ class Dataset:
         return columns(self.pairs)
 
     def with_training(self, conditions: Collection[str] | None) -> Dataset:
-        """Return the same rows with another meaning of "seen"; None if it is not known."""
+        """Return the same rows with another meaning of "seen"; None if it is not known.
+
+        Raises:
+            DataError: If `conditions` is a single text.
+        """
+        if isinstance(conditions, str):
+            raise DataError("training_conditions must be a list of texts, not a single text. Put it into a list.")
         seen = None if conditions is None else is_seen((pair.condition for pair in self.pairs), conditions)
         return replace(self, seen=seen)
 
@@ -168,7 +175,7 @@ def make_dataset(
         items=items,
         clusters=np.array([clusters.setdefault((p.sentence1, p.sentence2), len(clusters)) for p in pairs]),
         seen=None,
-        extra={identifier(key): tuple(values) for key, values in columns.items() if not key.startswith(SCORE_PREFIX)},
+        extra=_named({key: values for key, values in columns.items() if not key.startswith(SCORE_PREFIX)}),
         stored=stored,
         notes=(*notes, *_remarks(pairs, items)),
         digest=content.hexdigest(),
@@ -245,9 +252,20 @@ def identifier(column: str) -> str:
 
     A name that is taken, or could not be told from a number or from a word of the language, begins with "file_".
     """
-    plain = re.sub(r"\W+", "_", column.strip().lower()).strip("_")
+    # Filters are parsed as Python, which reads names in this form of Unicode.
+    plain = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", column).strip().lower()).strip("_")
     free = plain.isidentifier() and not iskeyword(plain) and plain not in RESERVED
     return plain if free else f"file_{plain}"
+
+
+def _named(columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Return columns by their identifiers; where several would have the same, further ones end in _2, _3 and so on."""
+    found: dict[str, tuple[str, ...]] = {}
+    for column, values in columns.items():
+        plain = identifier(column)
+        names = (plain, *(f"{plain}_{number}" for number in range(2, len(columns) + 1)))
+        found[next(name for name in names if name not in found)] = tuple(values)
+    return found
 
 
 def _remarks(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:

@@ -64,11 +64,13 @@ def evaluate_links(
         progress: Told (done, total) of the encodings.
 
     Raises:
-        ConfigError: If the model gives no vectors, or there is no such split.
+        ConfigError: If the model gives no vectors that can be compared, there is no such split, or `limit` is negative.
         DataError: If the split is empty.
     """
     model.check_able("encodes")
-    queries, texts = split_queries(graph, split, limit=limit), entity_texts(graph, model)
+    queries = split_queries(graph, split, limit=limit)
+    check_comparable(model)
+    texts = entity_texts(graph, model)
     entities = entity_vectors(model, texts, folder=folder, progress=progress)
     vectors = encode_queries(model, graph, entities=entities, texts=texts, queries=queries, progress=progress)
     ranks = rank_queries(graph, vectors, entities, queries)
@@ -82,13 +84,25 @@ def evaluate_links(
     return LinkReport(graph.name, model.info.name, split, plain, reranked, by_relation)
 
 
+def check_comparable(model: ConditionalEncoder) -> None:
+    """Raise ConfigError where vectors under a relation and those without one differ in length; encodes one word."""
+    under, alone = model.encode(["word"], ["relation"]).shape[1], model.encode_sentences(["word"]).shape[1]
+    if under != alone:
+        raise ConfigError(
+            f"{model.info.name} makes vectors of {under} numbers under a relation and of {alone} without, so they "
+            "cannot be compared. Choose another model."
+        )
+
+
 def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
     """Return the questions of a split: (2 t, 3) int64, all tails and then all heads asked for.
 
     Raises:
-        ConfigError: If there is no such split.
+        ConfigError: If there is no such split, or `limit` is negative.
         DataError: If it is empty.
     """
+    if limit < 0:
+        raise ConfigError(f"limit is {limit}, allowed is 0 (all triples) or more.")
     if split not in graph.splits:
         raise ConfigError(f"There is no split {split!r}; there are {', '.join(graph.splits)}.")
     queries = torch.from_numpy(graph.directed(split))

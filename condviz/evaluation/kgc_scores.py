@@ -55,7 +55,7 @@ class LinkScores:
         title: For people.
         weights: `weights_hash` of the model.
         encoder: Name of the encoder.
-        how: What was trained: "not trained", "head on a frozen encoder" or "encoder and head".
+        how: What was trained: "not trained for links", "head on a frozen encoder" or "encoder and head".
         hardware: Of the training, or of the measurement where nothing was trained.
         seed: Of the training, or None.
         report: As `LinkReport.to_dict` gives it.

@@ -38,11 +38,7 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
 
     A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
     """
-    found = pair_accuracies()
-    encoders = [info for info in infos if info.trained and info.kind != "cross" and not info.graph]
-    candidates = {info.name: mean_accuracy(found.get(info.name, {})) for info in encoders}
-    measured = {name: score for name, score in candidates.items() if score == score}
-    return max(measured, key=measured.__getitem__, default="")
+    return _best(info for info in infos if info.trained and info.kind != "cross" and not info.graph)
 
 
 def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
@@ -61,8 +57,13 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
         texts[best] = ["best encoder overall"]
     crown("unseen_aspects", "best on unseen conditions")
     crown("cebab", "best on reviews")
-    tri = [info for info in infos if info.kind == "tri" and info.name in found]
-    if tri:
-        fastest = max(tri, key=lambda info: mean_accuracy(found[info.name]))
-        texts.setdefault(fastest.name, []).append("one pass for any number of conditions")
+    if fastest := _best(info for info in infos if info.kind == "tri"):
+        texts.setdefault(fastest, []).append("one pass for any number of conditions")
     return {name: ", ".join(found_for) for name, found_for in texts.items()}
+
+
+def _best(infos: Iterable[ModelInfo]) -> str:
+    """Return the name with the highest mean accuracy; "" where none is measured on all parts."""
+    found = pair_accuracies()
+    means = {info.name: mean_accuracy(found.get(info.name, {})) for info in infos}
+    return max((name for name, mean in means.items() if mean == mean), key=means.__getitem__, default="")

@@ -118,7 +118,7 @@ def test_the_tables_of_all_models_go_into_the_documents(
         (["--part", "dev"], "There is no part 'dev' of the benchmark. There are: test, "),
         (["--part", "mams"], "cannot be read"),
         (["--part", "test", "--pairs", "3"], "at least 10 sentence pairs, got 3"),
-        (["--part", "test", *FEW[:2], "--resamples", "-1"], "resamples must be 0"),
+        (["--part", "test", *FEW[:2], "--resamples", "-1"], "resamples must be a whole number from 0"),
         (["--stored"], "holds no scores yet. Run: python -m condviz benchmark models"),
         (["--model", "bi-encoder", "--model", "copy/bi-encoder", "--part", "test", *FEW], "are called 'bi-encoder'"),
     ],

@@ -46,6 +46,10 @@ def test_rows_by_hand() -> None:
     assert count_csr(demand, tiny_backbone(), 2).bytes == 4 * 32 * (12 + 2 * 2) + 48 * 5
 
 
+def test_no_rows_ask_for_nothing() -> None:
+    assert {cost.hit_rate for cost in count_costs(row_demand([]), 10).values()} == {0.0}
+
+
 def test_times_of_rows_and_graphs(tmp_path: Path) -> None:
     tri = {"hadamard", "concat", "hyper-cl", "hyper-cl, rank 4"}
     rows = time_costs(row_demand(ROWS), tiny_backbone(), rank=4, calls=2)

@@ -85,10 +85,21 @@ def test_seen_does_not_depend_on_case_and_blanks() -> None:
 
 @pytest.mark.parametrize(
     ("column", "name"),
-    [("Domain", "domain"), ("a b-c", "a_b_c"), ("1st", "file_1st"), ("gold", "file_gold"), ("in", "file_in")],
-)
+    [("Domain", "domain"), ("a b-c", "a_b_c"), ("1st", "file_1st"), ("gold", "file_gold"), ("in", "file_in"),
+     ("ﬁne", "fine"), ("\uff27old", "file_gold")],
+)  # fmt: skip
 def test_names_of_columns_are_valid_in_filters(column: str, name: str) -> None:
     assert identifier(column) == name
+
+
+def test_columns_that_would_have_the_same_name_are_all_kept() -> None:
+    data = read("a,b,x,1,p,q,r", head=f"{HEAD},My Domain,my-domain,my_domain_2")
+    assert data.extra == {"my_domain": ("p",), "my_domain_2": ("q",), "my_domain_2_2": ("r",)}
+
+
+def test_a_single_text_is_no_list_of_training_conditions() -> None:
+    with pytest.raises(DataError, match="must be a list of texts"):
+        read("a,b,x,1").with_training("the mood")
 
 
 def test_no_computed_column_can_be_taken_by_a_file() -> None:

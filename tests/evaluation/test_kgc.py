@@ -86,6 +86,16 @@ def test_what_cannot_be_evaluated(graph: Graph, tmp_path: Path) -> None:
     empty = Graph("toy", graph.entities, graph.relations, {**graph.splits, "test": graph.splits["test"][:0]})
     with pytest.raises(DataError, match="test part of toy has no triples"):
         split_queries(empty, "test")
+    with pytest.raises(ConfigError, match="limit is -1"):
+        split_queries(graph, "train", limit=-1)
+
+
+def test_vectors_of_other_lengths_are_refused_before_the_graph_is_encoded(graph: Graph, tmp_path: Path) -> None:
+    config = METHODS["case"].config_cls(pooling="mean", projection="linear", projection_dim=8)
+    model = METHODS["case"](tiny_backbone(), config).eval()
+    with encoded_rows(model.backbone) as rows, pytest.raises(ConfigError, match="8 numbers under a relation and of 32"):
+        evaluate_links(model, graph, folder=tmp_path)
+    assert sum(rows) < ENTITIES
 
 
 def test_first_triples_only(graph: Graph) -> None:
