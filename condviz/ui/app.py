@@ -56,31 +56,37 @@ class Settings:
 def build_app(settings: Settings | None = None) -> gr.Blocks:
     """Build the page, by default with everything; loads no model and not torch.
 
-    On ZeroGPU it loads both: its processes get the models by being forked.
+    On ZeroGPU it loads both, and does what the tabs want done ahead: its processes get the models by being forked, and
+    one that is forked while a thread of the server imports a module would wait for that module forever.
     """
     settings = settings or Settings()
     pool = settings.pool()
+
+    def preload() -> None:
+        _preload(page)
+
     with gr.Blocks(
         title="CondViz", analytics_enabled=False, fill_width=True, delete_cache=(600, UPLOADS_KEPT_SECONDS)
     ) as blocks:
         page = build_frame(blocks, settings.tabs, pool)
-        if settings.preload:
-            blocks.load(lambda: _preload(page), None, None, queue=False, api_visibility="private")
+        ahead = settings.preload and not pool.forks
+        if ahead:
+            blocks.load(preload, None, None, queue=False, api_visibility="private")
         blocks.unload(forget_uploads)
     blocks.api_open = False
     limits.tune_queue(blocks._queue)
     limits.keep_sessions_small(blocks)
     blocks.condviz_pool = pool
     if pool.forks:
-        pool.preload().join()
+        _preload(page).join()
 
     async def preload_soon() -> None:
         # Importing transformers at once would hold the interpreter while the first page is being sent.
-        timer = threading.Timer(PRELOAD_AFTER_SECONDS, _preload, (page,))
+        timer = threading.Timer(PRELOAD_AFTER_SECONDS, preload)
         timer.daemon = True
         timer.start()
 
-    if settings.preload:
+    if ahead:
         blocks.extra_startup_events.append(preload_soon)
     blocks.extra_startup_events.append(_trim_memory)
     return blocks
@@ -117,21 +123,24 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
     }
 
 
-def _preload(page: Page) -> None:
-    """Load the models in a thread, then do what the tabs want done ahead, one after the other."""
-    thread, work = page.pool.preload(), tuple(page.warm_up)
+def _preload(page: Page) -> threading.Thread:
+    """Start a thread that loads the models and then does what the tabs want done ahead, one after the other."""
+    loading, work = page.pool.preload(), tuple(page.warm_up)
     page.warm_up.clear()
 
     def run() -> None:
-        thread.join()
+        loading.join()
         for step in work:
             step()
         # A million objects stay for good; the search for unused ones leaves them out, or it would be slow, and rare.
         gc.collect()
         gc.freeze()
 
-    if work:
-        threading.Thread(target=run, name="condviz-warm-up", daemon=True).start()
+    if not work:
+        return loading
+    thread = threading.Thread(target=run, name="condviz-warm-up", daemon=True)
+    thread.start()
+    return thread
 
 
 async def _trim_memory() -> None:
