@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
+from numbers import Integral
 from types import ModuleType
 
 
@@ -82,7 +83,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 def check_count(name: str, value: int, low: int, high: int) -> None:
     """Raise ConfigError unless a number of things is allowed."""
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not low <= value <= high:
         raise ConfigError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
 
 
