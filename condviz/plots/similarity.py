@@ -73,7 +73,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
     """
     rows, ratings = [], comparison.ratings[0]
     for column, condition in enumerate(comparison.conditions):
-        words = comparison.words[column] if comparison.words else None
+        read = comparison.words[column] if comparison.words else None
         score = float(comparison.scores[0, column])
         rows.append(
             {
@@ -84,8 +84,7 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
                 "before": (before or {}).get(condition),
                 "rating": float(ratings[column]) if np.isfinite(ratings[column]) else None,
                 "silent": silent(comparison, column),
-                "words": [word for word in words.strongest(6) if not is_quiet(word)][:3] if words else [],
-                "searched": words is not None,
+                "read": decisive(read) if read else None,
             }
         )
     order = np.argsort([-row["place"] for row in rows], kind="stable")
@@ -99,6 +98,14 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         notes=comparison.notes,
         kind=f"{comparison.models[0].kind}-encoder",
     )
+
+
+def decisive(read: Attribution) -> dict[str, object]:
+    """Return up to three words that decide a score, by the largest effect, and whether they set the pair apart."""
+    effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
+    counted = [0.0, *(float(effect) for word, effect in effects if np.isfinite(effect) and not is_quiet(word.text))]
+    apart = -min(counted) > max(counted)
+    return {"words": [word for word in read.strongest(6, apart=apart) if not is_quiet(word)][:3], "apart": apart}
 
 
 def matrix(comparison: Comparison) -> Markup:

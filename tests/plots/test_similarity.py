@@ -66,6 +66,19 @@ def test_marks_and_function_words_carry_no_bar(comparison: Comparison) -> None:
     assert '<b dir="auto">the</b>' not in drawn
 
 
+def test_a_bar_names_what_sets_the_pair_apart_where_that_counts_more(comparison: Comparison) -> None:
+    words = (Word("three", 0, 5), Word("suitcases", 6, 15), Word("woman", 16, 21), Word("the", 22, 25))
+    effects = np.array([-0.3, -0.1, 0.02, 0.5], np.float32)
+    low = Attribution("length", CONDITIONS[0], 0.1, words, (), effects, np.zeros(0, np.float32))
+    high = replace(low, effects1=-effects)
+    none = replace(low, effects1=np.array([np.nan, 0.001, 0, 0], np.float32))
+    drawn = similarity.bars(replace(comparison, words=(low, high, none)))
+    said = '%s <b dir="auto">three</b>, <b dir="auto">suitcases</b><'
+    assert said % "set apart by" in drawn
+    assert said % "carried by" in drawn
+    assert drawn.count("no single word decides it") == 1
+
+
 def test_a_notebook_shows_the_effects_of_words() -> None:
     words, effects = (Word("surfs", 6, 11), Word("<b>", 12, 15)), np.array([0.4, -0.1], np.float32)
     read = Attribution("length", CONDITIONS[1], 0.9, words, words[:1], effects, effects[:1])
