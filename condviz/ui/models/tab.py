@@ -28,9 +28,9 @@ MAX_CARD_CHARACTERS = 60_000
 METRICS = {"pair_accuracy": "Pair accuracy, %", "spearman": "Spearman × 100"}
 COLUMNS = {
     "test": "New sentences",
-    "unseen_phrasings": "New wordings",
     "unseen_aspects": "New conditions",
     "unseen_domains": "New domains",
+    "tables": "Free conditions",
     "cebab": "Reviews",
 }
 """Parts of the benchmark that have a column -> its heading."""
