@@ -138,10 +138,8 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         baseline = load(BASELINE, device=options.device, precision=options.precision)
     samples = {item.part.name: item.sample for item in chosen}
     names: list[str] = []
-    for asked, model in load_asked(options):
+    for _, model in load_asked(options):
         name = model.info.name
-        if name in names:
-            raise ConfigError(f"Two of the models are called {name!r}: {asked} is the second. Rename its folder.")
         names.append(name)
         found = {}
         for item in chosen:

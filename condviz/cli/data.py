@@ -43,7 +43,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     text = "train, dev, test, or another part that is listed"
     build.add_argument("--split", required=True, metavar="PART", help=text)
     text = "CSV file to write, or - for standard output"
-    build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
+    build.add_argument("--out", required=True, type=_target, metavar="FILE", help=text)
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build)
     check = actions.add_parser(
@@ -70,6 +70,10 @@ def _list(options: argparse.Namespace) -> None:
     surveys = [survey(name) for name in CORPORA]
     text = partial("\n\n".join, [*map(_survey, surveys), LEGEND, RATINGS])
     shared.show(options, text, json=lambda: [item.to_dict() for item in surveys])
+
+
+def _target(path: str) -> str:
+    return path if path == "-" else shared.target(path)
 
 
 def _survey(item: Survey) -> str:
@@ -99,7 +103,7 @@ def _build(options: argparse.Namespace) -> None:
     corpus = CORPORA[options.corpus]
     shortcuts = corpus.shortcuts(rows)
     tell(
-        f"{len(rows) // 2:,} sentence pairs, each under two conditions.",
+        f"{len(rows):,} rows, two for each of {len(rows) // 2:,} contrasts.",
         *([RATINGS] if corpus.ours else []),
         f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
         f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",
@@ -128,7 +132,7 @@ def _check_tables(options: argparse.Namespace) -> None:
     problems = scene_tables.find_problems(tables)
     print("\n".join([format_table(head, lines), "", LEGEND, *problems]))
     if problems:
-        raise DataError(f"{len(problems):,} rules are broken in {len(tables):,} tables; they are listed above.")
+        raise DataError(f"Broken rules: {len(problems):,} in {len(tables):,} tables, listed above. Mend the tables.")
 
 
 def _csts_password() -> str:
@@ -136,7 +140,10 @@ def _csts_password() -> str:
 
     if os.environ.get(PASSWORD_VARIABLE) or not sys.stdin.isatty():
         return environment_password()
-    return getpass.getpass(f"Password of {ARCHIVE}: ")
+    try:
+        return getpass.getpass(f"Password of {ARCHIVE}: ")
+    except EOFError:
+        raise DataError(f"No password was given, and {ARCHIVE} cannot be read without it. Run it again.") from None
 
 
 def run_lessons(options: argparse.Namespace) -> None:

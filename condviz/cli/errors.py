@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> None:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
     tell(*dataset.notes)
+    training = shared.seen_conditions(options)
     settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]
     with progress_bar(" and ".join(names), "rows") as update:
@@ -57,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
             models,
             dataset,
             filter=options.filter,
-            training_conditions=shared.seen_conditions(options),
+            training_conditions=training,
             resamples=options.resamples,
             seed=options.seed,
             progress=update,

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from condviz.cli.options import on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
@@ -42,30 +43,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.command(options)
         sys.stdout.flush()
     except CondvizError as error:
-        print(f"condviz: {' '.join(str(error).split())}", file=sys.stderr)
+        _complain(str(error))
         return USER_ERROR
     except KeyboardInterrupt:
-        print("condviz: stopped.", file=sys.stderr)
+        _complain("stopped.")
         return INTERRUPTED
     except BrokenPipeError:
-        # The interpreter flushes once more when it ends; let that go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         return BROKEN_PIPE
+    except OSError as error:  # a full disk, a folder without permission
+        _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Mend it and try again.")
+        _close_output()
+        return USER_ERROR
     return 0
+
+
+def _complain(message: str) -> None:
+    print(f"condviz: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _close_output() -> None:
+    """Let what is left go nowhere: the interpreter flushes once more when it ends."""
+    with suppress(OSError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a wrong option on one line, as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where the options are described; exits with code 2."""
+        _complain(f"{message}. See: {self.prog} --help")
+        sys.exit(USER_ERROR)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     from condviz.version import __version__
 
-    parser = argparse.ArgumentParser(prog="condviz", description="How similar are two sentences, given a condition?")
+    parser = _Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
-    commands = parser.add_subparsers(
-        title="commands",
-        required=True,
-        metavar="serve | deploy | models | score | evaluate | errors | router | map | search | store | links | data | "
-        "lessons | train | jobs | benchmark | papers",
-    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")

@@ -118,37 +118,38 @@ def files(**options: str) -> argparse.ArgumentParser:
 
 
 def target(path: str) -> str:
-    """Return a file to be written, checked before the long work that fills it; "-" is standard output."""
-    if path != "-":
-        check_target(path)
+    """Return a file to be written, checked before the long work that fills it."""
+    if path == "-":
+        raise ConfigError("Standard output (-) already takes what the command prints. Name a file instead.")
+    check_target(path)
     return path
 
 
 def ratings(train_data: str) -> argparse.ArgumentParser:
     """Return a parent for comparing scores with ratings: --train-data with this help, --resamples and --seed."""
     parser = _Parent()
-    parser.add_argument("--train-data", metavar="FILE", help=train_data)
+    parser.add_argument("--train-data", metavar="FILE", help=f"{train_data}; or CORPUS:PART")
     parser.add_argument("--resamples", type=int, default=10_000, help="for intervals (default: 10000; 0: none)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples (default: 0)")
     return parser
 
 
 def seen_conditions(options: argparse.Namespace) -> set[str] | None:
-    """Return the conditions of the table that --train-data names, or None."""
-    from condviz.data.tables import read_pairs
+    """Return the conditions of the table, or of the part of a corpus, that --train-data names; or None."""
+    from condviz.data.corpora import open_table
 
-    return {pair.condition for pair in read_pairs(options.train_data).pairs} if options.train_data else None
+    return {pair.condition for pair in open_table(options.train_data).pairs} if options.train_data else None
 
 
 def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalScorer]]:
     """Load models one after the other; if none is named, all, leaving out broken ones with a note.
 
-    Where a command has no --precision, in float32.
+    Where a command has no --precision, in float32. Results go by the names of models, so no two may have the same.
     """
     from condviz.models.registry import list_models, load
 
-    none = True
     settings = {"device": options.device, "precision": getattr(options, "precision", "float32")}
+    taken: set[str] = set()
     for name in dict.fromkeys(options.model or list_models()):
         try:
             model = load(name, **settings)
@@ -157,9 +158,11 @@ def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalSc
                 raise
             tell(f"{name} is left out: {error}")
             continue
-        none = False
+        if model.info.name in taken:
+            raise ConfigError(f"Two of the models are called {model.info.name!r}: {name} is the second. Rename it.")
+        taken.add(model.info.name)
         yield name, model
-    if none:
+    if not taken:
         raise CondvizError("No model could be loaded. See the notes above, or name one with --model.")
 
 

@@ -23,14 +23,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser("papers", help="tables of the papers beside ours", description=ABOUT)
     parser.add_argument("--write", action="store_true", help="write all tables into docs/papers.md")
     parser.set_defaults(command=run, action="list")
-    actions = parser.add_subparsers(metavar="show | run")
+    actions = parser.add_subparsers(metavar="show | run | costs")
     for name, text in (("show", "print a table"), ("run", "carry out what is missing of a table, then print it")):
-        parents = [shared.device(None)] if name == "run" else []
+        parents = [shared.files(html="draw what was measured"), *([shared.device(None)] if name == "run" else [])]
         action = actions.add_parser(name, parents=parents, help=text, description=text.capitalize() + ".")
         table = "for instance hyper-cl:table-5; a paper alone is all of its"
         action.add_argument("table", metavar="PAPER:TABLE", help=table)
         action.add_argument("--write", action="store_true", help="write all tables into docs/papers.md, too")
-        action.add_argument("--html", metavar="FILE", help="draw what was measured")
         action.set_defaults(action=name)
     # Only `run` measures.
     seeds = "trainings of each row, from seed 42 (default: 1)"

@@ -97,7 +97,9 @@ def run_jobs(options: argparse.Namespace) -> None:
     """Carry out the action, and print the job, or all."""
     jobs = Jobs()
     if options.action is None:
-        _print(jobs.list(), options)
+        _print(found := jobs.list(), options)
+        if not found:
+            tell("There are no trainings. Start one: condviz train RECIPE --follow")
         return
     if options.job is None:
         raise ConfigError(f"Which job? Give its id: condviz jobs {options.action} ID. `condviz jobs` lists them.")

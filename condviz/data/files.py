@@ -51,9 +51,12 @@ def check_target(path: str | Path) -> Path:
     Raises:
         DataError: If its folder does not exist or cannot be written to, or the path is a folder.
     """
-    target = Path(path).resolve()
+    target = Path(path)
     if target.is_dir():
         raise DataError(f"{path} is a folder. Give the name of a file in it.")
+    if target.exists() and not target.is_file():  # a pipe or a device; what /dev/stdout leads to has no place
+        return target
+    target = target.resolve()
     if not target.parent.is_dir():
         raise DataError(f"The folder of {path} does not exist. Create it first: mkdir -p '{Path(path).parent}'")
     if not os.access(target.parent, os.W_OK) and not os.access(target, os.W_OK):
@@ -71,8 +74,8 @@ def write_text(path: str | Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
         return
     target = check_target(path)
-    # A pipe or a device must not be replaced by a file.
-    direct = target.exists() and not target.is_file()
+    # A pipe or a device must not be replaced by a file; nor can a file be, in a folder without permission.
+    direct = target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK))
     written = target if direct else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         written.write_text(text, encoding="utf-8", newline="")
@@ -83,6 +86,20 @@ def write_text(path: str | Path, text: str) -> None:
     finally:
         if not direct:
             written.unlink(missing_ok=True)
+
+
+def read_utf8(path: Path, advice: str) -> str:
+    """Read a UTF-8 file, with or without a byte order mark; all line breaks become line feeds.
+
+    Raises:
+        DataError: If it cannot be read, with this advice, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. {advice}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Save it as UTF-8.") from error
 
 
 def read_upload(source: str | Path | IO[bytes] | IO[str], max_bytes: int) -> tuple[str, str, list[str]]:

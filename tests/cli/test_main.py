@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -165,6 +166,10 @@ def test_score_reads_a_table_from_standard_input(
         (["benchmark", "gallery", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["evaluate", "--model", "words", "--data", "no.csv"], "'no.csv' cannot be read: No such file"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
+        (["evaluate", "--model", "words", "--data", "-", "--out", "-"], "Name a file instead"),
+        (["evaluate", "--model", "words", "--data", "tables:no"], "There is no part 'no' of tables"),
+        (["errors", "tables:test", "--model", "nope", "--train-data", "no.csv"], "'no.csv' cannot be read"),
+        (["papers", "show", "hyper-cl:table-5", "--html", "no/x.html"], "The folder of no/x.html does not exist"),
     ],
 )
 def test_user_errors_are_one_line_and_exit_code_2(
@@ -179,11 +184,29 @@ def test_user_errors_are_one_line_and_exit_code_2(
 
 
 @pytest.mark.parametrize("words", [[], ["fly"], ["evaluate"], ["score", *PAIR, "--colour"]])
-def test_unknown_words_exit_with_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_are_one_line_and_exit_code_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(words)
     assert caught.value.code == 2
-    assert "condviz" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith("condviz: ")
+    assert error.endswith("--help\n")
+    assert error.count("\n") == 1
+
+
+def test_two_models_of_one_name_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.modules["condviz.models.registry"], "load", lambda name, **_: Model("csr", trained=True))
+    give_stdin(monkeypatch, TABLE)
+    assert cli.main(["score", "-", "--model", "csr", "--model", "elsewhere/csr"]) == 2
+    assert "'csr': elsewhere/csr is the second" in capsys.readouterr().err
+
+
+def test_train_data_can_be_part_of_a_corpus(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "--model", "words", "--data", "tables-weak:test", "--resamples", "0"]
+    assert cli.main([*words, "--train-data", "tables-weak:test"]) == 0
+    assert re.search(r"^  unseen +0 ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_evaluate_prints_and_writes(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -339,7 +362,7 @@ def test_data_build_writes_a_table_that_evaluate_reads(
     assert cli.main(["data", "build", "csts", "--split", "dev", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "note: 2 sentence pairs, each under two conditions." in captured.err
+    assert "note: 4 rows, two for each of 2 contrasts." in captured.err
     assert "must not be passed on decrypted" in captured.err
     assert cli.main(["evaluate", "--model", "words", "--data", str(out), "--resamples", "0"]) == 0
     capsys.readouterr()
@@ -389,6 +412,10 @@ def test_the_password_is_asked_for_in_a_terminal_only(
     monkeypatch.setenv("CONDVIZ_CSTS_PASSWORD", "secret")
     assert cli.main(words) == 2
     assert len(asked) == 1
+    monkeypatch.delenv("CONDVIZ_CSTS_PASSWORD")
+    monkeypatch.setattr("getpass.getpass", Mock(side_effect=EOFError))
+    assert cli.main(words) == 2
+    assert "No password was given" in capsys.readouterr().err
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:
@@ -399,3 +426,12 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         done = subprocess.run(command, cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "condviz", "models"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.stderr == "condviz: No space left on device. Mend it and try again.\n"
+    assert done.returncode == 2

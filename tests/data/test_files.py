@@ -46,3 +46,22 @@ def test_impossible_targets_are_refused_beforehand(tmp_path: Path) -> None:
         check_target(tmp_path)
     with pytest.raises(DataError, match="does not exist"):
         check_target(tmp_path / "no" / "out.csv")
+
+
+def test_a_pipe_is_written_to() -> None:
+    read, write = os.pipe()
+    write_text(f"/dev/fd/{write}", "through")
+    os.close(write)
+    with open(read) as pipe:
+        assert pipe.read() == "through"
+
+
+def test_a_file_in_a_folder_without_permission_is_written_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) == target)
+    monkeypatch.setattr(os, "replace", lambda *_: pytest.fail("what is there may not be replaced"))
+    write_text(target, "new")
+    assert target.read_text() == "new"

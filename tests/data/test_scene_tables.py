@@ -197,11 +197,11 @@ def test_the_command_counts_and_fails_on_problems(tmp_path: Path, capsys: pytest
     write(tmp_path, [make_entry(number) for number in range(3)])
     assert main(["data", "check-tables", "--folder", str(tmp_path)]) == 0
     assert "by length" in capsys.readouterr().out.splitlines()[0]
-    write(tmp_path, [broken("short")])
-    assert main(["data", "check-tables", "--folder", str(tmp_path)]) == 2
+    (tmp_path / "second").mkdir()
+    assert main(["data", "check-tables", "--folder", str(write(tmp_path / "second", [broken("short")]))]) == 2
     captured = capsys.readouterr()
     assert "nat-0001: 3 words" in captured.out
-    assert "1 rules are broken" in captured.err
+    assert "Broken rules: 1 in 1 tables" in captured.err
 
 
 @pytest.mark.skipif(not scene_tables.TABLES.is_dir(), reason="no tables yet")
