@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from condviz.data.files import read_utf8
 from condviz.errors import DataError, explain
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ WORD = re.compile(r"\w+")
 VARIABLE = "CONDVIZ_DATA"
 T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
+_RESTORE = "Restore this folder, or set CONDVIZ_ASSETS."
 RELEASE = ("train", "dev", "test")
 """Parts of most corpora."""
 Password = Callable[[], str]
@@ -205,9 +207,9 @@ def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:
     """Read all .jsonl files of a folder in alphabetical order; yields (place for messages, value) for each line."""
     paths = sorted(Path(folder).glob("*.jsonl"))
     if not paths:
-        raise DataError(f"There is no .jsonl file in {folder}. Restore this folder, or set CONDVIZ_ASSETS.")
+        raise DataError(f"There is no .jsonl file in {folder}. {_RESTORE}")
     for path in paths:
-        for number, line in enumerate(read_text(path).split("\n"), start=1):
+        for number, line in enumerate(read_utf8(path, _RESTORE).split("\n"), start=1):
             if line.strip():
                 place = f"{path}, line {number}"
                 yield place, parse_json(line, place)
@@ -231,16 +233,6 @@ def read_entries(folder: str | Path, form: TypeAdapter[T]) -> tuple[T, ...]:
 def form_error(place: str, error: Exception) -> DataError:
     """Say that an entry of a corpus is not of its form."""
     return DataError(f"{place} is not of the form of the corpus: {explain(error)} See README.md in its folder.")
-
-
-def read_text(path: Path) -> str:
-    """Read a UTF-8 file; raises DataError if it is missing or something else."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}. Restore its folder.") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start:,}). Restore the file.") from error
 
 
 def parse_json(text: str, place: str) -> Any:  # noqa: ANN401 (any JSON)

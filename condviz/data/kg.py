@@ -11,7 +11,7 @@ in neither graph of ours gets a plain form.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -232,7 +232,7 @@ def build_graph(
     *,
     hops: int = 5,
     notice: str = "",
-    places: Mapping[str, str] | None = None,
+    place: Callable[[str, int], str] | None = None,
 ) -> Graph:
     """Number entities and relations, and check the triples.
 
@@ -242,7 +242,7 @@ def build_graph(
         relations: At least one; ids are unique.
         splits: Split -> triples of ids; a missing split counts as empty.
         hops, notice: As in `Graph`.
-        places: Split -> file, for messages.
+        place: Says where a triple is, for messages, given its split and its number from 0.
 
     Raises:
         DataError: If something is there twice or not at all, an entity has no text, or a triple names what is missing.
@@ -259,14 +259,14 @@ def build_graph(
     arrays = {}
     for split in SPLITS:
         found = []
-        for row, (head, relation, tail) in enumerate(splits.get(split, ()), start=1):
-            place = f"{(places or {}).get(split, f'{name} {split}')}, row {row}"
-            if unknown := [end for end in (head, tail) if end not in numbers]:
+        for index, (head, relation, tail) in enumerate(splits.get(split, ())):
+            unknown = [f"entity {end!r}" for end in (head, tail) if end not in numbers]
+            unknown += [f"relation {relation!r}"] if relation not in kinds else []
+            if unknown:
+                where = place(split, index) if place else f"{name} {split}, row {index + 1}"
                 raise DataError(
-                    f"{place}: entity {unknown[0]!r} is not in the list of entities. Add it, or mend the row."
+                    f"{where}: {unknown[0]} is not listed in the graph. Add it to its table, or mend the row."
                 )
-            if relation not in kinds:
-                raise DataError(f"{place}: relation {relation!r} is not in the list of relations. Add it, or mend it.")
             found.append((numbers[head], kinds[relation], numbers[tail]))
         arrays[split] = np.array(found, dtype=np.int64).reshape(-1, 3)
     return Graph(name, tuple(entities), tuple(relations), arrays, hops, notice)

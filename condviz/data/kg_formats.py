@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from condviz.data.corpora import data_folder
+from condviz.data.files import read_utf8
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
 from condviz.errors import DataError
 from condviz.paths import ASSETS
@@ -76,7 +77,7 @@ def read_wn18rr(folder: Path) -> Graph:
     ]
     triples = _splits(folder)
     relations = [Relation(kind, kind.replace("_", " ").strip()) for kind in _kinds(triples)]
-    return build_graph("wn18rr", entities, relations, triples, hops=5, notice=NOTICES["wn18rr"], places=_places(folder))
+    return build_graph("wn18rr", entities, relations, triples, hops=5, notice=NOTICES["wn18rr"])
 
 
 def parse_wordnet_name(name: str) -> str:
@@ -98,8 +99,7 @@ def read_fb15k237(folder: Path) -> Graph:
         for (key, name), label in zip(found, _labels(found), strict=True)
     ]
     relations = [Relation(kind, parse_freebase_relation(kind)) for kind in _kinds(triples)]
-    about = {"hops": 2, "notice": NOTICES["fb15k237"], "places": _places(folder)}
-    return build_graph("fb15k237", entities, relations, triples, **about)
+    return build_graph("fb15k237", entities, relations, triples, hops=2, notice=NOTICES["fb15k237"])
 
 
 def parse_freebase_relation(relation: str) -> str:
@@ -163,14 +163,16 @@ def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> G
     found = [(row[0], row[1], row[2] if len(row) > 2 else "") for row in _table(entities, "id", 2, 3)]
     labels = _labels([(key, name) for key, name, _ in found])
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
+    numbers: dict[str, list[int]] = {split: [] for split in SPLITS}
     for number, row in enumerate(_table(triples, "head", 3, 4), start=1):
         split = row[3].strip().lower() if len(row) == 4 else "train"
         if split not in splits:
             raise DataError(f"{triples}, row {number}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])
+        numbers[split].append(number)
     nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
     kinds = [Relation(*row) for row in _table(relations, "id", 2, 2)]
-    return build_graph(name, nodes, kinds, splits, places=dict.fromkeys(SPLITS, str(triples)))
+    return build_graph(name, nodes, kinds, splits, place=lambda split, i: f"{triples}, row {numbers[split][i]}")
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
@@ -180,11 +182,7 @@ def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _splits(folder: Path) -> dict[str, list[Row]]:
-    return {split: _rows(Path(path), 3) for split, path in _places(folder).items()}
-
-
-def _places(folder: Path) -> dict[str, str]:
-    return {split: str(folder / f"{split}.txt") for split in SPLITS}
+    return {split: _rows(folder / f"{split}.txt", 3) for split in SPLITS}
 
 
 def _kinds(triples: dict[str, list[Row]]) -> list[str]:
@@ -200,15 +198,8 @@ def _table(path: Path, first: str, least: int, most: int) -> list[Row]:
 def _rows(path: Path, least: int, most: int | None = None) -> list[Row]:
     """Read the rows of a tab-separated file; quotes are common characters, blank lines are left out."""
     most = most or least
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read: {error.strerror}. Put the files of the graph into this folder, or set "
-            "CONDVIZ_DATA to the folder above."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+    advice = "Put the files of the graph into this folder, or set CONDVIZ_DATA to the folder above."
+    lines = read_utf8(path, advice).split("\n")  # str.splitlines would also cut descriptions at their own marks
     if len(lines) > MAX_ROWS:
         raise DataError(f"{path} has {len(lines):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
     rows = []

@@ -38,6 +38,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
+from condviz.data.files import read_utf8
 from condviz.errors import DataError, explain
 from condviz.paths import ASSETS
 
@@ -125,7 +126,7 @@ def read_lesson(path: Path) -> Lesson:
     named = _NAME.fullmatch(path.name)
     if not named:
         raise DataError(f"{path.name}: name a lesson NUMBER-NAME.md in lower case, for instance 09-my-lesson.md.")
-    text = path.read_text(encoding="utf-8")
+    text = read_utf8(path, "Put the lesson there.")
     parts = re.split(r"^\+\+\+ *$\n?", text, maxsplit=2, flags=re.MULTILINE)
     if len(parts) < 3 or parts[0].strip():
         raise DataError(f"{path.name}, line 1: a lesson starts with front matter in TOML between two lines '+++'.")

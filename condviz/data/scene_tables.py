@@ -23,7 +23,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Annotated
@@ -98,8 +98,9 @@ class Told:
     table: str
 
 
+@cache
 def load_tables(folder: str | Path = TABLES) -> tuple[Table, ...]:
-    """Read all tables, file by file in alphabetical order.
+    """Read all tables, file by file in alphabetical order; once per process.
 
     Raises:
         DataError: If there is no .jsonl file, or a line is not of the documented form; names the line.

@@ -39,6 +39,7 @@ from pydantic import TypeAdapter
 from condviz.data import corpus
 from condviz.data.corpus import RELEASE, Corpus, Material, Password, RatedPair, fraction
 from condviz.data.families import LOCAL, Aspect, Family
+from condviz.data.files import read_utf8
 from condviz.data.pairs import build_blocks, build_pairs, without_repeats
 from condviz.paths import ASSETS
 
@@ -71,7 +72,7 @@ _GROUPS = {"train": "train", "dev": "dev", "unseen_domains": "unseen_domains"}
 def load_aspects(folder: str | Path = SCENES) -> dict[str, Aspect]:
     """Read the shared aspects; raises DataError if aspects.json is missing or not of the documented form."""
     path = Path(folder) / "aspects.json"
-    content = corpus.parse_json(corpus.read_text(path), str(path))
+    content = corpus.parse_json(read_utf8(path, "Restore its folder."), str(path))
     try:
         return {name: _ASPECT.validate_python({"name": name, **entry}) for name, entry in content.items()}
     except (AttributeError, TypeError, ValueError) as error:
@@ -173,7 +174,8 @@ def build_plain_pairs(families: Sequence[Family], *, seed: int) -> list[RatedPai
     rows = []
     for number, family in enumerate(families if len(families) > 1 else ()):
         base, paraphrase = family.scenes[:2]
-        other = random.Random(f"{seed} {family.id}").choice([one for one in families if one.id != family.id])
+        place = random.Random(f"{seed} {family.id}").choice(range(len(families) - 1))
+        other = families[place + (place >= number)]  # any but the family itself
         for label, text, partner in ((5, paraphrase.text, family), (1, other.scenes[0].text, other)):
             rows.append(RatedPair(number, base.text, text, "", label, "", family.id, partner.id))
     return rows

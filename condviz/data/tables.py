@@ -261,7 +261,8 @@ def _records(name: str, text: str, delimiter: str) -> Iterator[tuple[int, list[s
     except csv.Error as error:
         raise DataError(
             f"{name}: the row that starts on line {line} cannot be read ({error}). "
-            "Look for a double quote that is not closed, or not doubled inside a quoted text."
+            "Look for a double quote that is not closed, or not doubled inside a quoted text, and for a cell of more "
+            f"than {csv.field_size_limit():,} characters."
         ) from error
 
 

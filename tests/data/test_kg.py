@@ -110,8 +110,8 @@ def test_search_for_relations() -> None:
         ([Entity("1", "a", "a"), Entity("1", "b", "b")], [], "entity '1' is in rows 1 and 2"),
         ([Entity("1", "a", "a"), Entity("2", "a", "a")], [], "label 'a' is in rows 1 and 2"),
         ([Entity("1", "a", " ")], [], "entity '1' has no name"),
-        ([Entity("1", "a", "a")], [("1", "_of", "1"), ("1", "_of", "7")], "toy train, row 2: entity '7' is not in"),
-        ([Entity("1", "a", "a")], [("1", "_on", "1")], "row 1: relation '_on' is not in"),
+        ([Entity("1", "a", "a")], [("1", "_of", "1"), ("1", "_of", "7")], "toy train, row 2: entity '7' is not listed"),
+        ([Entity("1", "a", "a")], [("1", "_on", "1")], "row 1: relation '_on' is not listed"),
     ],
 )
 def test_wrong_graphs_are_refused(entities: list[Entity], triples: list[tuple[str, str, str]], message: str) -> None:
@@ -130,6 +130,7 @@ def test_tables_of_anybody(tmp_path: Path) -> None:
     ("file", "content", "message"),
     [
         ("triples.tsv", "e00\t_in\tnowhere\n", "triples.tsv, row 1: entity 'nowhere'"),
+        ("triples.tsv", "e00\t_in\te01\ttest\ne00\t_in\tnowhere\n", "triples.tsv, row 2: entity 'nowhere'"),
         ("triples.tsv", "e00\t_in\n", "triples.tsv, line 1: 2 columns, expected 3 to 4"),
         ("triples.tsv", "e00\t_in\te01\tlater\n", "row 1: split is 'later'; allowed are train, valid, test"),
         ("entities.tsv", "e00\t\tnothing\n", "entity 'e00' has no name"),
@@ -148,6 +149,13 @@ def test_same_names_get_their_id_as_label(tmp_path: Path) -> None:
     (folder / "entities.tsv").write_text("a\tjaguar\ta cat\nb\tJaguar\ta car\n", encoding="utf-8")
     (folder / "triples.tsv").write_text("a\t_in\tb\n", encoding="utf-8")
     assert [entity.label for entity in read_tables(folder).entities] == ["jaguar (a)", "Jaguar (b)"]
+
+
+def test_only_line_breaks_end_a_row(tmp_path: Path) -> None:
+    folder = write_graph(tmp_path / "mine")
+    (folder / "entities.tsv").write_text("a\tjaguar\ta cat\x0c of\u2028 prey\nb\tcar\t\n", encoding="utf-8")
+    (folder / "triples.tsv").write_text("a\t_in\tb\n", encoding="utf-8")
+    assert read_tables(folder).entities[0].description == "a cat\x0c of\u2028 prey"
 
 
 def test_missing_files_and_graphs(tmp_path: Path) -> None:

@@ -39,6 +39,15 @@ def test_a_lesson_has_steps_with_text_figure_and_notes(tmp_path: Path) -> None:
     assert (second.figure, second.text, second.after) == ({}, "Just text.", "")
 
 
+def test_a_byte_order_mark_is_no_text_and_other_encodings_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "09-mine.md"
+    path.write_text(HEAD + STEP, encoding="utf-8-sig")
+    assert read_lesson(path).title == "A lesson"
+    path.write_text(HEAD + STEP.replace("Do it.", "Naïf."), encoding="latin-1")
+    with pytest.raises(DataError, match=r"09-mine\.md is not UTF-8"):
+        read_lesson(path)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
