@@ -226,7 +226,7 @@ class _Opened:
 
 def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str) -> _Opened:
     name, text, notes = read_upload(source, max_bytes)
-    delimiter = _find_delimiter(text)
+    delimiter = find_delimiter(io.StringIO(text, newline=None))
     records = _records(name, text, delimiter)
     header = next(records, None)
     if header is None:
@@ -236,9 +236,9 @@ def _open(source: str | Path | IO[bytes] | IO[str], max_bytes: int, wanted: str)
     return _Opened(name, tuple(cell.strip() for cell in header[1]), records, delimiter, notes)
 
 
-def _find_delimiter(text: str) -> str:
-    """Choose what splits the first line into most of the wanted columns, then into most; a tab where nothing does."""
-    first = next((line for line in io.StringIO(text, newline=None) if line.strip()), "")
+def find_delimiter(lines: Iterable[str]) -> str:
+    """Choose what splits the header into most columns of pairs, then into most columns; a tab where nothing does."""
+    first = next((line for line in lines if line.strip()), "")
 
     def fit(delimiter: str) -> tuple[int, int]:
         cells = {cell.strip(' \n"').casefold() for cell in first.split(delimiter)}

@@ -104,17 +104,14 @@ def map_slices(
     asked, counted = tee(slices)
     rest = np.zeros((0,) if ability == "score" else (0, identity.dimension), np.float32)
     with _cluster(address) as resources:
-        found = _blocks(data, filter(_has_rows, asked), (identity, ability), _actors(resources, workers))
+        filled = (columns for columns in asked if len(columns[0]))
+        found = _blocks(data, filled, (identity, ability), _actors(resources, workers))
         with closing(found):  # before the cluster goes
             for columns in counted:
                 while len(rest) < len(columns[0]):
                     rest = np.concatenate([rest, next(found)])
                 yield rest[: len(columns[0])]
                 rest = rest[len(columns[0]) :]
-
-
-def _has_rows(columns: Columns) -> bool:
-    return len(columns[0]) > 0
 
 
 def _blocks(data: Any, slices: Iterator[Columns], arguments: tuple, options: dict[str, Any]) -> Iterator[np.ndarray]:  # noqa: ANN401

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from condviz.data.files import open_path
+from condviz.data.tables import find_delimiter
 from condviz.data.texts import check_sentence
 from condviz.errors import DataError, first_line, require
 
@@ -30,7 +31,6 @@ TEXT_NAMES = ("text", "sentence", "sentence1")
 """Columns that are taken for the text where none is named."""
 MAX_CELL_CHARACTERS = 131_072
 """The limit of Python's CSV reader, applied to every format: a larger cell is a file in the wrong place."""
-DELIMITERS = ",;\t|"
 HUB = "hf://datasets/"
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 RESERVED = ("row", "text")
@@ -110,16 +110,17 @@ def read_source(path: str | Path, column: str = "", *, skip_bad: bool = False) -
         DataError: If a file cannot be read, a column is missing, a text cannot be used, or there is none.
     """
     files = _find_files(path)
-    chosen, kinds, total, number, file = "", {}, 0, 0, ""
-    for place, record in _records(files):
-        number += 1
-        chosen = chosen or _choose_column(column, record, place)
-        if file != (file := place.split(",")[0]) and chosen not in record:
-            raise DataError(f"{file} has no column {chosen!r}. Columns: {', '.join(record) or 'none'}.")
-        total += _usable_text(place, record.get(chosen), chosen, strict=not skip_bad) is not None
-        for name, value in record.items():
-            if name != chosen:
-                kinds[name] = _kind(value, kinds.get(name), f"{place}, column {name}")
+    chosen, kinds, total, number = "", {}, 0, 0
+    for file in files:
+        for in_file, (place, record) in enumerate(_records([file])):
+            number += 1
+            chosen = chosen or _choose_column(column, record, place)
+            if in_file == 0 and chosen not in record:
+                raise DataError(f"{file.name} has no column {chosen!r}. Columns: {', '.join(record) or 'none'}.")
+            total += _usable_text(place, record.get(chosen), chosen, strict=not skip_bad) is not None
+            for name, value in record.items():
+                if name != chosen:
+                    kinds[name] = _kind(value, kinds.get(name), f"{place}, column {name}")
     if not total:
         what = f"its column {chosen} holds no text" if number else "it has no rows"
         name = str(path).rstrip("/").rpartition("/")[2]
@@ -220,18 +221,18 @@ def _records(files: Iterable[Path]) -> Iterator[Record]:
 
 def _read_csv(file: Path) -> Iterator[Record]:
     with file.open(encoding="utf-8-sig", newline="") as lines:
-        first = lines.readline()
+        delimiter = find_delimiter(lines)
         lines.seek(0)
-        reader = csv.reader(lines, delimiter=max(DELIMITERS, key=first.count))
+        reader = csv.reader(lines, delimiter=delimiter)
         try:
-            head = [name.strip() for name in next(reader, [])]
+            head = [name.strip() for name in next((cells for cells in reader if any(map(str.strip, cells))), [])]
             if repeated := [name for number, name in enumerate(head) if name in head[:number]]:
                 raise DataError(f"{file.name} has two columns named {repeated[0]!r}. Rename one of them.")
             for number, cells in enumerate(reader, start=1):
                 if len(cells) > len(head):
                     raise DataError(
-                        f"{file.name}, row {number} has {len(cells)} cells and {len(head)} columns have names. Put "
-                        "texts that contain the separator in double quotes."
+                        f"{file.name}, row {number} has {len(cells)} cells, but the header has {len(head)}. Put texts "
+                        "that contain the separator in double quotes."
                     )
                 if cells:
                     yield f"{file.name}, row {number}", dict(zip(head, cells, strict=False))
@@ -303,7 +304,11 @@ def _choose_column(asked: str, record: Mapping[str, Any], place: str) -> str:
         return next(iter(record))
     if found := [name for name in TEXT_NAMES if name in record]:
         return found[0]
-    raise DataError(f"{place}: which column holds the texts? Name it, for instance {next(iter(record), '')}.")
+    raise DataError(f"{place}: which column holds the texts? Name one of these: {', '.join(record) or 'none'}.")
+
+
+def _is_blank(value: Any) -> bool:  # noqa: ANN401
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _usable_text(place: str, value: Any, column: str, *, strict: bool) -> str | None:  # noqa: ANN401
@@ -315,7 +320,7 @@ def _usable_text(place: str, value: Any, column: str, *, strict: bool) -> str | 
         column: Its column.
         strict: Raise where a text cannot be used, instead of returning None.
     """
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if _is_blank(value):
         return None
     try:
         return check_sentence(value, f"column {column} of {place}")
@@ -329,7 +334,7 @@ def _kind(value: Any, before: Kind | None, place: str) -> Kind | None:  # noqa: 
     """Return what a column holds, given one more cell; None while all have been blank."""
     if isinstance(value, str) and len(value) > MAX_CELL_CHARACTERS:
         raise DataError(f"{place} has {len(value):,} characters; at most {MAX_CELL_CHARACTERS:,} are allowed.")
-    if before == "text" or value is None or (isinstance(value, str) and not value.strip()):
+    if before == "text" or _is_blank(value):
         return before
     return "number" if _number(value) is not None else "text"
 
@@ -342,7 +347,7 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
 
 
 def _to_cell(value: Any, kind: Kind) -> Cell:  # noqa: ANN401
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if _is_blank(value):
         return None
     if kind == "number":
         number = _number(value)

@@ -43,6 +43,18 @@ def test_every_format_gives_the_same_rows(tmp_path: Path) -> None:
     assert texts(write(tmp_path / "a.txt", "a cat\n\ntwo dogs\n")) == ["a cat", "two dogs"]
 
 
+def test_a_text_may_hold_the_separator_of_other_files_and_blank_lines_come_first(tmp_path: Path) -> None:
+    assert texts(write(tmp_path / "a.csv", "\n \ntext\na cat, a dog\n")) == ["a cat, a dog"]
+    assert texts(write(tmp_path / "b.csv", "\ntext;stars\na cat, a dog;3\n")) == ["a cat, a dog"]
+
+
+def test_every_file_of_a_folder_needs_the_column(tmp_path: Path) -> None:
+    write(tmp_path / "a, 1.csv", "text,kind\na cat,x\n")
+    write(tmp_path / "a, 2.csv", "txt,kind\na dog,x\n")
+    with pytest.raises(DataError, match=r"a, 2\.csv has no column 'text'"):
+        read_source(tmp_path)
+
+
 def test_a_folder_is_one_source_and_blank_rows_are_counted(tmp_path: Path) -> None:
     write(tmp_path / "1.csv", "text,kind\na cat,x\n ,y\n")
     write(tmp_path / "2.csv", "text,stars\ntwo dogs,3\n")
@@ -69,9 +81,9 @@ def test_names_of_columns_can_stand_in_a_filter(tmp_path: Path) -> None:
         ("a.csv", "", "", "it has no rows"),
         ("a.csv", "text,b\n", "text", "it has no rows"),
         ("a.csv", "text,b\n ,y\n", "text", "holds no text"),
-        ("a.csv", "one,two\nx,y\n", "", "which column holds the texts"),
+        ("a.csv", "one,two\nx,y\n", "", "which column holds the texts.*one, two"),
         ("a.csv", "text,text\nx,y\n", "", "two columns named"),
-        ("a.csv", "text,b\nx,y,z\n", "", "3 cells and 2 columns"),
+        ("a.csv", "text,b\nx,y,z\n", "", "3 cells, but the header has 2"),
         ("a.csv", "text,b\n" + "x" * 10_000_000 + ",y\n", "", "131,072 characters"),
         ("a.csv", "text,b\n" + "x" * 6_000 + ",y\n", "", "Column text of a.csv, row 1 .*--skip-bad"),
         ("a.jsonl", '{"text": 3}\n', "", "must be text, got int"),
