@@ -9,6 +9,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
@@ -78,8 +79,8 @@ def _target(path: str) -> str:
 
 def _survey(item: Survey) -> str:
     files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
-    lines = [f"{item.corpus.name}: {item.corpus.title}", f"licence    {item.corpus.licence}"]
-    lines += [f"source     {item.corpus.source}", f"looked in  {item.folder}", f"files      {', '.join(files)}"]
+    lines = [f"licence    {item.corpus.licence}", f"source     {item.corpus.source}"]
+    lines += [f"looked in  {item.folder}", f"files      {', '.join(files)}"]
     rows = []
     for part in item.parts:
         counts = ("-" if count is None else f"{count:,}" for count in (part.rows, part.pairs))
@@ -87,7 +88,7 @@ def _survey(item: Survey) -> str:
         rows.append((part.name, *counts, *([f"{100 * share:.1f}" for share in guessed] or "--")))
     lines.append(format_table(("part", "texts", "pairs", "by wording", "by shared words"), rows))
     lines += dict.fromkeys(part.problem for part in item.parts if part.problem)
-    return "\n  ".join("\n".join(lines).split("\n"))
+    return f"{item.corpus.name}: {item.corpus.title}\n" + indent("\n".join(lines), "  ")
 
 
 def _build(options: argparse.Namespace) -> None:

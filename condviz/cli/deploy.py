@@ -24,7 +24,6 @@ ZERO_PYTHON = "3.12"
 """ZeroGPU has 3.10 and 3.12; this package needs 3.11 or later."""
 FILES = ("app.py", "README.md", "CONTRIBUTING.md", "LICENSE", "requirements.txt")
 LEFT_OUT = (".*", "__pycache__", "*.pyi")
-VARIABLES = {"CONDVIZ_TRAINING": "0"}
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,8 +85,7 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
     space = {"repo_id": repository, "repo_type": "space"}
     try:
         address = hub.create_repo(**space, space_sdk="gradio", space_hardware=hardware, exist_ok=True)
-        for name, value in VARIABLES.items():
-            hub.add_space_variable(repository, name, value)
+        hub.add_space_variable(repository, "CONDVIZ_TRAINING", "0")
         hub.upload_folder(**space, folder_path=folder, delete_patterns="*", commit_message="Deploy CondViz")
         if hub.get_space_runtime(repository).requested_hardware != hardware:  # it was there, on another one
             hub.request_space_hardware(repository, hardware)

@@ -22,7 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to a parser."""
     parser = commands.add_parser("papers", help="tables of the papers beside ours", description=ABOUT)
     parser.add_argument("--write", action="store_true", help="write all tables into docs/papers.md")
-    parser.set_defaults(command=run, action="list")
+    parser.set_defaults(command=run, action="list", html=None)
     actions = parser.add_subparsers(metavar="show | run | costs")
     for name, text in (("show", "print a table"), ("run", "carry out what is missing of a table, then print it")):
         parents = [shared.files(html="draw what was measured"), *([shared.device(None)] if name == "run" else [])]
@@ -58,7 +58,6 @@ def run(options: argparse.Namespace) -> None:
 
     if options.action == "list":
         print(_listing())
-        options.html = None
     else:
         found = papers.find_tables(options.table)
         if options.action == "run":

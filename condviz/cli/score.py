@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from math import isnan
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import numpy as np
 from condviz.cli import options as shared
 from condviz.cli.options import format_json, format_table, load_asked, progress_bar, tell
 from condviz.errors import DataError
-from condviz.types import columns
+from condviz.types import columns, plain
 
 if TYPE_CHECKING:
     from condviz.evaluation.csts import Evaluation
@@ -87,15 +86,16 @@ def _score_table(options: argparse.Namespace) -> None:
     tell(*table.notes)
     texts = columns(table.pairs)
     scores = {}
-    for _, model in list(load_asked(options)):
+    models = [model for _, model in load_asked(options)]
+    for model in models:
         with progress_bar(model.info.name, "rows") as update:
             scores[model.info.name] = shared.on_cluster(model, options).score(*texts, progress=update)
-    applies = {"applies": _applies(model, *texts)} if options.applies else {}
-    if options.json:
-        rows = [[float(value) for value in values] for values in scores.values()]
-        print(format_json({"models": list(scores), "scores": rows} | applies), end="")
-    else:
-        sys.stdout.write(format_predictions(table, scores, applies))
+    applies = {"applies": _applies(models[-1], *texts)} if options.applies else {}
+    shared.show(
+        options,
+        text=lambda: format_predictions(table, scores, applies).rstrip("\n"),
+        json=lambda: plain({"models": list(scores), "scores": list(scores.values())} | applies),
+    )
 
 
 def _applies(model: ConditionalScorer, *texts: Sequence[str]) -> list[float]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
-from condviz.data.corpus import Corpus, Password, RatedPair, Shortcuts, rows_frame
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, rows_frame
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
 from condviz.data.tables import PairTable, read_pairs
@@ -81,12 +81,11 @@ def build(name: str, part: str, *, seed: int = 0, password: Password | None = No
         DataError: If name or part do not exist, files are missing or damaged, or no pair is left.
         MissingExtraError: If C-STS has to be decrypted and `cryptography` is not installed.
     """
-    corpus = _corpus(name)
-    rows = corpus.read(part, password or csts.environment_password).rows(seed=seed)
+    rows = _read(name, part, password).rows(seed=seed)
     if not rows:
         raise DataError(
             f"The part {part} of {name} is empty: no two of its texts agree under one aspect and differ under another. "
-            f"Check that the files in {corpus.place} are whole, or take another part."
+            f"Check that the files in {CORPORA[name].place} are whole, or take another part."
         )
     return rows
 
@@ -103,7 +102,7 @@ def build_blocks(name: str, part: str, *, sentences: int, seed: int = 0) -> list
     Raises:
         DataError: As `build`, or if the corpus or part has no blocks.
     """
-    material = _corpus(name).read(part, csts.environment_password)
+    material = _read(name, part)
     if material.blocks is None:
         advice = 'Set batching = "pairs", or take another part.'
         raise DataError(f"{name} {part} has no blocks: only single pairs. {advice}")
@@ -116,7 +115,7 @@ def conditions(name: str, part: str) -> frozenset[str]:
     Raises:
         DataError, MissingExtraError: As `build`.
     """
-    material = _corpus(name).read(part, csts.environment_password)
+    material = _read(name, part)
     if material.conditions is not None:
         return material.conditions
     return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
@@ -139,11 +138,11 @@ def open_table(source: str) -> PairTable:
 
 def survey(name: str) -> Survey:
     """Look for a corpus, read it, build its pairs and count; what cannot be read is reported, not raised."""
-    corpus, parts = _corpus(name), []
+    corpus, parts = CORPORA[name], []
     for part in corpus.parts:
         count = None
         try:
-            material = corpus.read(part, csts.environment_password)
+            material = _read(name, part)
             count = material.texts
             rows = material.rows(seed=0)
         except CondvizError as error:
@@ -155,7 +154,7 @@ def survey(name: str) -> Survey:
     return Survey(corpus, corpus.place, corpus.found(), tuple(parts))
 
 
-def _corpus(name: str) -> Corpus:
+def _read(name: str, part: str, password: Password | None = None) -> Material:
     if name not in CORPORA:
         raise DataError(f"There is no corpus {name!r}. There are: {', '.join(CORPORA)}.")
-    return CORPORA[name]
+    return CORPORA[name].read(part, password or csts.environment_password)

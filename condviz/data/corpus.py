@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -118,9 +119,15 @@ def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
     return Shortcuts(condition=condition, overlap=overlap)
 
 
+@lru_cache(4096)  # rows side by side share sentences
+def words_of(text: str) -> frozenset[str]:
+    """Return the different words of a text, whatever their case."""
+    return frozenset(WORD.findall(text.casefold()))
+
+
 def word_overlap(sentence1: str, sentence2: str) -> float:
     """Return the share of words that two sentences have in common, from 0 to 1 (Jaccard)."""
-    words1, words2 = (set(WORD.findall(sentence.casefold())) for sentence in (sentence1, sentence2))
+    words1, words2 = words_of(sentence1), words_of(sentence2)
     return len(words1 & words2) / max(1, len(words1 | words2))
 
 

@@ -227,7 +227,7 @@ def _shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
 
 def _guesses(rows: Sequence[RatedPair]) -> list[float]:
     """Guess each row from how often the words of its wording stand for agreement in other tables: log odds."""
-    words = [set(corpus.WORD.findall(row.condition.casefold())) for row in rows]
+    words = [corpus.words_of(row.condition) for row in rows]
     everywhere: Counter[tuple[str, bool]] = Counter()
     within: dict[str, Counter[tuple[str, bool]]] = defaultdict(Counter)
     for row, found in zip(rows, words, strict=True):
@@ -326,11 +326,15 @@ CORPUS = Corpus(
     home=TABLES,
     shortcuts=_shortcuts,
 )
-_others = {
-    "hard": {"title": "tables of scenes that tell the same value by other words", "parts": PARTS[:3]},
-    "weak": {"title": "tables about what models are weak at: roles, time, amounts, negation, questions, lay wordings"},
-}
-CORPORA = [CORPUS]
-for _kind, _about in _others.items():
-    _files = {"files": (f"{_kind}-*.jsonl",), "load": partial(_load, kind=_kind)}
-    CORPORA.append(replace(CORPUS, name=f"tables-{_kind}", **_files, **_about))
+
+
+def _others(kind: str, title: str, parts: tuple[str, ...] = PARTS) -> Corpus:
+    files, load = (f"{kind}-*.jsonl",), partial(_load, kind=kind)
+    return replace(CORPUS, name=f"tables-{kind}", title=title, files=files, load=load, parts=parts)
+
+
+CORPORA = (
+    CORPUS,
+    _others("hard", "tables of scenes that tell the same value by other words", PARTS[:3]),
+    _others("weak", "tables about what models are weak at: roles, time, amounts, negation, questions, lay wordings"),
+)
