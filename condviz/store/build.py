@@ -272,6 +272,6 @@ def _writing(folder: Path) -> Iterator[None]:
         raise DataError(f"Another process is building {folder}. Wait for it, or stop it.") from error
     except OSError as error:
         raise DataError(
-            f"{folder} could not be written ({disk.reason_of(error)}). What was stored is kept: free some space, and "
-            "run the same command again."
+            f"{folder} could not be written ({disk.reason_of(error)}). Free some space and run the same command again: "
+            "what was stored is kept. Or choose another folder with --out."
         ) from error

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice, tee
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -42,21 +43,10 @@ class OnRay:
         self._model, self._cluster = model, {"address": address, "workers": workers}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return getattr(self._model, name)
+        return partial(self._gather, name) if name in get_args(Ability) else getattr(self._model, name)
 
-    def score(self, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """As `ConditionalScorer.score`; `progress` is told (rows done, different rows)."""
-        return self._gather("score", columns, progress)
-
-    def encode(self, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """As `ConditionalEncoder.encode`."""
-        return self._gather("encode", columns, progress)
-
-    def encode_sentences(self, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """As `ConditionalEncoder.encode_sentences`."""
-        return self._gather("encode_sentences", columns, progress)
-
-    def _gather(self, ability: Ability, columns: Columns, progress: Progress | None) -> np.ndarray:
+    def _gather(self, ability: Ability, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
+        """Do what the method of the model does; `progress` is told (rows done, different rows)."""
         places: dict[tuple[str, ...], int] = {}
         index = [places.setdefault(row, len(places)) for row in zip(*columns, strict=True)]
         rows, found = list(places), []

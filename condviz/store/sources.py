@@ -340,6 +340,8 @@ def _kind(value: Any, before: Kind | None, place: str) -> Kind | None:  # noqa: 
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401
+    if isinstance(value, str) and "_" in value:  # Python would read 2024_01 as 202401
+        return None
     try:
         return float(value) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError):

@@ -200,7 +200,7 @@ def test_a_full_disk_keeps_what_is_stored(
         resource.setrlimit(resource.RLIMIT_FSIZE, (64, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     source = write_csv(tmp_path / "a.csv")
-    with pytest.raises(DataError, match="free some space"):
+    with pytest.raises(DataError, match="Free some space"):
         build_store(source, tmp_path / "s", model=model, progress=fill)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     assert len(open_store(tmp_path / "s")) == 4

@@ -67,6 +67,8 @@ def test_a_column_of_numbers_and_words_is_text(tmp_path: Path) -> None:
     source = read_source(write(tmp_path / "a.csv", "text,size\na,1\nb,large\nc,2\n"))
     assert source.columns == {"size": "text"}
     assert [row.cells["size"] for row in source.rows()] == ["1", "large", "2"]
+    months = read_source(write(tmp_path / "b.csv", "text,month\na,2024_01\nb,2024_02\n"))
+    assert [row.cells["month"] for row in months.rows()] == ["2024_01", "2024_02"]
 
 
 def test_names_of_columns_can_stand_in_a_filter(tmp_path: Path) -> None:
