@@ -28,14 +28,14 @@ def models(default: str = "all", *, required: bool = False, several: bool = True
     """Return a parent with --model, and with --backbone, which `on_encoder` makes part of the names.
 
     Args:
-        default: What happens without the option, for the help; "" if it is required.
+        default: What happens without the option, for the help.
         required: Whether at least one model must be named.
         several: Whether the option may be repeated. Then `options.model` is a list, empty if none is named; else it is
             `default`, or None where `default` is not a model's name.
     """
     parser = _Parent()
     text = "name, folder or hub id" + ("; may be repeated" if several else "")
-    text += f" (default: {default})" if default and not required else ""
+    text += "" if required else f" (default: {default})"
     many = {"action": "append", "default": []} if several else {"default": None if " " in default else default}
     parser.add_argument("--model", **many, required=required, metavar="NAME", help=text)
     backbone = "put the method that --model names, untrained, on this encoder instead of its own"

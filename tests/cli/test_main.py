@@ -168,6 +168,8 @@ def test_score_reads_a_table_from_standard_input(
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "-"], "Name a file instead"),
         (["evaluate", "--model", "words", "--data", "tables:no"], "There is no part 'no' of tables"),
+        (["data", "build", "sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
+        (["data", "build", "tables", "--split", "test", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
         (["errors", "tables:test", "--model", "nope", "--train-data", "no.csv"], "'no.csv' cannot be read"),
         (["papers", "show", "hyper-cl:table-5", "--html", "no/x.html"], "The folder of no/x.html does not exist"),
     ],
@@ -368,26 +370,6 @@ def test_data_build_writes_a_table_that_evaluate_reads(
     capsys.readouterr()
     assert cli.main(["data", "build", "csts", "--split", "dev", "--out", "-"]) == 0
     assert capsys.readouterr().out == out.read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
-        (["mams", "--split", "val", "--out", "-"], "There is no part 'val' of mams. There are: train, dev, test."),
-        (["mams", "--split", "dev", "--out", "-"], "val.xml cannot be read"),
-        (["csts", "--split", "train", "--out", "-"], "neither csts_train.csv nor csts.tar.enc"),
-        (["csts", "--split", "dev", "--out", "no/out.csv"], "The folder of no/out.csv does not exist"),
-    ],
-)
-def test_data_build_errors_are_one_line(
-    words: list[str], message: str, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["data", "build", *words]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert message in captured.err
-    assert captured.err.count("\n") == 1
 
 
 def test_the_password_is_asked_for_in_a_terminal_only(

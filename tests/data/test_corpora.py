@@ -217,12 +217,6 @@ def test_e2e_names_the_bad_row(tmp_path: Path, row: tuple[str, str], message: st
         e2e.load(write_e2e(tmp_path, [row]), "dev")
 
 
-def test_e2e_without_its_columns(tmp_path: Path) -> None:
-    (tmp_path / e2e.FILES["test"]).write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="no column mr, ref"):
-        e2e.load(tmp_path, "test")
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give an empty folder of corpora."""

@@ -144,17 +144,8 @@ def test_shortcuts_of_random_rows_are_near_chance() -> None:
     rng = random.Random(0)
     words = ["red", "blue", "green", "one", "two", "three", "dog", "cat", "fish"]
     rows = [
-        RatedPair(
-            pair=index // 2,
-            sentence1=" ".join(rng.sample(words, 4)),
-            sentence2=" ".join(rng.sample(words, 4)),
-            condition="the animal",
-            label=(1, 5)[index % 2],
-            aspect="animal",
-            family1="a-001",
-            family2="a-001",
-        )
-        for index in range(4_000)
+        dataclasses.replace(row, **{f"sentence{side}": " ".join(rng.sample(words, 4)) for side in (1, 2)})
+        for row in make_rows([(1, 5)] * 2_000, condition="the animal")
     ]
     shortcuts = measure_shortcuts(rows)
     assert shortcuts.condition == 0.5
