@@ -7,6 +7,7 @@ were copied before it had a name carry no `t`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qs, urlencode
 
@@ -57,8 +58,7 @@ def joined(texts: Iterable[str]) -> str:
 def number(values: Values, key: str, default: int, *, low: int, high: int) -> int:
     """Return a whole number of a link, kept within [low, high]; the default where it is none."""
     text = first(values, key)
-    whole = text.isascii() and text.lstrip("-").isdigit() and len(text) < 12
-    return min(max(int(text), low), high) if whole else default
+    return min(max(int(text), low), high) if re.fullmatch(r"-?[0-9]{1,10}", text) else default
 
 
 def write_rows(rows: Iterable[int]) -> str:

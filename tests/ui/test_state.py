@@ -34,11 +34,11 @@ def test_links_of_the_first_edition_open_compare() -> None:
 
 
 def test_numbers_stay_in_their_range() -> None:
-    values = {"k": ["12"], "big": ["99999999999999"], "bad": ["x"]}
-    assert number(values, "k", 5, low=1, high=10) == 10
-    assert number(values, "big", 5, low=1, high=10) == 5
-    assert number(values, "bad", 5, low=1, high=10) == 5
-    assert first(values, "none", "d") == "d"
+    assert number({"k": ["12"]}, "k", 5, low=1, high=10) == 10
+    assert number({"k": ["-3"]}, "k", 5, low=1, high=10) == 1
+    for damaged in ("99999999999999", "x", "", "-", "--3", "3-", "\u0663"):
+        assert number({"k": [damaged]}, "k", 5, low=1, high=10) == 5
+    assert first({}, "none", "d") == "d"
 
 
 def test_chosen_rows_come_back_as_runs_and_anything_else_is_left_out() -> None:
