@@ -187,10 +187,10 @@ class ModelPool:
         self._infos: dict[str, ModelInfo] = {}
         self._models: dict[str, Any] = {}
         self._states = {name: LoadState() for name in self.names}
-        self._locks = {name: threading.Lock() for name in self.names}
         # Loading one model at a time keeps the memory peak low, and the second finds the shared encoder.
         self._loading = threading.Lock()
-        self._starting = threading.Lock()
+        # Held for moments: which models there are, and what is known of them.
+        self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self.forks = bool(os.environ.get("SPACE_ID") and find_spec("spaces"))
         self._call = self._call_here
@@ -207,12 +207,13 @@ class ModelPool:
             UnknownModelError: If the pool does not have the name.
             CheckpointError: If its folder is damaged.
         """
-        self._check(name)
-        if name in self._models:
-            return self._models[name].info
-        if name not in self._infos:
-            self._infos[name] = self._registry.describe(name)
-        return self._infos[name]
+        with self._lock:
+            self._check(name)
+            if name in self._models:
+                return self._models[name].info
+            if name not in self._infos:
+                self._infos[name] = self._registry.describe(name)
+            return self._infos[name]
 
     def infos(self) -> list[ModelInfo]:
         """Describe every model that can be described; a damaged one shows in `states` as failed."""
@@ -221,7 +222,7 @@ class ModelPool:
             try:
                 found.append(self.info(name))
             except CondvizError as error:
-                self._states[name] = LoadState("failed", reason=_without_folder(error))
+                self._note(name, LoadState("failed", _without_folder(error)))
         return found
 
     @cached_property
@@ -246,8 +247,9 @@ class ModelPool:
     # ---- loading -----------------------------------------------------------------------------------------------------
     def state(self, name: str) -> LoadState:
         """Return how far one model has been loaded; raises UnknownModelError if the pool does not have the name."""
-        self._check(name)
-        return self._states[name]
+        with self._lock:
+            self._check(name)
+            return self._states[name]
 
     def states(self) -> dict[str, LoadState]:
         """Return the state of every model, in the order of the page."""
@@ -266,29 +268,28 @@ class ModelPool:
         """Return a model, loading it if needed. A model that failed before is tried again.
 
         Raises:
-            UnknownModelError: If the pool does not have the name.
+            UnknownModelError: If the pool does not have the name, or it is removed meanwhile.
             CondvizError: If the model cannot be loaded; the reason also stands in its state.
         """
         self._check(name)
-        with self._locks[name]:
-            if name not in self._models:
-                with self._loading:
-                    self._models[name] = self._load_one(name)
-            return self._models[name]
+        if (model := self._models.get(name)) is not None:
+            return model
+        with self._loading:
+            self._check(name)
+            return self._models[name] if name in self._models else self._load_one(name)
 
     def add(self, name: str) -> None:
         """Add a model that was trained since the start; it is the last in the order of the page."""
-        with self._starting:
+        with self._lock:
             if name not in self._states:
-                self._locks[name] = threading.Lock()
                 self._states[name] = LoadState()
                 self.names = (*self.names, name)
 
     def remove(self, name: str) -> None:
         """Forget a model whose checkpoint has been deleted; unknown names are ignored."""
-        with self._starting:
+        with self._lock:
             self.names = tuple(known for known in self.names if known != name)
-            for table in (self._states, self._models, self._infos, self._locks):
+            for table in (self._states, self._models, self._infos):
                 table.pop(name, None)
 
     def preload(self, names: Sequence[str] = ()) -> threading.Thread:
@@ -301,7 +302,7 @@ class ModelPool:
                 except CondvizError as error:
                     logger.warning("Model %s is not available: %s", name, error)
 
-        with self._starting:
+        with self._lock:
             if self._thread is None:
                 first = [name for name in (*names, self.default) if name in self._states]
                 order = list(dict.fromkeys([*first, *self.names]))
@@ -310,19 +311,27 @@ class ModelPool:
             return self._thread
 
     def _load_one(self, name: str) -> Any:  # noqa: ANN401
-        self._states[name] = LoadState("loading")
+        self._note(name, LoadState("loading"))
         try:
             model = self._load(name)
         except CondvizError as error:
             reason = _without_folder(error)
-            self._states[name] = LoadState("failed", reason)
+            self._note(name, LoadState("failed", reason))
             raise type(error)(reason) from error
         except Exception as error:
             logger.exception("Loading %s failed", name)
-            self._states[name] = LoadState("failed", f"{type(error).__name__}, see the log of the server")
+            self._note(name, LoadState("failed", f"{type(error).__name__}, see the log of the server"))
             raise CondvizError(f"The model {name!r} could not be loaded ({type(error).__name__}).") from error
-        self._states[name] = LoadState("ready")
+        with self._lock:
+            self._check(name)
+            self._models[name], self._states[name] = model, LoadState("ready")
         return model
+
+    def _note(self, name: str, state: LoadState) -> None:
+        """Note how far a model has been loaded, unless it was removed meanwhile."""
+        with self._lock:
+            if name in self._states:
+                self._states[name] = state
 
     def _check(self, name: object) -> None:
         if not isinstance(name, str) or name not in self._states:

@@ -105,6 +105,28 @@ def test_a_model_that_has_come_since_is_the_last() -> None:
     assert pool.get("b") == "B"
 
 
+def test_a_model_that_is_removed_while_it_loads_leaves_nothing_behind() -> None:
+    pool = ModelPool(["a"], lambda name: pool.remove(name) or name.upper())
+    pool.add("b")
+    for name in ("a", "b"):
+        with pytest.raises(UnknownModelError, match=name):
+            pool.get(name)
+    assert (pool.names, pool.states(), pool.loaded("b"), pool.settled) == ((), {}, None, True)
+    pool.add("b")
+    assert pool.names == ("b",)
+
+
+def test_a_model_that_is_removed_while_it_is_described_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def describe(name: str) -> None:
+        pool.remove(name)
+        raise CheckpointError("The folder is gone.")
+
+    pool = ModelPool(["a"], str)
+    monkeypatch.setattr(pool._registry, "describe", describe)
+    assert pool.infos() == []
+    assert pool.states() == {}
+
+
 def test_only_models_of_the_pool_are_ever_loaded() -> None:
     loaded = []
     pool = ModelPool(["a"], lambda name: loaded.append(name) or name)
