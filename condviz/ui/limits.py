@@ -1,11 +1,15 @@
-"""How much a visitor may ask for, and how many may wait: less on a Space, where strangers share the machine."""
+"""How much a visitor may ask for, how many may wait, and what is kept: less on a Space, where strangers share it."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import gradio as gr
+from cachetools import LRUCache, TTLCache
 from gradio.blocks import BlocksConfig
 from gradio.queueing import Queue
 
@@ -16,6 +20,8 @@ TABLE_ROWS = 2_000 if _SHARED else 5_000
 ERROR_ROWS = 5_000 if _SHARED else 20_000
 TOKENS = 1_000_000 if _SHARED else 10_000_000
 """Tokens that one request may have encoded."""
+MAX_BODY_BYTES = 8_000_000
+"""Of a request. An upload of 5 MB with its frame fits; nothing else that the page sends comes near."""
 
 AT_ONCE = 64
 """Events that run a model at the same time; their texts share batches, so that many cost little more than one."""
@@ -23,6 +29,51 @@ QUEUE = 200
 """Events that wait to start."""
 PER_VISITOR, PER_ADDRESS = 16, 100
 """Events of one page or client, and of one address (a class may have one in common), that wait or run."""
+
+Key, Value = TypeVar("Key", bound=Hashable), TypeVar("Value")
+
+
+class Newest(LRUCache[Key, Value]):
+    """The values that were used last; any thread may read and write, which breaks a plain LRUCache."""
+
+    def __init__(self, most: int) -> None:
+        """Keep at most so many."""
+        super().__init__(most)
+        self._lock = threading.RLock()
+
+    def __getitem__(self, key: Key) -> Value:
+        with self._lock:
+            return super().__getitem__(key)
+
+    def __setitem__(self, key: Key, value: Value) -> None:
+        with self._lock:
+            super().__setitem__(key, value)
+
+    def get(self, key: Key, default: Any = None) -> Any:  # noqa: ANN401 - a value, or the default
+        """Return the value of a key, or the default."""
+        with self._lock:
+            return super().get(key, default)
+
+
+class Counts:
+    """What was counted of each key in this window of time; for one thread at a time.
+
+    Windows follow each other: a count that lasted from its last change would never end where something happens often.
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start at 0; a window takes so many seconds."""
+        self._seconds, self._clock = seconds, clock
+        self._counts: TTLCache[tuple[str, int], int] = TTLCache(10_000, seconds, clock)
+
+    def __getitem__(self, key: str) -> int:
+        return self._counts.get((key, self._window()), 0)
+
+    def __setitem__(self, key: str, count: int) -> None:
+        self._counts[key, self._window()] = count
+
+    def _window(self) -> int:
+        return int(self._clock() // self._seconds)
 
 
 class _Config(BlocksConfig):

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from cachetools import TTLCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.errors import DataError
-from condviz.ui.limits import crowded
+from condviz.ui.limits import MAX_BODY_BYTES, Counts, crowded
 
 UPLOAD_BYTES = 100_000_000
 """What one address may upload within `UPLOAD_SECONDS`: twenty of the largest tables."""
@@ -46,12 +45,12 @@ class Uploads:
         with self._lock:
             for users in self._users.values():
                 users.discard(session)
-            for path in [path for path, users in self._users.items() if not users]:
-                del self._users[path]
-                Path(path).unlink(missing_ok=True)
-                folder = Path(path).parent
-                if folder not in {Path(used).parent for used in self._users}:
-                    shutil.rmtree(folder, ignore_errors=True)
+            unused = [Path(path) for path, users in self._users.items() if not users]
+            self._users = {path: users for path, users in self._users.items() if users}
+            for path in unused:
+                path.unlink(missing_ok=True)
+            for folder in {path.parent for path in unused} - {Path(path).parent for path in self._users}:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 UPLOADS = Uploads()
@@ -68,7 +67,7 @@ class Requests:
     def __init__(self, app: ASGIApp) -> None:
         """Keep the application behind it."""
         self.app = app
-        self._uploaded: TTLCache = TTLCache(10_000, UPLOAD_SECONDS)
+        self._uploaded = Counts(UPLOAD_SECONDS)
         self._calls: Calls | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +75,7 @@ class Requests:
         posted = scope["type"] == "http" and scope["method"] == "POST" and "/gradio_api/" in scope["path"]
         headers, wait = dict(scope.get("headers", ())), ""
         if posted and scope["path"].rstrip("/").endswith("/upload"):
-            wait = self._count(scope, int(headers.get(b"content-length", b"0")))
+            wait = self._count(scope, int(headers.get(b"content-length", MAX_BODY_BYTES)))
         elif posted and b"json" in headers.get(b"content-type", b""):
             if (body := await _read(receive)) is None:
                 return
@@ -111,11 +110,10 @@ class Requests:
     def _count(self, scope: Scope, size: int) -> str:
         """Count an upload; returns why it is refused, or ""."""
         address = (scope.get("client") or ("",))[0]
-        used = self._uploaded.get(address, 0) + size
-        if used > UPLOAD_BYTES:
+        if self._uploaded[address] + size > UPLOAD_BYTES:
             limit = UPLOAD_BYTES // 1_000_000
             return f"More than {limit} MB came from your address. Wait an hour, or use the command line."
-        self._uploaded[address] = used
+        self._uploaded[address] += size
         return ""
 
 

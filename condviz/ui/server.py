@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.paths import ASSETS
+from condviz.ui.limits import MAX_BODY_BYTES
 from condviz.ui.markup import STATIC
 from condviz.ui.plotly_panel import plotly_source
 from condviz.ui.requests import Requests, answer
@@ -25,8 +26,6 @@ from condviz.ui.requests import Requests, answer
 LOOPBACK = ("127.0.0.1", "localhost")
 FOLDERS = ("css", "js", "fonts", "images")
 """Of the assets, for browsers."""
-MAX_BODY_BYTES = 8_000_000
-"""An upload of 5 MB with its frame fits; nothing else that the page sends comes near."""
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",

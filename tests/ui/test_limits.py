@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,3 +119,36 @@ def test_sessions_keep_no_description_of_the_page() -> None:
     limits.keep_sessions_small(page)
     assert not any(SessionState(page).config_values.values())
     assert page.get_config_file()["components"] == described["components"]
+
+
+def test_the_newest_values_stay_whole_when_many_threads_use_them() -> None:
+    kept, failed = limits.Newest(10), []
+
+    def use(first: int) -> None:
+        try:
+            for key in range(first, first + 5_000):
+                kept[key % 40] = key
+                kept.get((key * 7) % 40)
+        except Exception as error:
+            failed.append(error)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=use, args=(first,)) for first in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.setswitchinterval(usual)
+    assert not failed
+    assert (len(kept), kept.currsize) == (10, 10)
+
+
+def test_a_count_ends_with_its_window_however_often_it_is_used() -> None:
+    now = 0.0
+    counts = limits.Counts(60, lambda: now)
+    for now in (0.0, 30.0, 59.0):  # noqa: B007 - the clock
+        counts["a"] += 1
+    assert (counts["a"], counts["b"]) == (3, 0)
+    now = 60.0
+    assert counts["a"] == 0

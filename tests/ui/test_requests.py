@@ -154,3 +154,5 @@ def test_an_address_may_upload_so_much_an_hour(page: TestClient, monkeypatch: py
     sent = [("files", ("t.csv", b"x" * 2_000))]
     codes = [page.post("/gradio_api/upload", files=sent).status_code for _ in range(4)]
     assert codes == [200, 200, 429, 429]
+    without_length = page.post("/gradio_api/upload", content=iter([b"x" * 2_000]))
+    assert without_length.status_code == 429

@@ -23,6 +23,7 @@ from cachetools import TTLCache
 from condviz.errors import DataError
 from condviz.ui.events import connect, explain
 from condviz.ui.learn.figures.compare import Bet, Bets
+from condviz.ui.limits import Counts
 from condviz.ui.markup import html, render
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class Rooms:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin without any room; the clock counts seconds."""
         self._rooms: TTLCache[str, Room] = TTLCache(MAX_ROOMS, SECONDS, clock)
-        self._tries: TTLCache[tuple[str, int], int] = TTLCache(10_000, WINDOW_SECONDS, clock)
-        self._clock = clock
+        self._counts = Counts(WINDOW_SECONDS, clock)
         self._lock = threading.Lock()
 
     def open(self, person: str, address: str) -> str:
@@ -87,9 +87,9 @@ class Rooms:
             self._rooms.expire()
             if len(self._rooms) == MAX_ROOMS:
                 raise DataError(f"All {MAX_ROOMS} class rooms of this server are in use. Try again in an hour.")
-            if self._counted(f"open {address}") >= MAX_OPENED:
+            if self._counts[f"open {address}"] >= MAX_OPENED:
                 raise DataError(f"{MAX_OPENED} rooms were opened from here within a minute. Wait a minute.")
-            self._count(f"open {address}")
+            self._counts[f"open {address}"] += 1
             code = next(code for code in iter(_draw, None) if code not in self._rooms)
             self._rooms[code] = Room(person)
             return code
@@ -149,23 +149,16 @@ class Rooms:
         room = self._rooms.get(code)
         if room is not None and (person == room.teacher or person in room.people):
             return code, room
-        if self._counted(address) >= MAX_WRONG or self._counted("") >= MAX_WRONG_IN_ALL:
+        if self._counts[address] >= MAX_WRONG or self._counts[""] >= MAX_WRONG_IN_ALL:
             raise DataError("Too many wrong codes were tried. Wait a minute, then type the code again.")
         if room is None:
-            self._count(address)
-            self._count("")
+            self._counts[address] += 1
+            self._counts[""] += 1
             raise DataError(
                 f"There is no room {shown!r}. A code has {LENGTH} letters, for instance {_draw()}; rooms are closed "
                 "after two hours. Ask your teacher for the code."
             )
         return code, room
-
-    def _counted(self, key: str) -> int:
-        return self._tries.get((key, int(self._clock() // WINDOW_SECONDS)), 0)
-
-    def _count(self, key: str) -> None:
-        # By the minute: a count that is renewed with every try would never end in a busy class.
-        self._tries[key, int(self._clock() // WINDOW_SECONDS)] = self._counted(key) + 1
 
 
 def _draw() -> str:
@@ -213,7 +206,7 @@ class ClassRoom:
                 raise
             return closed | {self.notice: explain(error)}
         lesson, step = str(event.lesson), str(event.step)
-        figures = self.learn.figures.get(lesson, []) if self.learn.lessons else []
+        figures = self.learn.figures.get(lesson, [])
         if not step.isdigit() or not 1 <= int(step) <= len(figures) or not isinstance(figures[int(step) - 1], Bets):
             raise DataError("There is nothing to bet on in this step. Go to a step with bets, then open class mode.")
         figure, place = figures[int(step) - 1], f"{lesson[:20]} {step} "

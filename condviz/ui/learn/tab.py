@@ -10,7 +10,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
-from cachetools import LRUCache
 from markupsafe import Markup
 
 from condviz.data.lessons import LESSONS, Lesson, load_lessons
@@ -20,6 +19,7 @@ from condviz.ui.glossary import TERMS
 from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
+from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, html, render, term
 from condviz.ui.page import Page, Tab
 from condviz.ui.state import Values, first, number, read_link, write_link
@@ -38,8 +38,8 @@ class LearnTab:
     def __init__(self, page: Page) -> None:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
-        self.problem, self.lessons, self.stored = "", {}, stored_results()
-        self.live: LRUCache[str, dict[str, Any]] = LRUCache(KEPT_RESULTS)
+        self.problem, self.lessons, self.figures, self.stored = "", {}, {}, stored_results()
+        self.live: Newest[str, dict[str, Any]] = Newest(KEPT_RESULTS)
         try:
             self.lessons = {lesson.id: lesson for lesson in load_lessons()}
             self.figures = {name: [make_figure(step) for step in one.steps] for name, one in self.lessons.items()}
