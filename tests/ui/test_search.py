@@ -133,6 +133,42 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
         merge(tab.upload(str(file), "", *FORM, None))
 
 
+def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
+    found = merge(tab.upload(str(file), "text", *FORM[:5], "stars >= 2", 3, None))[tab.shown]
+    assert {hit.cells["stars"] for hit in found.results[0].hits} <= {2, 3}
+    assert read_link(view.link(found))[1]["where"] == ["stars >= 2"]
+
+
+def test_another_column_of_the_same_file_does_not_take_the_place_of_the_first(tab: SearchTab, tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("first,second\n" + "".join(f"{text},another {text}\n" for text in SENTENCES))
+    columns = ["first", "second"] * 6
+    keys = [merge(tab.upload(str(file), column, *FORM, None))[tab.corpus].value for column in columns]
+    assert len(set(keys)) == len(columns)
+
+
+def test_a_link_keeps_the_number_of_hits_that_was_asked_for(tab: SearchTab) -> None:
+    found = merge(tab.search(*FORM[:4], "bold", "", 3, None))[tab.shown]
+    assert len(found.results[0].hits) == 1
+    assert read_link(view.link(found))[1]["k"] == ["3"]
+
+
+def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
+    tab: SearchTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = HyperCL(tiny_backbone(seed=2), HyperCLConfig(rank=4, transform=False)).eval()
+    trained.info = replace(registry.describe("hyper-cl"), name="my-model")
+    load = tab.pool._load
+    monkeypatch.setattr(tab.pool, "_load", lambda name: trained if name == "my-model" else load(name))
+    monkeypatch.setattr(registry, "describe", lambda name: trained.info)
+    tab.pool.add("my-model")
+    found = merge(tab.search(*FORM[:3], "my-model", *FORM[4:], None))[tab.shown]
+    assert found.results[0].model.name == "my-model"
+    assert "my-model" in view.script(replace(found, corpus="upload-1"), vectors_of=tab._names("my-model")[-1])
+
+
 def test_a_file_shows_its_first_rows_and_how_long_a_search_takes(two_models: SearchTab, tmp_path: Path) -> None:
     tab, file = two_models, tmp_path / "a.csv"
     file.write_text("number,remark\n" + "".join(f"{i},<b>{text}\n" for i, text in enumerate(SENTENCES * 3)))

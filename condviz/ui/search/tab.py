@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import gradio as gr
-from cachetools import LRUCache
 
 import condviz
 from condviz.errors import CondvizError, DataError
@@ -23,6 +23,7 @@ from condviz.store.sources import peek
 from condviz.types import Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
+from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -52,11 +53,10 @@ class SearchTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         infos = [info for info in self.pool.infos() if _separable(info)]
-        self.separable = [info.name for info in infos]
-        trained = [info.name for info in infos if info.trained]
+        trained = [info for info in infos if info.trained]
         self.default = next((name for _, name in self._choices()), self.pool.default)
-        self.vectors = best_encoder(infos) or next(iter(trained or self.separable), self.pool.default)
-        self._uploads: LRUCache[str, Any] = LRUCache(KEPT_UPLOADS)
+        self.vectors = best_encoder(infos) or next((info.name for info in trained or infos), self.pool.default)
+        self._uploads: Newest[str, _Texts] = Newest(KEPT_UPLOADS)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
@@ -142,7 +142,7 @@ class SearchTab:
         triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [*form[2:], self.shown], [*form, *done], **main)
-        self.page.on_first_visit("search", self.search, asked, done, needs=["q"], **main)
+        self.page.on_first_visit("search", partial(self.search, asked=False), asked, done, needs=["q"], **main)
         self.page.on_link("search", self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
         self.page.on_models(self.model, self._choices)
         shown, heavy = [self.shown], {"heavy": True}
@@ -166,27 +166,27 @@ class SearchTab:
 
     def search(
         self, query: str, conditions: str, corpus: str, model: str, contains: str, where: str, k: int,
-        shown: Searches | None,
+        shown: Searches | None, *, asked: bool = True,
     ) -> Iterator[dict]:  # fmt: skip
         """Search under each condition, then look for the words that carry each hit."""
-        asked = lines(conditions) or ("",)
-        if len(asked) > MAX_CONDITIONS:
+        chosen = lines(conditions) or ("",)
+        if len(chosen) > MAX_CONDITIONS:
             raise DataError(
-                f"There are {len(asked)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
+                f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             )
         before = view.show(shown) if shown else render("search/empty.html")
         yield {self.result: dimmed(before), self.stop: gr.update(visible=True)}
         options = {"k": int(k), "contains": contains, "where": where}
-        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, asked, options)
+        work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, chosen, options)
         for done, total in work.steps():
             message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
             yield {self.notice: busy(message, done, total)}
-        found = Searches(corpus, work.result())
-        yield {self.result: view.show(found), self.shown: found, **closed(self.folded)}
+        found = Searches(corpus, work.result(), int(k))
+        yield {self.result: view.show(found, asked=asked), self.shown: found, **closed(self.folded)}
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
-        found = Searches(corpus, results)
-        yield {self.result: view.show(found), self.shown: found, self.stop: gr.update(visible=False)}
+        found = replace(found, results=results)
+        yield {self.result: view.show(found, asked=asked), self.shown: found, self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
         """Fill the form with an example and search."""
@@ -239,13 +239,13 @@ class SearchTab:
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
         texts, columns = _read(file, (column or "").strip())
-        query, conditions, _, model, _, _, k, shown = values
-        key = f"upload-{len(self._uploads)}-{Path(file).parent.name[:12]}"
+        query, conditions, _, *rest = values
+        key = f"upload-{secrets.token_hex(8)}"
         self._uploads[key] = _Texts(texts, columns)
         choices = [SHIPPED, (f"{Path(file).name[:40]} ({len(texts):,})", key)]
         yield {self.corpus: gr.Dropdown(choices, value=key)}
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
-        for step in self.search(query, conditions, key, model, "", "", k, shown):
+        for step in self.search(query, conditions, key, *rest):
             yield {here.get(part, part): value for part, value in step.items()}
         message = "These texts are searched now: the hits are at the top of the page."
         yield {self.own_notice: notice("", message, tone="info")}
@@ -343,14 +343,14 @@ class SearchTab:
 
     def _names(self, model: str) -> list[str]:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
-        return [model] if model in self.separable else [model, self.vectors]
+        return [model] if _separable(self.pool.info(model)) else [model, self.vectors]
 
     def _texts(self, key: str) -> str | _Texts:
         if key == SCENES:
             return SCENES
-        if key not in self._uploads:
+        if (texts := self._uploads.get(key)) is None:
             raise DataError("These texts are not here any more: they stay for a while only. Upload them again.")
-        return self._uploads[key]
+        return texts
 
 
 @dataclass

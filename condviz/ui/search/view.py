@@ -28,10 +28,12 @@ class Searches(Result):
     Attributes:
         corpus: Key of the corpus.
         results: One for each condition; a single one without a condition where there is none.
+        k: How many hits were asked for; filters may let fewer through.
     """
 
     corpus: str
     results: tuple[Hits, ...]
+    k: int
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -46,23 +48,22 @@ class Searches(Result):
         )
 
 
-def show(found: Searches) -> str:
-    """Render the hits side by side."""
+def show(found: Searches, *, asked: bool = True) -> str:
+    """Render the hits side by side; `asked` says whether a visitor asked for them."""
     first = found.results[0]
     drawn = {"headline": plots.headline(found.results), "columns": plots.columns(found.results, open_hit=_open_hit)}
     separable = CATALOG[first.model.method].separable
-    return render("search/result.html", link=link(found), first=first, by_vectors=separable, **drawn)
+    return render("search/result.html", link=link(found), first=first, asked=asked, by_vectors=separable, **drawn)
 
 
 def link(found: Searches) -> str:
     """Return the link that repeats the searches."""
     result = found.results[0]
     conditions = [("c", item.condition or "") for item in found.results]
-    k = len(result.hits)
     return write_link(
         "search",
         [("q", result.query), *conditions, ("m", result.model.name), ("has", result.contains),
-         ("where", result.where), ("k", str(k) if k != HITS else ""),
+         ("where", result.where), ("k", str(found.k) if found.k != HITS else ""),
          ("in", "own texts" if found.corpus != SCENES else "")],
     )  # fmt: skip
 
@@ -71,7 +72,7 @@ def script(found: Searches, vectors_of: str) -> str:
     """Return a script that searches the same texts under each of the conditions."""
     result = found.results[0]
     own = found.corpus != SCENES
-    arguments = [("store", OWN_STORE if own else SCENES), ("query", result.query), ("k", len(result.hits) or 1),
+    arguments = [("store", OWN_STORE if own else SCENES), ("query", result.query), ("k", found.k),
                  ("model", result.model.name), ("where", result.where), ("contains", result.contains),
                  ("words", any(hit.words for hit in result.hits))]  # fmt: skip
     call = [(name, value) for name, value in arguments if value]
