@@ -96,3 +96,15 @@ def test_what_cannot_be_loaded_leaves_no_model(form: EncoderForm, tmp_path: Path
     with pytest.raises(DataError, match="no method 'magic'"):
         list(form.add(request(), place, "magic"))
     assert form.pool.names == ("minilm",)
+
+
+def test_what_cannot_be_loaded_takes_no_place_in_memory(form: EncoderForm, tmp_path: Path) -> None:
+    place = str(tiny_folder(tmp_path / "mine"))
+    for method in METHODS[:KEPT]:
+        list(form.add(request(), place, method))
+    before = form.pool.names
+    broken = str(tiny_folder(tmp_path / "bert"))
+    edit_json(tmp_path / "bert" / "config.json", model_type="magic")
+    with pytest.raises(CondvizError, match="magic"):
+        list(form.add(request(), broken, "csr"))
+    assert form.pool.names == before

@@ -101,3 +101,9 @@ def test_the_endpoint_lists_all(tab: ModelsTab) -> None:
     found = tab.api_models()
     assert [item["name"] for item in found] == list(tab.pool.names)
     assert all("path" not in item for item in found)
+
+
+def test_after_the_model_that_was_shown_has_been_deleted_the_default_is(tab: ModelsTab) -> None:
+    shown = tab.refresh(View("deleted", "spearman", "name"))
+    assert shown[tab.view] == View(tab.pool.default, "spearman", "name")
+    assert f'"{tab.pool.default}"' in unescape(str(shown[tab.head]))

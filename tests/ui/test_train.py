@@ -180,6 +180,15 @@ def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainT
         tab.act(event(act="explode", run="x"), NOTHING, "")
 
 
+def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab, tmp_path: Path) -> None:
+    job = submit(tab, tmp_path)
+    end(tab.jobs, job, "failed", "The disk is full.")
+    for name in (job.name, "csr on intfloat/e5-small-v2"):
+        tab.pool.add(name)
+    tab.act(event(act="delete", run=job.id), NOTHING, "")
+    assert tab.pool.names == ("minilm", "csr on intfloat/e5-small-v2")
+
+
 def test_on_a_space_strangers_see_no_buttons_and_no_log(
     tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

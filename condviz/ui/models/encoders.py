@@ -70,15 +70,14 @@ class EncoderForm:
                 size = f"{total / 1e6:,.0f} MB" if total < 1e9 else f"{total / 1e9:.1f} GB"
                 message = f"Downloading {encoder}, {size}, once for this machine."
                 yield from wait(Work(partial(fetch, encoder, total)), message)
-            added = [other for other in self.pool.names if registry.ON in other]
-            for other in added[: len(added) - KEPT + 1]:
-                self.pool.remove(other)
             self.pool.add(name)
         try:
             yield from wait(Work(lambda _: self.pool.get(name)), f"Loading {encoder}.")
         except CondvizError:
             self.pool.remove(name)
             raise
+        for other in [other for other in self.pool.names if registry.ON in other][:-KEPT]:
+            self.pool.remove(other)
         title = self.pool.info(name).title
         told = notice("", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info")
         yield {

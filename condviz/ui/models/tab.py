@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -139,8 +139,11 @@ class ModelsTab:
         return self._show(View(first(values, "m", self.pool.default), metric, by)) | self.encoders.restore(values)
 
     def refresh(self, view: View) -> dict:
-        """Show the table again: a model may have been trained or deleted."""
-        return {self.notice: gr.skip(), self.table: self._table(view)} | self.show_untrained()
+        """Show the table again: a model may have been trained or deleted, perhaps the one whose card is shown."""
+        shown = {self.notice: gr.skip(), self.table: self._table(view)}
+        if view.model not in (*self.pool.names, *registry.link_models()):
+            shown = self._show(replace(view, model=self.pool.default))
+        return shown | self.show_untrained()
 
     def look(self, view: View) -> tuple[str, gr.Timer]:
         """Show what has been loaded since, until everything is."""

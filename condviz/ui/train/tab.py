@@ -363,8 +363,8 @@ class TrainTab:
             name = self.jobs.get(id).name
             self.jobs.delete(id, token=owner)
             zip_of(name).unlink(missing_ok=True)
-            for gone in set(self.pool.names) - set(list_models()):
-                self.pool.remove(gone)
+            if name not in list_models():
+                self.pool.remove(name)
             said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
             id = None
         elif action in ("stop", "resume", "rerun"):
