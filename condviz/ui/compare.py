@@ -44,7 +44,7 @@ class CompareTab:
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(stored or next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                view = self._picture(stored, english=True) if stored else render("compare/empty.html")
+                view = self._picture(stored, first=True) if stored else render("compare/empty.html")
                 self.result = html(view, elem_id="cv-result", script="condviz.bars(element, watch);")
                 works = [(one.id, one.title) for one in self.examples.values() if not one.fails]
                 fails = [(one.id, f"{one.title} (it fails)") for one in self.examples.values() if one.fails]
@@ -314,10 +314,11 @@ class CompareTab:
         return {"applies": self.pool.run(_applies, self.pool.default, texts, check_conditions(conditions)).result()}
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _picture(self, comparison: Comparison, before: dict[str, float] | None = None, *, english: bool = False) -> str:
-        drawn = {"headline": similarity.headline(comparison, english=english),
+    def _picture(self, comparison: Comparison, before: dict[str, float] | None = None, *, first: bool = False) -> str:
+        """Render a comparison; `first` is the stored one, in English, which nobody asked for."""
+        drawn = {"headline": similarity.headline(comparison, english=first),
                  "bars": similarity.bars(comparison, before=before)}  # fmt: skip
-        return render("compare/result.html", comparison=comparison, link=_link(comparison), **drawn)
+        return render("compare/result.html", comparison=comparison, link=_link(comparison), asked=not first, **drawn)
 
 
 def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa: ANN401 - a loaded model

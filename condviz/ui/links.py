@@ -71,7 +71,7 @@ class LinksTab:
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                view = self._picture(stored, EVERYDAY) if stored else render("links/empty.html")
+                view = self._picture(stored, EVERYDAY, first=True) if stored else render("links/empty.html")
                 self.result = html(view, elem_id="cv-links-result", script=_CLICKS)
                 self.tries = html(_tries(TRIES[EVERYDAY]), elem_id="cv-links-tries", script=_CLICKS)
                 html(render("links/why.html"), elem_id="cv-links-why")
@@ -321,9 +321,10 @@ class LinksTab:
             return text
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _picture(self, profile: LinkProfile, graph: str, asked: Asked = None) -> str:
+    def _picture(self, profile: LinkProfile, graph: str, asked: Asked = None, *, first: bool = False) -> str:
+        """Render a profile; `first` is the stored one, which nobody asked for."""
         drawn = {"headline": picture.headline(profile), "cards": picture.cards(profile.answers, active=True)}
-        return render("links/result.html", profile=profile, link=_link(profile, graph, asked), **drawn)
+        return render("links/result.html", profile=profile, link=_link(profile, graph, asked), asked=not first, **drawn)
 
     def _dimmed(self, shown: LinkProfile | None, graph: str) -> str:
         return dimmed(self._picture(shown, graph) if shown else "")

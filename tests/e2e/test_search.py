@@ -35,6 +35,16 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     assert again.evaluate("document.documentElement.scrollWidth") <= 380
 
 
+def test_back_returns_to_the_search_of_a_link(open_page: Callable[..., Page]) -> None:
+    page = open_page(START)
+    page.locator(RESULT).wait_for()
+    page.locator("#cv-search-conditions textarea").fill("the animal")
+    page.locator("#cv-search-run").click()
+    page.wait_for_url("**c=the+animal**")
+    page.go_back()
+    expect(page.locator(f"{RESULT} .cv-search-list h3")).to_have_text(["the weather"])
+
+
 def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: Path) -> None:
     file = tmp_path / "own.csv"
     file.write_text("text\nA cat sleeps.\nIt rains in the park.\nTwo boys run.\n")
