@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, tell
-from condviz.errors import DataError
+from condviz.errors import DataError, require
 
 if TYPE_CHECKING:
     from condviz.data.corpora import Survey
@@ -151,6 +151,8 @@ def run_lessons(options: argparse.Namespace) -> None:
     """Compute step by step and print what there is."""
     from condviz.data.files import write_text
     from condviz.data.lessons import LESSONS, load_lessons
+
+    require("gradio", "app")
     from condviz.models.registry import load
     from condviz.ui.learn.figures import make_figure
     from condviz.ui.pool import ModelPool

@@ -51,6 +51,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_output()
         return BROKEN_PIPE
+    except UnicodeEncodeError as error:
+        letter = error.object[error.start]
+        _complain(
+            f"The output is {error.encoding}, which has no {letter!r}. Set PYTHONIOENCODING=utf-8, or PYTHONUTF8=1."
+        )
+        return USER_ERROR
     except OSError as error:  # a full disk, a folder without permission
         _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Mend it and try again.")
         _close_output()

@@ -8,7 +8,7 @@ from functools import partial
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, tell
-from condviz.errors import ConfigError
+from condviz.errors import ConfigError, require
 from condviz.paths import is_folder
 
 MB = 2**20
@@ -56,6 +56,8 @@ def run(options: argparse.Namespace) -> None:
     from condviz.evaluation import papers
     from condviz.evaluation.scoreboard import fill_document
 
+    if options.html:
+        require("plotly", "app")  # now, and not after hours of training
     if options.action == "list":
         print(_listing())
     else:

@@ -196,6 +196,21 @@ def test_wrong_options_are_one_line_and_exit_code_2(words: list[str], capsys: py
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("missing", "command"),
+    [("gradio", "serve"), ("gradio", "lessons"), ("plotly", "papers show hyper-cl:table-5 --html x.html")],
+)
+def test_without_an_extra_its_name_is_told(
+    missing: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert cli.main(command.split()) == 2
+    assert (
+        f"{missing} is not installed. Install it from a clone with: pip install -e '.[app]'" in capsys.readouterr().err
+    )
+
+
 def test_two_models_of_one_name_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -408,6 +423,14 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         done = subprocess.run(command, cwd=ROOT, stdout=gone, stderr=subprocess.PIPE, text=True, check=False)
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+def test_an_encoding_without_a_letter_is_one_line() -> None:
+    command = [sys.executable, "-m", "condviz", "score", "A café.", "A bar.", "--condition", "é", "--model", "minilm"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("condviz: The output is ascii, which has no '\\xe9'. Set")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
