@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.errors import DataError
@@ -72,23 +75,22 @@ class Requests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        posted = scope["type"] == "http" and scope["method"] == "POST" and "/gradio_api/" in scope["path"]
-        headers, wait = dict(scope.get("headers", ())), ""
-        if posted and scope["path"].rstrip("/").endswith("/upload"):
-            wait = self._count(scope, int(headers.get(b"content-length", MAX_BODY_BYTES)))
-        elif posted and b"json" in headers.get(b"content-type", b""):
-            if (body := await _read(receive)) is None:
-                return
-            try:
-                wait = self._check(scope, body)
-            except DataError as error:
-                await answer(send, 400, str(error))
-                return
-            receive = _again(body, receive)
-        if wait:
-            await answer(send, 429, wait)
-        else:
+        if scope["type"] != "http" or scope["method"] != "POST" or "/gradio_api/" not in scope["path"]:
             await self.app(scope, receive, send)
+            return
+        headers, wait = Headers(scope=scope), ""
+        try:
+            if scope["path"].rstrip("/").endswith("/upload"):
+                wait = self._count(scope, int(headers.get("content-length", MAX_BODY_BYTES)))
+            elif "json" in headers.get("content-type", ""):
+                body = await Request(scope, receive).body()
+                wait, receive = self._check(scope, body), _again(body, receive)
+        except ClientDisconnect:
+            return
+        except DataError as error:
+            await refusal(400, str(error))(scope, receive, send)
+            return
+        await (refusal(429, wait) if wait else self.app)(scope, receive, send)
 
     def _check(self, scope: Scope, body: bytes) -> str:
         """Return why a body has to come again later, or ""; raises DataError if it cannot be used."""
@@ -179,12 +181,9 @@ def read_json(body: bytes) -> dict[str, Any]:
     return content
 
 
-async def answer(send: Send, status: int, message: str) -> None:
-    """Send a message as {"error": message}."""
-    body = json.dumps({"error": message}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def refusal(status: int, message: str) -> JSONResponse:
+    """Return the answer {"error": message}."""
+    return JSONResponse({"error": message}, status)
 
 
 def _data(content: Mapping[str, Any]) -> list:
@@ -200,18 +199,6 @@ def _paths(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _paths(item)
-
-
-async def _read(receive: Receive) -> bytes | None:
-    """Read a whole body; None if its sender has gone."""
-    parts = []
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return None
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

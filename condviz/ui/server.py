@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import Any
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
@@ -21,7 +22,7 @@ from condviz.paths import ASSETS
 from condviz.ui.limits import MAX_BODY_BYTES
 from condviz.ui.markup import STATIC
 from condviz.ui.plotly_panel import plotly_source
-from condviz.ui.requests import Requests, answer
+from condviz.ui.requests import Requests, refusal
 
 LOOPBACK = ("127.0.0.1", "localhost")
 FOLDERS = ("css", "js", "fonts", "images")
@@ -83,14 +84,14 @@ class Origins:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        headers = dict(scope.get("headers", ()))
-        origin, called = (headers.get(key, b"").decode("latin-1") for key in (b"origin", b"host"))
+        headers = Headers(raw=scope.get("headers", []))
+        origin, called = headers.get("origin", ""), headers.get("host", "")
         name = re.sub(r"^\w+://|:\d+$", "", origin)
         # Other programs of this machine have pages, too, with the same name and another port.
         foreign = "*" not in self.hosts and name in LOOPBACK and _port(origin) != _port(called)
         if origin and (foreign or not any(fnmatch(name, host) for host in self.hosts)):
             message = f"The page of {name[:80]!r} may not use this server. CONDVIZ_HOSTS lists names that may."
-            await answer(send, 403, message)
+            await refusal(403, message)(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -111,10 +112,11 @@ class Limits:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        refusal = f"The request is larger than {MAX_BODY_BYTES // 1_000_000} MB. Send less, or use the command line."
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            await answer(send, 413, refusal)
+        limit = f"{MAX_BODY_BYTES // 1_000_000} MB"
+        too_large = refusal(413, f"The request is larger than {limit}. Send less, or use the command line.")
+        length = Headers(scope=scope).get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY_BYTES:
+            await too_large(scope, receive, send)
             return
         read, started = 0, False
 
@@ -129,9 +131,9 @@ class Limits:
             nonlocal started
             started = True
             if message["type"] == "http.response.start":
-                given = list(message["headers"])
-                ours = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": given + [one for one in ours if one[0] not in dict(given)]}
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -140,4 +142,4 @@ class Limits:
             if read <= MAX_BODY_BYTES:
                 raise
         if read > MAX_BODY_BYTES and not started:
-            await answer(send, 413, refusal)
+            await too_large(scope, receive, send)
