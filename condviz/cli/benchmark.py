@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,12 +127,9 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
     """Measure model by model; each finished one is stored."""
     from condviz.evaluation.benchmark import describe, measure
     from condviz.evaluation.scoreboard import PLAIN, format_figure, write_board
-    from condviz.models.registry import describe as look_up
     from condviz.models.registry import load
 
-    for asked in options.model:
-        if "/" not in asked:  # a folder or a hub id
-            look_up(asked)  # a wrong name is told at once, not after the models before it
+    _look_up(options.model)
     chosen = _choose(options)
     baseline = None
     if any(item.part.name == PLAIN for item in chosen):
@@ -152,6 +150,15 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         board = board.with_scores(name, describe(model, found), samples)
         write_board(board, options.out)
     return board, names
+
+
+def _look_up(names: Sequence[str]) -> None:
+    """Tell a wrong name at once, and not after the models before it have been measured."""
+    from condviz.models.registry import describe
+
+    for name in names:
+        if "/" not in name:  # no folder and no hub id
+            describe(name)
 
 
 def _choose(options: argparse.Namespace) -> list[Chosen]:
@@ -242,6 +249,7 @@ def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
     from condviz.models.registry import link_models, load
 
     graph = load_graph(options.graph)
+    _look_up(options.model)
     found = []
     for name in dict.fromkeys(options.model or [BASELINE, *link_models(graph.name)]):
         model = load(name, device=options.device, precision="float32")

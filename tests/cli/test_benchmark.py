@@ -145,3 +145,12 @@ def test_a_damaged_file_is_not_written_over(tmp_path: Path, capsys: pytest.Captu
     assert cli.main(["benchmark", "models", "--part", "test", *FEW, "--out", str(out)]) == 2
     assert "has format 7" in capsys.readouterr().err
     assert json.loads(out.read_text()) == {"format": 7}
+
+
+def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("condviz.evaluation.kgc.evaluate_links", lambda *_, **__: pytest.fail("it was measured"))
+    words = ["benchmark", "kgc", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
+    assert cli.main([*words, "--out", str(tmp_path / "kgc.json")]) == 2
+    assert "There is no model 'nobody'" in capsys.readouterr().err
