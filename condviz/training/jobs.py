@@ -188,7 +188,7 @@ class Jobs:
             elif force:
                 for process in (job.status.supervisor, job.heartbeat.worker):
                     kill(process)
-                self.settle(id, forced=True)
+                self.settle(id, code=None)
             else:
                 (job.folder / "stop").touch()
             return read_job(job.folder)
@@ -265,21 +265,19 @@ class Jobs:
         with self._lock():
             self._remove_uploads(older_than=UPLOAD_S)
 
-    def settle(self, id: str, *, code: int | None = None, forced: bool = False) -> None:
+    def settle(self, id: str, *, code: int | None) -> None:
         """Record how a job ended whose training is gone, and start the next; called by its supervisor.
 
-        `code` is the exit code of the training, None if nobody saw it; `forced`: it did not stop by itself.
+        `code` is the exit code of the training; None if it was ended by force.
         """
         with self._lock():
             job = self._find(id)
             word = read_json(job.folder / "end.json")
             if word is not None:
                 self._end(job, word["state"], word["reason"])
-            elif forced:
+            elif code is None:
                 how = "Stopped before its first step" if job.heartbeat.phase == "preparing" else "Ended by force"
                 self._end(job, "stopped", f"{how}. {_kept(job)}")
-            elif code is None:
-                self._end(job, "dead", f"{GONE} {_kept(job)}")
             else:
                 self._end(job, "failed", explain_exit(code, job.log()))
             self._advance()
@@ -345,7 +343,9 @@ class Jobs:
         for job in self._read():
             if self._is_lost(job):
                 word = read_json(job.folder / "end.json") or {"state": "dead", "reason": f"{GONE} {_kept(job)}"}
-                self._end(job, word["state"], word["reason"])
+                # Hours may have passed since; the last sign of life tells how long it has worked.
+                ended = max(job.heartbeat.time, job.status.started)
+                self._end(job, word["state"], word["reason"], ended=ended)
         for job in self._next(self._read()):
             try:
                 self._start(job)
@@ -362,12 +362,13 @@ class Jobs:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_environment(),
                 start_new_session=True,  # it outlives whoever starts it, and the keys of a terminal do not reach it
             )  # fmt: skip
-        threading.Thread(target=process.wait, daemon=True).start()  # or it would stay as a zombie
         running = {"state": "running", "started": time.time(), "supervisor": find_process(process.pid)}
+        threading.Thread(target=process.wait, daemon=True).start()  # or it would stay as a zombie
         write_status(job.folder, replace(job.status, **running))
 
-    def _end(self, job: Job, state: str, reason: str) -> None:
-        status = replace(job.status, state=state, reason=reason, ended=time.time(), supervisor=None)
+    def _end(self, job: Job, state: str, reason: str, *, ended: float | None = None) -> None:
+        ended = time.time() if ended is None else ended
+        status = replace(job.status, state=state, reason=reason, ended=ended, supervisor=None)
         (job.folder / "reserve").unlink(missing_ok=True)
         write_status(job.folder, status)
         (job.folder / "stop").unlink(missing_ok=True)

@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
                 forced = forced or asked > GRACE_S or read_job(folder).heartbeat.phase == "preparing"
             if forced:
                 kill(find_process(process.pid))  # there until it has been waited for
-    Jobs(folder.parent).settle(folder.name, code=code, forced=forced)
+    Jobs(folder.parent).settle(folder.name, code=None if forced else code)
 
 
 if __name__ == "__main__":

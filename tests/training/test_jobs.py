@@ -121,6 +121,13 @@ def test_a_job_whose_processes_are_gone_is_dead_and_the_next_starts(jobs: Jobs) 
     assert (dead.saved_step, dead.can_resume) == (3, True)
 
 
+def test_a_dead_job_has_worked_until_its_last_sign_of_life(jobs: Jobs) -> None:
+    job = submit(jobs)
+    write_status(job.folder, replace(job.status, supervisor=GONE, started=100.0))
+    (job.folder / "heartbeat.json").write_text('{"time": 160.0}')
+    assert jobs.get(job.id).elapsed == 60
+
+
 def test_a_training_without_its_supervisor_still_counts_as_running(jobs: Jobs) -> None:
     job = submit(jobs)
     write_status(job.folder, replace(job.status, supervisor=GONE))
