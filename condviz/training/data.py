@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -151,8 +152,10 @@ def _read_table(source: Source) -> list[Example]:
         cell = "" if column is None else cells[column]
         try:
             teacher = float(cell) if cell.strip() else None
-        except ValueError as error:
-            raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.") from error
+        except ValueError:
+            teacher = math.nan
+        if teacher is not None and not math.isfinite(teacher):
+            raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.")
         rows[pair] = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group, teacher)
     return list(rows.values())
 

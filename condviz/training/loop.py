@@ -191,6 +191,14 @@ class Loop(Trainer):
 
     # Called by the Trainer
 
+    def _run_epoch(self, **options: object) -> None:
+        # A training that ran out of patience, and was killed before its end, is resumed with nothing left to do.
+        patient = [one for one in self.callback_handler.callbacks if isinstance(one, EarlyStoppingCallback)]
+        if any(one.early_stopping_patience_counter >= one.early_stopping_patience for one in patient):
+            self.control.should_training_stop = True
+        else:
+            super()._run_epoch(**options)
+
     def _get_train_sampler(self, train_dataset: Sequence | None = None) -> Sampler[int]:
         return self.task.order
 

@@ -101,13 +101,12 @@ class TrainingModel(nn.Module):
             terms.append(self.loss.infonce * info_nce(scores, temperature=self.loss.temperature))
         if self.loss.quadruplet:
             terms.append(self.loss.quadruplet * quadruplet(scores, margin=self.loss.margin))
-        known = ~teacher.isnan()
-        if self.loss.teacher and bool(known.any()):
-            terms.append(self.loss.teacher * mean_squared_error(scores[known], teacher[known]))
+        if self.loss.teacher:
+            known = ~teacher.isnan()
+            distance = mean_squared_error(scores[known], teacher[known]) if bool(known.any()) else 0 * scores.sum()
+            terms.append(self.loss.teacher * distance)
         if self.loss.plain:
             terms.append(self.loss.plain * self._plain_distance([*batch.sentences1, *batch.sentences2]))
-        if not terms:
-            raise DataError("A batch has no row with a teacher's score, and teacher is the only term of the loss.")
         return {"loss": torch.stack(terms).sum(), "scores": scores}
 
     def scores(self, batch: Batch) -> Tensor:
@@ -178,8 +177,15 @@ class SentenceTask(Task):
         self.parts = [load_rows(source, recipe) for source in recipe.train]
         self.held = [load_source(source) for source in recipe.validation]
         self.validation = [row for part in self.held for row in part]
-        units = [make_units(self._with_teacher(part), recipe.batching) for part in self.parts]
+        teachers = [load(name, device=device) for name in recipe.teacher]
+        units = [make_units(_with_teacher(part, teachers), recipe.batching) for part in self.parts]
         self.units = [unit for part in units for unit in part]
+        untold = not any(row.teacher is not None for unit in self.units for row in unit)
+        if untold and not any((recipe.loss.mse, recipe.loss.contrasts, recipe.loss.plain)):
+            raise DataError(
+                "No row has a teacher's score, and teacher is the only term of the loss. Name models as teacher, add a "
+                "column teacher to the table, or give mse a weight."
+            )
         self.order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
         self.method = build_model(recipe, vectors)
@@ -256,15 +262,16 @@ class SentenceTask(Task):
             if weight.requires_grad and not name.endswith("lora_A.default.weight")
         ]
 
-    def _with_teacher(self, rows: list[Example]) -> list[Example]:
-        """Score rows that have no teacher's score yet by the mean of the teachers."""
-        if not self.recipe.teacher:
-            return rows
-        scores = [load(name, device=self.device).score(*columns(rows)) for name in self.recipe.teacher]
-        return [
-            row if row.teacher is not None else replace(row, teacher=float(mean))
-            for row, mean in zip(rows, np.mean(scores, axis=0), strict=True)
-        ]
+
+def _with_teacher(rows: list[Example], teachers: Sequence[ConditionalScorer]) -> list[Example]:
+    """Score rows that have no teacher's score yet by the mean of the teachers."""
+    if not teachers:
+        return rows
+    scores = [teacher.score(*columns(rows)) for teacher in teachers]
+    return [
+        row if row.teacher is not None else replace(row, teacher=float(mean))
+        for row, mean in zip(rows, np.mean(scores, axis=0), strict=True)
+    ]
 
 
 # ---- what is trained, at which rate, and from where it starts --------------------------------------------------------

@@ -5,6 +5,7 @@ There are two kinds: rated sentence pairs, and the links of a knowledge graph (a
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
@@ -156,12 +157,14 @@ class Recipe:
     lr: Rate = 3e-5
     clip: NotNegative = 0.0
     precision: Precision = "auto"
-    seed: Annotated[Int, Field(ge=0)] = 42
+    seed: Annotated[Int, Field(ge=0, le=2**32 - 1)] = 42
     disk: DiskType = "float32"
 
     def __post_init__(self) -> None:
-        if not self.name or self.name.startswith(".") or set(self.name) & set("/\\\0"):
-            raise ConfigError(f"name is {self.name!r}; it names a folder. Use letters, digits and hyphens.")
+        if not re.fullmatch(r"[^\s./\\][^/\\]{0,99}", self.name) or not self.name.isprintable():
+            raise ConfigError(
+                f"name is {self.name[:80]!r}; it names a folder. Use up to 100 letters, digits and hyphens."
+            )
         if self.method not in CATALOG:
             raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")
         self.method_config()
@@ -405,7 +408,7 @@ def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe, overrides: Sequ
     if isinstance(recipe, Mapping):
         return from_dict(recipe, overrides)
     try:
-        return from_dict(tomllib.loads(Path(recipe).read_text(encoding="utf-8")), overrides)
+        return from_dict(tomllib.loads(Path(recipe).read_text(encoding="utf-8-sig")), overrides)
     except OSError as error:
         raise ConfigError(f"{recipe} cannot be read: {error.strerror}. Recipes are in assets/recipes.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

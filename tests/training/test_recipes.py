@@ -75,6 +75,9 @@ def test_defaults_and_types() -> None:
         ({"precision": "int8"}, "precision is 'int8', allowed is one of auto, float32"),
         ({"tuning": "half"}, "tuning is 'half', allowed is one of full, layers, lora or frozen"),
         ({"name": "../x"}, "it names a folder"),
+        ({"name": "a\nb"}, "it names a folder"),
+        ({"name": "x" * 300}, "up to 100 letters"),
+        ({"seed": 2**32}, "seed is 4294967296, allowed is"),
         ({"train": []}, r"at least one source"),
         ({"train": {"name": "scenes"}}, "expected a list"),
         ({"train": ["scenes"]}, "train.0 is 'scenes', expected a table"),
@@ -124,6 +127,11 @@ def test_keys_can_be_set() -> None:
 def test_settings_that_cannot_be_set(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         from_dict(SMALL, [text])
+
+
+def test_files_of_windows_editors_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbf" + ALL[0].read_bytes())
+    assert load_recipe(tmp_path / "x.toml") == load_recipe(ALL[0])
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:

@@ -380,6 +380,24 @@ def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (training["steps"], training["best_step"]) == (12, 6)
 
 
+def test_early_stopping_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = iter([0.0, 10.0, 5.0, 99.0, 98.0])
+    monkeypatch.setattr(
+        Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
+    )
+    recipe, save = quick(tmp_path, epochs=9, patience=1), trainer_module._save
+
+    def kill(*_: object) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(trainer_module, "_save", kill)
+    with pytest.raises(Stopped):
+        carry_out(recipe, tmp_path / "toy", device="cpu")
+    monkeypatch.setattr(trainer_module, "_save", save)
+    training = read_manifest(carry_out(recipe, tmp_path / "toy", device="cpu", resume=True))["training"]
+    assert (training["steps"], training["best_step"]) == (6, 3)
+
+
 def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condviz.training.model.spearman", lambda *_: None)
     records: list[Mapping[str, Any]] = []
@@ -412,9 +430,21 @@ def test_tables_can_bring_the_teachers_scores(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("sentence1,sentence2,condition,label,teacher\na,b,x,1,0.25\na,b,y,5,\nc,d,x,,0.5\n")
     assert [row.teacher for row in load_source(Source("csv", path=str(path)))] == [0.25, None]
-    path.write_text("sentence1,sentence2,condition,label,teacher\na,b,x,1,good\n")
-    with pytest.raises(DataError, match="row 1: teacher is 'good'"):
-        load_source(Source("csv", path=str(path)))
+    for cell in ("good", "inf"):
+        path.write_text(f"sentence1,sentence2,condition,label,teacher\na,b,x,1,{cell}\n")
+        with pytest.raises(DataError, match=f"row 1: teacher is '{cell}'"):
+            load_source(Source("csv", path=str(path)))
+
+
+def test_a_teacher_alone_teaches_what_it_has_scored(tmp_path: Path) -> None:
+    recipe = quick(tmp_path, loss={"mse": 0.0, "teacher": 1.0}, epochs=1)
+    with pytest.raises(DataError, match="No row has a teacher's score"):
+        carry_out(recipe, tmp_path / "toy", device="cpu")
+    header, first, *others = (tmp_path / "rows.csv").read_text().splitlines()
+    (tmp_path / "rows.csv").write_text("\n".join([f"{header},teacher", f"{first},0.5", *(f"{row}," for row in others)]))
+    records: list[Mapping[str, Any]] = []
+    carry_out(recipe, tmp_path / "toy", device="cpu", report=records.append)  # two of three batches have no such row
+    assert records[1]["loss"] > 0
 
 
 def test_scenes_are_a_source() -> None:
