@@ -143,7 +143,7 @@ def follow(jobs: Jobs, job: Job) -> None:
             break
         time.sleep(LOOK_S)
     if job.state != "done":
-        raise TrainingError(f"Job {job.id} is {job.state}. {job.reason}")
+        raise TrainingError(f"Job {job.id} has ended: {job.state}. {job.reason}")
     sys.stdout.write(f"{job.out}\n")
 
 

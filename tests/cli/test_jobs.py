@@ -38,6 +38,11 @@ def test_jobs_are_listed(jobs: Jobs, job: Job, capsys: Output) -> None:
     assert (facts["id"], facts["state"], facts["device"], facts["steps"]) == (job.id, "running", "cpu", 12)
 
 
+def test_without_jobs_it_says_so(jobs: Jobs, capsys: Output) -> None:
+    assert cli.main(["jobs"]) == 0
+    assert "There are no trainings" in capsys.readouterr().err
+
+
 def test_a_job_is_driven_by_id_or_name(jobs: Jobs, job: Job, capsys: Output) -> None:
     assert cli.main(["jobs", "stop", "toy"]) == 0
     assert "stopping" in capsys.readouterr().out
@@ -73,7 +78,7 @@ def test_following_shows_the_log_and_ends_with_the_job(jobs: Jobs, job: Job, cap
 def test_following_a_job_that_fails(jobs: Jobs, job: Job, capsys: Output) -> None:
     end(jobs, job, "failed", "The disk is full.")
     assert cli.main(["jobs", "follow", job.id]) == 2
-    assert f"Job {job.id} is failed. The disk is full." in capsys.readouterr().err
+    assert f"Job {job.id} has ended: failed. The disk is full." in capsys.readouterr().err
 
 
 def test_training_as_a_job(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
