@@ -1,4 +1,4 @@
-// The Train tab: buttons of runs, one of which asks twice; focus and open logs outlive an update.
+// The Train tab: buttons of runs, one of which asks twice; focus outlives an update, and a log stays at its end.
 (() => {
   "use strict";
   const ASK_MS = 4000;
@@ -18,7 +18,6 @@
   const train = (element, watch, send) => {
     let focused = null;
     let focusedRun = null;  // the training that was brought into view last
-    let opened = false;
     let place = null;  // of a log that somebody scrolled back; null stays at its end
     element.addEventListener("click", (event) => {
       const button = event.target.closest("[data-act]");
@@ -31,10 +30,6 @@
       focused = button && `[data-act="${CSS.escape(button.dataset.act)}"][data-run="${CSS.escape(button.dataset.run)}"]`;
     });
     element.addEventListener("focusout", (event) => { if (event.relatedTarget) focused = null; });
-    element.addEventListener("toggle", (event) => {
-      opened = event.target.open;
-      scroll();
-    }, true);
     element.addEventListener("scroll", ({ target }) => {
       if (!target.matches(".cv-train-log")) return;
       place = target.scrollTop + target.clientHeight > target.scrollHeight - 8 ? null : target.scrollTop;
@@ -49,8 +44,6 @@
         focusedRun = fresh.dataset.run;
         fresh.scrollIntoView({ block: "start", behavior: "smooth" });
       }
-      const details = element.querySelector("details");
-      if (details && opened) details.open = true;
       scroll();
       if (focused && document.activeElement === document.body) element.querySelector(focused)?.focus();
     });

@@ -119,7 +119,7 @@ class TrainTab:
         with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
             self.share_model = Share(self.jobs)
         with section("Log", elem_id="cv-train-log") as self.log_part:
-            self.log = html("", elem_id="cv-train-log-text")
+            self.log = html("", elem_id="cv-train-log-text", script=script)
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
