@@ -159,23 +159,7 @@
     if (said) said.textContent = message;
   };
   const offerText = (payload) => {
-    let dialog = document.querySelector("dialog.cv-dialog");
-    if (!dialog) {
-      dialog = document.createElement("dialog");
-      dialog.className = "cv-dialog";
-      const hint = document.createElement("p");
-      hint.textContent = "This browser does not let the page copy. The text is selected: press Ctrl or Cmd + C, then Esc.";
-      const area = document.createElement("textarea");
-      area.readOnly = true;
-      area.setAttribute("aria-label", "Text to copy");
-      const close = document.createElement("button");
-      close.type = "button";
-      close.className = "cv-button";
-      close.textContent = "Close";
-      close.addEventListener("click", () => dialog.close());
-      dialog.append(hint, area, close);
-      (document.querySelector(".gradio-container") || document.body).append(dialog);
-    }
+    const dialog = document.querySelector("dialog.cv-dialog");
     const area = dialog.querySelector("textarea");
     area.value = payload;
     dialog.showModal();
@@ -322,17 +306,5 @@
     welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
   };
 
-  // ---- menus of models show whether a model is ready ------------------------------------------------------------------------
-  let states = {};
-  const status = (element, watch) => {
-    const read = () => {
-      const line = element.querySelector("[data-states]");
-      if (line) states = JSON.parse(line.dataset.states);
-      window.dispatchEvent(new CustomEvent("condviz-states", { detail: states }));
-    };
-    watch("value", read);
-    read();
-  };
-
-  window.condviz = { header, status, hand, note, params, save, say, when, states: () => states };
+  window.condviz = { header, note, params };
 })();

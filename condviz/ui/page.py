@@ -211,7 +211,7 @@ def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page
         for tab in tabs:
             with gr.Tab(tab.label, id=tab.id) as page.tab:
                 page.built[tab.id] = tab.build(page)
-    status = html(_status(pool), elem_id="cv-status", script="condviz.status(element, watch);")
+    status = html(_status(pool), elem_id="cv-status")
     foot = render("footer.html", terms=TERMS, version=condviz.__version__, training=is_enabled())
     html(foot, elem_id="cv-footer")
     _open_tab(page, [tab.id for tab in tabs], wrong)
@@ -239,15 +239,14 @@ def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
 
 def _status(pool: ModelPool) -> str:
     states = pool.states()
-    phases = {name: state.phase for name, state in states.items()}
     failed = {name: state.reason for name, state in states.items() if state.phase == "failed"}
-    count, ready = len(phases), sum(phase == "ready" for phase in phases.values())
+    count, ready = len(states), sum(state.phase == "ready" for state in states.values())
     if ready == count:
         line = f"All {ready} models are loaded."
     elif ready + len(failed) == count:
         line = f"{ready} of {count} models are loaded, {len(failed)} failed."
     else:
-        loading = next((f"; loading {name}" for name, phase in phases.items() if phase == "loading"), "")
+        loading = next((f"; loading {name}" for name, state in states.items() if state.phase == "loading"), "")
         line = f"{ready} of {count} models are loaded{loading}."
     share = round(100 * ready / max(1, count))
-    return render("status.html", line=line, failed=failed, phases=phases, share=share, settled=pool.settled)
+    return render("status.html", line=line, failed=failed, share=share, settled=pool.settled)
