@@ -51,11 +51,13 @@ class Angle(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Encode both and measure the angle, in degrees."""
+        from condviz.analysis.lessons import cosine
+
         first, second = models[0].encode_sentences(_sentences(self.sentence1, self.sentence2))
-        cosine = float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+        alike = cosine(first, second)
         numbers = [[round(float(value), 3) for value in vector[:4]] for vector in (first, second)]
-        angle = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-        return {"cosine": round(cosine, 4), "angle": round(angle, 2), "size": len(first), "numbers": numbers}
+        angle = float(np.degrees(np.arccos(np.clip(alike, -1, 1))))
+        return {"cosine": round(alike, 4), "angle": round(angle, 2), "size": len(first), "numbers": numbers}
 
     def link(self) -> str:
         """Open the Compare tab."""
@@ -126,12 +128,12 @@ class Matrix(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Make both matrices and compare them as long lists of numbers: their cosine."""
-        first, second = (
-            models[0].condition_matrix(check_condition(text, "condition"))
-            for text in (self.condition1, self.condition2)
-        )
-        alike = float((first * second).sum() / (np.linalg.norm(first) * np.linalg.norm(second)))
-        return {"corners": [_pack(first), _pack(second)], "alike": round(alike, 3), "size": len(first)}
+        from condviz.analysis.lessons import cosine
+
+        texts = self.condition1, self.condition2
+        first, second = (models[0].condition_matrix(check_condition(text, "condition")) for text in texts)
+        alike = round(cosine(first.ravel(), second.ravel()), 3)
+        return {"corners": [_pack(first), _pack(second)], "alike": alike, "size": len(first)}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Turn numbers into pictures."""
@@ -216,6 +218,7 @@ class Spectrum(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Multiply the pair and the sentences of the map by what is left of W_c."""
+        from condviz.analysis.lessons import cosine
         from condviz.analysis.reference import percentile, reference_scores
 
         model, condition = models[0], check_condition(self.condition, "condition")
@@ -230,7 +233,7 @@ class Spectrum(Figure):
         if self.random:
             drawn = np.random.default_rng(self.draw).normal(size=(2, len(whole), count))
             used = drawn[0] @ drawn[1].T / count
-        scores = [_cosine(*(vectors[:2] @ matrix.T)) for matrix in (np.eye(len(whole)), whole, used)]
+        scores = [cosine(*(vectors[:2] @ matrix.T)) for matrix in (np.eye(len(whole)), whole, used)]
         places = percentile(np.array(scores), reference_scores(model))
         labels = np.repeat(np.arange(len(groups)), [len(texts) for texts in groups])
         after = _units(vectors[2:] @ used.T)
@@ -247,11 +250,6 @@ class Spectrum(Figure):
     def link(self) -> str:
         """Open the Compare tab with this model."""
         return pair_link("compare", (self.sentence1, self.sentence2), [self.condition], self.model)
-
-
-def _cosine(first: np.ndarray, second: np.ndarray) -> float:
-    lengths = np.linalg.norm(first) * np.linalg.norm(second)
-    return float(first @ second / lengths) if lengths > 0 else 0.0
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
