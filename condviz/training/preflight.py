@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import os
@@ -22,7 +23,7 @@ import torch
 
 from condviz.data import corpora
 from condviz.data.examples import load_examples
-from condviz.data.kg_formats import load_graph
+from condviz.data.kg_formats import EVERYDAY, LARGE, load_graph
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pretrained import choose_device
 from condviz.errors import CondvizError, ConfigError, DataError
@@ -69,10 +70,10 @@ class Preflight:
     """
 
     device: str
-    rows: int
-    validation_rows: int
-    dropped: int
-    steps: int
+    rows: int = 0
+    validation_rows: int = 0
+    dropped: int = 0
+    steps: int = 0
     minutes: float | None = None
     memory: int | None = None
     problems: tuple[str, ...] = ()
@@ -97,26 +98,27 @@ def check(
     try:
         recipe = admit(recipe, roots)
     except DataError as error:
-        return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
+        return Preflight(device, problems=(str(error),))
     if isinstance(recipe, LinkRecipe):
         return _check_links(recipe, device)
     with _start_probe(recipe, device) as probe:
         found = _follow(read(recipe), progress)
         steps = count_steps(recipe, found, processes)
         facts = (device, found.rows, found.validation_rows, found.dropped, steps)
-        if found.problems:
-            return Preflight(*facts, problems=found.problems, advice=found.advice)
-        tried, problem = _try(probe, _sample(recipe, found), progress)
-    if tried is None:
-        return Preflight(*facts, problems=problem, advice=found.advice)
-    advice = found.advice
+        told = Preflight(*facts, problems=found.problems, advice=found.advice)
+        if told.problems:
+            return told
+        tried = _try(probe, _sample(recipe, found), progress)
+    if isinstance(tried, str):
+        return replace(told, problems=(tried,))
+    told = replace(told, memory=tried.memory)
     if tried.cut_texts:
         count = f"At least {tried.cut_texts}" if tried.cut_texts == LONGEST_TEXTS else str(tried.cut_texts)
-        advice += (f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off.",)
+        cut = f"{count} of the texts are longer than {recipe.backbone} reads; their ends are cut off."
+        told = replace(told, advice=(*told.advice, cut))
     if tried.batch is None:
-        return Preflight(*facts, memory=tried.memory, problems=(_too_large(recipe, tried),), advice=advice)
-    minutes = _seconds(recipe, found, steps, tried) / 60
-    return Preflight(*facts, minutes, tried.memory, advice=advice)
+        return replace(told, problems=(_too_large(recipe, tried),))
+    return replace(told, minutes=_seconds(recipe, found, steps, tried) / 60)
 
 
 def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
@@ -124,13 +126,13 @@ def _check_links(recipe: LinkRecipe, device: str) -> Preflight:
     try:
         graph = load_graph(recipe.graph)
     except CondvizError as error:
-        return Preflight(device, 0, 0, 0, 0, problems=(str(error),))
-    rows, held = sizes = [2 * len(graph.splits[part]) for part in ("train", "valid")]
-    named = zip(("train", "valid"), sizes, strict=True)
-    problems = [f"The {part} part of {graph.name} has no triples." for part, size in named if not size]
+        return Preflight(device, problems=(str(error),))
+    sizes = {part: 2 * len(graph.splits[part]) for part in ("train", "valid")}
+    problems = tuple(f"The {part} part of {graph.name} has no triples." for part, size in sizes.items() if not size)
+    rows = sizes["train"]
     steps = recipe.epochs * (rows // max(1, min(recipe.batch_size, rows)))
     advice = ("The time is not measured for links; the first epoch shows it.",)
-    return Preflight(device, rows, held, 0, steps, problems=tuple(problems), advice=advice)
+    return Preflight(device, rows, sizes["valid"], steps=steps, problems=problems, advice=advice)
 
 
 def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> int:
@@ -181,9 +183,7 @@ def _follow(future: Future[T], progress: Progress) -> T:
     return future.result()
 
 
-def _try(
-    probe: subprocess.Popen, sample: Mapping[str, Any], progress: Progress
-) -> tuple[Measured | None, tuple[str, ...]]:
+def _try(probe: subprocess.Popen, sample: Mapping[str, Any], progress: Progress) -> Measured | str:
     """Let the probe try some batches; gives what it measured, or why it could not."""
     from condviz.training.probe import Measured
 
@@ -193,15 +193,15 @@ def _try(
         try:
             said, complaints = _follow(future, progress)
         except subprocess.TimeoutExpired:
-            return None, (f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder.",)
+            return f"A try of a few steps did not end in {TIMEOUT_S / 60:.0f} minutes. Take a smaller encoder."
         except BaseException:  # who waits has left, and the thread would wait on
             probe.kill()
             raise
     if probe.returncode == 0:
         answer = json.loads(said.splitlines()[-1])
-        return (None, (answer["problem"],)) if "problem" in answer else (Measured(**answer), ())
+        return answer["problem"] if "problem" in answer else Measured(**answer)
     why = explain_exit(probe.returncode, complaints)
-    return None, (OUT_OF_MEMORY if "killed" in why else why,)
+    return OUT_OF_MEMORY if "killed" in why else why
 
 
 def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
@@ -209,16 +209,13 @@ def _sample(recipe: SentenceRecipe, found: Survey) -> dict[str, Any]:
     units = [unit for part in found.units for unit in part]
     size = min(units_per_batch(recipe), len(units))
     dice = random.Random(recipe.seed)
-    heaviest = sorted(units, key=lambda unit: sum(len(text) for row in unit for text in row.texts), reverse=True)
-    batches = [heaviest[:size]]
-    batches += [dice.sample(units, size) for _ in range(TIMED_BATCHES)]
-    validation = dice.sample(found.validation, min(SCORED_ROWS, len(found.validation)))
+    heaviest = heapq.nlargest(size, units, key=lambda unit: sum(len(text) for row in unit for text in row.texts))
+    batches = [heaviest, *(dice.sample(units, size) for _ in range(TIMED_BATCHES))]
     texts = {text for unit in units for row in unit for text in row.texts}
-    longest = sorted(texts, key=len, reverse=True)[:LONGEST_TEXTS]
     return {
-        "batches": [[[asdict(row) for row in unit] for unit in batch] for batch in batches],
-        "validation": [asdict(row) for row in validation],
-        "longest": longest,
+        "batches": [[list(map(asdict, unit)) for unit in batch] for batch in batches],
+        "validation": list(map(asdict, dice.sample(found.validation, min(SCORED_ROWS, len(found.validation))))),
+        "longest": heapq.nlargest(LONGEST_TEXTS, texts, key=len),
     }
 
 
@@ -248,7 +245,6 @@ def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
 # ---- what a job may train on and with --------------------------------------------------------------------------------
 
 PROBED_PAIRS = 3
-GRAPHS = ("wn18rr", "fb15k237")
 _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
@@ -273,16 +269,18 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
             f"name is {recipe.name[:80]!r}; allowed are up to 64 letters, digits, dots, hyphens and underscores."
         )
     folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), CHECKPOINTS)]
-    init = _model("init", recipe.init, folders) if recipe.init else ""
+    init = _model("init", recipe.init, folders)
     recipe = replace(recipe, backbone=_encoder(recipe.backbone, folders), init=init)
     if isinstance(recipe, LinkRecipe):
-        return recipe if recipe.graph in GRAPHS else replace(recipe, graph=_place("graph", recipe.graph, folders))
+        if recipe.graph in (EVERYDAY, *LARGE):
+            return recipe
+        return replace(recipe, graph=_place("graph", recipe.graph, [*folders, ASSETS / "graph"]))
     recipe = replace(
         recipe,
         train=tuple(_source(source, folders) for source in recipe.train),
         validation=tuple(_source(source, folders) for source in recipe.validation),
         teacher=tuple(_model("teacher", name, folders) for name in recipe.teacher),
-        lora=replace(recipe.lora, init=_model("lora.init", recipe.lora.init, folders) if recipe.lora.init else ""),
+        lora=replace(recipe.lora, init=_model("lora.init", recipe.lora.init, folders)),
     )
     # Building pairs of a corpus takes longer than a click may.
     tables = all(source.name == TABLE for source in (*recipe.train, *recipe.validation))
@@ -344,7 +342,7 @@ def _encoder(name: str, folders: Sequence[Path]) -> str:
 
 def _model(key: str, name: str, folders: Sequence[Path]) -> str:
     models = list_models()
-    if name in models:
+    if not name or name in models:
         return name
     if os.environ.get("SPACE_ID"):
         raise ConfigError(f"There is no model {name[:200]!r} on this Space; {key} takes {', '.join(models)}.")

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from condviz.paths import ASSETS
 from condviz.training import preflight, probe, spare
 from condviz.training.data import survey
 from condviz.training.loop import Loop
 from condviz.training.model import SentenceTask
 from condviz.training.preflight import check, count_steps
-from condviz.training.recipes import SentenceRecipe
+from condviz.training.recipes import LinkRecipe, SentenceRecipe
 from condviz.training.runs import Run
 from tests.training.toy import HEADER, toy_recipe
 
@@ -29,10 +30,27 @@ def write(recipe: SentenceRecipe, text: str) -> None:
     Path(recipe.train[0].path).write_text(HEADER + text)
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, tried: probe.Measured | None) -> None:
+def answer(monkeypatch: pytest.MonkeyPatch, tried: probe.Measured | str) -> None:
     """Measure nothing, and give this."""
     monkeypatch.setattr(preflight, "_start_probe", lambda *_: nullcontext())
-    monkeypatch.setattr(preflight, "_try", lambda *_: (tried, ()))
+    monkeypatch.setattr(preflight, "_try", lambda *_: tried)
+
+
+def start_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> list[subprocess.Popen]:
+    """Let another program answer as the process of a try; returns those that are started."""
+    started, start = [], subprocess.Popen
+
+    def run(_: list[str], **options: Any) -> subprocess.Popen:
+        started.append(start([sys.executable, "-c", code], **options))
+        return started[-1]
+
+    monkeypatch.setattr(preflight.subprocess, "Popen", run)
+    return started
+
+
+def measured(**changes: Any) -> probe.Measured:
+    nothing = dict.fromkeys(("preparation", "batch", "update", "scoring", "encoding"), 0.0)
+    return probe.Measured(**nothing | {"memory": GB, "available": 8 * GB, "fitting_rows": 8, "cut_texts": 0} | changes)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +69,12 @@ def test_steps_are_those_of_the_training(tmp_path: Path, changes: dict[str, Any]
 
 
 def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, None)
+    answer(monkeypatch, "too slow")
     recipe = toy_recipe(tmp_path, keep="last", validation=[])
     pairs = "".join(f"a{i},b,x,1\na{i},b,y,5\n" for i in range(10))
     write(recipe, pairs + "a0,b,x,1\nc,d,x,\nalone,d,x,2\n")  # repeated, without a label, without a partner
     found = check(recipe, roots=[tmp_path], device="cpu")
-    assert (found.rows, found.dropped, found.validation_rows, found.problems) == (20, 3, 0, ())
+    assert (found.rows, found.dropped, found.validation_rows, found.problems) == (20, 3, 0, ("too slow",))
     assert (found.device, found.minutes, found.memory) == ("cpu", None, None)
     assert any("20 rows are few" in line for line in found.advice)
     assert any("Without validation rows" in line for line in found.advice)
@@ -65,7 +83,7 @@ def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.
 def test_labels_that_contradict_each_other_and_rows_on_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer(monkeypatch, None)
+    answer(monkeypatch, "")
     recipe = toy_recipe(tmp_path, batching="rows", loss={"mse": 1.0})
     write(recipe, "".join(f"a{i},b,x,1\na{i},b,x,5\n" for i in range(10)))
     advice = check(recipe, roots=[tmp_path], device="cpu").advice
@@ -81,6 +99,13 @@ def test_what_is_wrong_with_the_data_is_told_without_a_try(tmp_path: Path, monke
     assert "no model ranks them better" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
     Path(recipe.train[0].path).unlink()
     assert "no such file" in check(recipe, roots=[tmp_path], device="cpu").problems[0]
+
+
+@pytest.mark.parametrize("graph", ["everyday", str(ASSETS / "graph" / "everyday")])
+def test_the_graph_that_ships_can_be_trained_on(graph: str) -> None:
+    found = check(LinkRecipe(name="toy", method="tri-encoder", graph=graph), device="cpu")
+    assert found.problems == ()
+    assert found.rows > 1000 > found.validation_rows > 0
 
 
 def request(recipe: SentenceRecipe) -> dict[str, Any]:
@@ -126,11 +151,7 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = probe.Measured(
-        preparation=10.0, batch=2.0, update=0.5, scoring=0.1, encoding=0.0, memory=GB, available=8 * GB,
-        fitting_rows=8, cut_texts=3,
-    )  # fmt: skip
-    answer(monkeypatch, tried)
+    answer(monkeypatch, measured(preparation=10.0, batch=2.0, update=0.5, scoring=0.1, cut_texts=3))
     found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
     assert found.steps == 6
     assert found.minutes == pytest.approx((10 + 6 * 2.5 + 4 * 24 * 0.1) / 60)
@@ -138,11 +159,7 @@ def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_frozen_encoder_reads_each_text_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = probe.Measured(
-        preparation=0.0, batch=0.0, update=0.0, scoring=0.0, encoding=60.0, memory=GB, available=8 * GB,
-        fitting_rows=8, cut_texts=0,
-    )  # fmt: skip
-    answer(monkeypatch, tried)
+    answer(monkeypatch, measured(encoding=60.0))
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, tuning="frozen", loss={"mse": 1.0})
     task = SentenceTask(recipe, "cpu")
     task.prepare()
@@ -174,14 +191,8 @@ def test_a_table_is_read_for_every_check(tmp_path: Path) -> None:
 
 
 def test_a_probe_that_waits_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started, start = [], subprocess.Popen
     code = "print('ready', flush=True); input(); input(); print('{\"problem\": \"asked\"}')"
-
-    def echo(_: list[str], **options: Any) -> subprocess.Popen:
-        started.append(start([sys.executable, "-c", code], **options))
-        return started[-1]
-
-    monkeypatch.setattr(preflight.subprocess, "Popen", echo)
+    started = start_instead(monkeypatch, code)
     assert spare.prepare() is spare.prepare()
     assert started[0].stdout.readline() == "ready\n"
     for _ in range(2):
@@ -190,11 +201,7 @@ def test_a_probe_that_waits_is_asked_first(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_probe_that_nobody_asks_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = subprocess.Popen
-    code = "import signal; signal.pause()"
-    monkeypatch.setattr(
-        preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
-    )
+    start_instead(monkeypatch, "import signal; signal.pause()")
     monkeypatch.setattr(spare, "IDLE_S", 0.0)
     first = spare.prepare()
     assert first.wait(60) == -9
@@ -216,19 +223,13 @@ def test_a_try_that_ends_badly_is_a_problem_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
 ) -> None:
     monkeypatch.setattr(preflight, "TICK_S", 0.001)  # so that it is waited for in several turns
-    start = subprocess.Popen
-    monkeypatch.setattr(
-        preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
-    )
+    start_instead(monkeypatch, code)
     assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
 
 def test_a_request_larger_than_a_pipe_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "import sys; sys.stdin.readline(); print('{\"problem\": \"' + str(len(sys.stdin.read())) + ' read\"}')"
-    start = subprocess.Popen
-    monkeypatch.setattr(
-        preflight.subprocess, "Popen", lambda _, **options: start([sys.executable, "-c", code], **options)
-    )
+    start_instead(monkeypatch, code)
     monkeypatch.setattr(preflight, "TICK_S", 0.001)  # over long before it is read
     monkeypatch.setattr(preflight, "TIMEOUT_S", 20.0)
     monkeypatch.setattr(preflight, "_sample", lambda recipe, found: {"text": "a" * 300_000})
@@ -236,16 +237,11 @@ def test_a_request_larger_than_a_pipe_arrives(tmp_path: Path, monkeypatch: pytes
 
 
 def test_who_stops_waiting_ends_the_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started, start = [], subprocess.Popen
-
-    def pause(_: list[str], **options: Any) -> subprocess.Popen:
-        started.append(start([sys.executable, "-c", "import signal; signal.pause()"], **options))
-        return started[0]
+    started = start_instead(monkeypatch, "import signal; signal.pause()")
 
     def stop(done: int, total: int) -> None:
         raise InterruptedError
 
-    monkeypatch.setattr(preflight.subprocess, "Popen", pause)
     with pytest.raises(InterruptedError):
         check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu", progress=stop)
     assert started[0].returncode == -9
