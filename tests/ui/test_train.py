@@ -155,6 +155,14 @@ def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Pat
     assert view.render_learned(replace(run, records=()), {}) == ""
 
 
+def test_the_kept_evaluation_ranks_best_whatever_the_sign() -> None:
+    ranked = [{"event": "evaluation", "step": step, "spearman": value} for step, value in enumerate((-0.5, 0.0, -2.0))]
+    run = view.RunView("1", "mine", "hyper-cl", "done", records=tuple(ranked))
+    assert run.kept["step"] == 1
+    assert replace(run, recipe={"keep": "last"}).kept["step"] == 2
+    assert replace(run, records=()).kept == {}
+
+
 def test_training_that_keeps_every_pair_right_and_agrees_better_has_helped(tab: train.TrainTab) -> None:
     def headline(spearman: float) -> str:
         start = {"event": "start", "step": 0, "spearman": 36.0, "pair_accuracy": 100.0}

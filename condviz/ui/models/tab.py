@@ -22,6 +22,7 @@ from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import html, render
 from condviz.ui.models.encoders import EncoderForm
 from condviz.ui.page import Page, Tab, section
+from condviz.ui.pool import LoadState
 from condviz.ui.state import Values, first, write_link
 
 MAX_CARD_CHARACTERS = 60_000
@@ -53,8 +54,7 @@ class Row:
     info: ModelInfo
     good: str
     figures: dict[str, Metric]
-    phase: str
-    reason: str
+    state: LoadState
 
 
 @dataclass(frozen=True)
@@ -192,12 +192,10 @@ class ModelsTab:
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_models(self) -> list[dict[str, Any]]:
         """List the models: names for the other endpoints, what each is, and what it is good for."""
-        infos, found = self.pool.infos(), []
-        good = strengths(infos)
-        for info in infos:
-            facts = {key: value for key, value in asdict(info).items() if key not in ("path", "score_range")}
-            state = self.pool.state(info.name).phase
-            found.append(facts | {"best_for": good.get(info.name, ""), "state": state})
+        found = []
+        for row in self._rows(Board(), "pair_accuracy"):
+            facts = {key: value for key, value in asdict(row.info).items() if key not in ("path", "score_range")}
+            found.append(facts | {"best_for": row.good, "state": row.state.phase})
         return found
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
@@ -220,12 +218,13 @@ class ModelsTab:
         return {"count": len(rows), "best": best, "encoder": rows.get(self.pool.default)}
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
-        infos, rows = self.pool.infos(), []
+        infos, states = self.pool.infos(), self.pool.states()
         good = strengths(infos)
-        for info in infos:
-            figures, state = self._figures(board, info.name, metric), self.pool.state(info.name)
-            rows.append(Row(info, good.get(info.name, ""), figures, state.phase, state.reason))
-        return rows
+        return [
+            Row(info, good.get(info.name, ""), self._figures(board, info.name, metric), states[info.name])
+            for info in infos
+            if info.name in states
+        ]
 
     def _figures(self, board: Board, name: str, metric: str) -> dict[str, Metric]:
         """Return the figures by column; none where those that are stored belong to other weights."""

@@ -71,9 +71,7 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
             document["batch_size"] //= 2
     for key, rows in sources.items():
         document.pop(key, None)
-        document[key] = tomlkit.aot()
-        for row in rows:
-            document[key].append(tomlkit.item(row))
+        document[key] = rows
     return tomlkit.dumps(document)
 
 

@@ -347,7 +347,7 @@ class TrainTab:
         curve = plot_curve(run.curve()).update_layout(uirevision=str(run.stamp))
         return {
             self.curve: panel_update(figure=curve, message=waiting),
-            self.loss: panel_update(figure=plot_curve(run.losses(), "loss", digits=4)),
+            self.loss: panel_update(figure=plot_curve(run.loss_curve(), "loss", digits=4)),
             self.learned: views.render_learned(run, views.find_ratings(run)),
         }
 

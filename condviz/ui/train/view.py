@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from condviz.errors import CondvizError
@@ -90,24 +90,35 @@ class RunView:
         """Whether it has come to its end with a model."""
         return self.state in ("done", "recorded") and self.left is None
 
-    @property
+    @cached_property
     def measured(self) -> list[Mapping[str, Any]]:
         """The start and the evaluations, as far as they have figures."""
         return [r for r in self.records if r["event"] in ("start", "evaluation") and r.get(self.figure) is not None]
 
-    @property
+    @cached_property
     def figure(self) -> str:
         """Key of the figure to show; "" before anything was measured."""
         return next((key for key in FIGURES if any(r.get(key) is not None for r in self.records)), "")
 
     @property
-    def kept(self) -> Mapping[str, Any] | None:
-        """The evaluation whose weights are kept, or would be now."""
+    def start(self) -> Mapping[str, Any]:
+        """The figures before training; {} while there are none."""
+        return next((record for record in self.measured if record["event"] == "start"), {})
+
+    @cached_property
+    def kept(self) -> Mapping[str, Any]:
+        """The evaluation whose weights are kept, or would be now; {} before the first."""
         found = [record for record in self.measured if record["event"] == "evaluation"]
-        chooses = "MRR" if "graph" in self.recipe else "spearman"
         if self.recipe.get("keep") == "last":
-            return found[-1] if found else None
-        return max(found, key=lambda record: record.get(chooses) or -1.0, default=None)
+            return found[-1] if found else {}
+        chooses = "MRR" if "graph" in self.recipe else "spearman"
+        ranked = [record for record in found if record.get(chooses) is not None] or found[:1]
+        return max(ranked, key=lambda record: record.get(chooses), default={})
+
+    @property
+    def losses(self) -> list[Mapping[str, Any]]:
+        """The steps whose loss was logged."""
+        return [record for record in self.records if record.get("loss") is not None]
 
     @property
     def stamp(self) -> tuple[object, ...]:
@@ -122,18 +133,17 @@ class RunView:
         kept = self.kept["step"] if self.kept and self.ended else None
         return Curve([row["step"] for row in rows], [scale * row[self.figure] for row in rows], kept, self.steps)
 
-    def losses(self) -> Curve:
+    def loss_curve(self) -> Curve:
         """Return the loss over the steps."""
         from condviz.plots.training import Curve
 
-        rows = [record for record in self.records if record.get("loss") is not None]
-        return Curve([row["step"] for row in rows], [row["loss"] for row in rows], end=self.steps)
+        return Curve([row["step"] for row in self.losses], [row["loss"] for row in self.losses], end=self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
-        content = {key: value for key, value in vars(self).items() if key not in ("recipe", "records", "mine")}
-        losses = [record for record in self.records if record.get("loss") is not None]
-        return plain(content | {"losses": losses, "evaluations": self.measured})
+        names = [one.name for one in fields(self) if one.name not in ("recipe", "records", "mine")]
+        content = {name: getattr(self, name) for name in names}
+        return plain(content | {"losses": self.losses, "evaluations": self.measured})
 
 
 def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
@@ -177,8 +187,7 @@ def replay(seconds: float | None = None) -> RunView | None:
 
 def headline(run: RunView) -> str:
     """Return one sentence that says where a training stands and what it has reached."""
-    start = next((record for record in run.measured if record["event"] == "start"), None)
-    kept = run.kept
+    start, kept = run.start, run.kept
     if run.state in ("failed", "dead", "stopped") and not kept:
         return f"“{run.name}” has no model."
     if run.state == "queued":
@@ -200,8 +209,7 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
 
     `focus` brings one that was just started into view; what a link `asked` for is not the tab's own example.
     """
-    start, kept = run.measured[0] if run.measured else {}, run.kept or {}
-    ranks = [f"{record['spearman']:.0f}" for record in (start, kept) if record.get("spearman") is not None]
+    ranks = [f"{record['spearman']:.0f}" for record in (run.start, run.kept) if record.get("spearman") is not None]
     facts = [
         ("step", f"{run.step:,} of {run.steps:,}" if run.steps else ""),
         ("time", duration(run.elapsed) if run.elapsed else ""),
@@ -223,7 +231,7 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
     scored = [record["probes"] for record in run.records if record.get("probes")]
     if not scored or not run.probes:
         return ""
-    kept = (run.kept or {}).get("probes") or scored[-1]
+    kept = run.kept.get("probes") or scored[-1]
     rows = [
         {"pair": probe[:2], "condition": probe[2], "rating": ratings.get(tuple(probe)), "before": before, "now": now}
         for probe, before, now in zip(run.probes, scored[0], kept, strict=False)
@@ -258,9 +266,8 @@ def render_runs(runs: Sequence[RunView], shown: str) -> str:
     """Render all trainings, newest first; a name shows that one."""
 
     def row(run: RunView) -> dict[str, Any]:
-        kept = run.kept or {}
         facts = {"state": STATES.get(run.state, run.state), "time": duration(run.elapsed)}
-        return {"run": run, "best": [kept.get(key) for key in ("spearman", "pair_accuracy")], **facts}
+        return {"run": run, "best": [run.kept.get(key) for key in ("spearman", "pair_accuracy")], **facts}
 
     return render("train/runs.html", rows=[row(run) for run in runs], shown=shown)
 
