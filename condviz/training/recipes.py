@@ -12,7 +12,7 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, Strict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from condviz.encoder import DEFAULT_BACKBONE
@@ -21,12 +21,9 @@ from condviz.methods.catalog import CATALOG
 
 NONE = "none"
 """How a recipe writes None, which TOML has no word for: `rank = "none"`."""
-Tuning = Literal["full", "layers", "lora", "frozen"]
 Batching = Literal["rows", "pairs", "blocks"]
-Start = Literal["random", "identity"]
 Keep = Literal["best", "last"]
 DiskType = Literal["float32", "float16"]
-Precision = Literal["auto", "float32", "bfloat16", "float16"]
 STORED_POOLINGS = ("cls", "mean", "last")
 """Poolings of the states that the last layer gives, whatever was kept of those below."""
 T = TypeVar("T")
@@ -61,7 +58,7 @@ class Source:
     name: str
     split: str = "train"
     path: str = ""
-    weight: Positive = 1.0
+    weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
     seed: Int = 0
     draws: AtLeastOne = 1
     rows: Annotated[Int, Field(ge=0)] = 0
@@ -151,12 +148,12 @@ class Recipe:
     config: Mapping[str, Any] = Field(default_factory=dict)
     backbone: str = DEFAULT_BACKBONE
     revision: str = ""
-    start: Start = "random"
+    start: Literal["random", "identity"] = "random"
     init: str = ""
     epochs: AtLeastOne = 3
     lr: Rate = 3e-5
     clip: NotNegative = 0.0
-    precision: Precision = "auto"
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     seed: Annotated[Int, Field(ge=0, le=2**32 - 1)] = 42
     disk: DiskType = "float32"
 
@@ -168,6 +165,13 @@ class Recipe:
         if self.method not in CATALOG:
             raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")
         self.method_config()
+        for refused, message in self._conflicts():
+            if refused:
+                raise ConfigError(message)
+
+    def _conflicts(self) -> Iterable[tuple[object, str]]:
+        """Yield what does not go together, and what to do about it."""
+        return ()
 
     def method_config(self) -> Any:  # noqa: ANN401 (one config class per method)
         """Build the settings of the method; raises ConfigError if one is unknown or not allowed."""
@@ -211,7 +215,7 @@ class SentenceRecipe(Recipe):
     loss: Loss = Field(default_factory=Loss)
     teacher: tuple[str, ...] = ()
     batching: Batching = "rows"
-    tuning: Tuning = "full"
+    tuning: Literal["full", "layers", "lora", "frozen"] = "full"
     frozen_layers: Annotated[Int, Field(ge=0)] = 0
     dropout: Annotated[Share | None, OrNone] = None
     lora: Lora = Field(default_factory=Lora)
@@ -225,14 +229,7 @@ class SentenceRecipe(Recipe):
     keep: Keep = "best"
     patience: Annotated[Int, Field(ge=0)] = 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for refused, message in self._conflicts():
-            if refused:
-                raise ConfigError(message)
-
     def _conflicts(self) -> Iterable[tuple[object, str]]:
-        """Yield what does not go together, and what to do about it."""
         alone = CATALOG[self.method].encodes
         yield not self.train, "train is empty; it needs at least one source, [[train]]."
         yield (
@@ -328,19 +325,13 @@ class LinkRecipe(Recipe):
     validation_triples: Annotated[Int, Field(ge=0)] = 0
     disk: DiskType = "float16"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        method = CATALOG[self.method]
-        if not method.answers_links:
-            known = [name for name, other in CATALOG.items() if other.answers_links]
-            raise ConfigError(f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}.")
-        for refused, message in self._conflicts():
-            if refused:
-                raise ConfigError(message)
-
     def _conflicts(self) -> Iterable[tuple[object, str]]:
-        """Yield what does not go together, and what to do about it."""
         once, layers = self.tuning != "full", self.tuning == "layers"
+        known = [name for name, method in CATALOG.items() if method.answers_links]
+        yield (
+            self.method not in known,
+            f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}.",
+        )
         yield (
             once and not CATALOG[self.method].separable,
             f"tuning is {self.tuning!r} and method {self.method!r}, which has no head over the vectors of entities and "
@@ -362,15 +353,7 @@ class LinkRecipe(Recipe):
         )
 
 
-def _kind(content: object) -> str:
-    return "links" if isinstance(content, Mapping) and "graph" in content else "sentences"
-
-
-KINDS: dict[str, type[Recipe]] = {"sentences": SentenceRecipe, "links": LinkRecipe}
-AnyRecipe = Annotated[
-    Annotated[SentenceRecipe, Tag("sentences")] | Annotated[LinkRecipe, Tag("links")], Discriminator(_kind)
-]
-_ADAPTER: TypeAdapter[SentenceRecipe | LinkRecipe] = TypeAdapter(AnyRecipe)
+_SENTENCES, _LINKS = TypeAdapter(SentenceRecipe), TypeAdapter(LinkRecipe)
 
 
 def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> SentenceRecipe | LinkRecipe:
@@ -387,10 +370,11 @@ def from_dict(content: Mapping[str, Any], overrides: Sequence[str] = ()) -> Sent
     changed = _plain(content)
     for text in overrides:
         _override(changed, text)
+    links = "graph" in changed
     try:
-        return _ADAPTER.validate_python(changed)
+        return (_LINKS if links else _SENTENCES).validate_python(changed)
     except ValidationError as error:
-        raise ConfigError(_explain(error, KINDS[_kind(changed)])) from None
+        raise ConfigError(_explain(error, LinkRecipe if links else SentenceRecipe)) from None
 
 
 def load_recipe(recipe: str | Path | Mapping[str, Any] | Recipe, overrides: Sequence[str] = ()) -> Recipe:
@@ -430,14 +414,14 @@ def _build_config(cls: type[T], table: Mapping[str, Any]) -> T:
 def _explain(error: ValidationError, cls: type) -> str:
     """Describe what is wrong with the first wrong entry; unknown keys go first, as they are most often the cause."""
     found = sorted(error.errors(), key=lambda item: item["type"] != "unexpected_keyword_argument")[0]
-    path = tuple(map(str, found["loc"][1:]))  # the first part names the kind of recipe
+    path = tuple(map(str, found["loc"]))
     name = ".".join(path)
     if found["type"] == "unexpected_keyword_argument":
         known = _known_keys(cls, path[:-1])
         return f"Unknown key {name}.{suggest(path[-1], known)} Known: {', '.join(known)}."
     if found["type"] == "missing":
         return f"Key {name} is missing. The recipes in assets/recipes show how it is written."
-    return explain(error, skip=1)
+    return explain(error)
 
 
 def _known_keys(cls: type, path: Sequence[str]) -> list[str]:
