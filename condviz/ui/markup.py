@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -17,9 +18,10 @@ from markupsafe import Markup
 from condviz.paths import ASSETS
 from condviz.plots.html import TEMPLATES as PICTURES
 from condviz.plots.html import make_environment
-from condviz.ui.glossary import TERMS
 
 TEMPLATES = Path(__file__).parent / "templates"
+TERMS = tomllib.loads((Path(__file__).parent / "glossary.toml").read_text(encoding="utf-8"))
+"""Key of a term of the page -> its title and its explanation in the glossary."""
 SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn",
            "learn_figures", "learn_class")  # fmt: skip
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
@@ -57,7 +59,7 @@ def term(key: str, text: str = "") -> Markup:
     Raises:
         KeyError: If the glossary does not have the term.
     """
-    shown = text or TERMS[key].title
+    shown = text or TERMS[key]["title"]
     return Markup('<button type="button" class="cv-term" popovertarget="cv-term-{}">{}</button>').format(key, shown)
 
 

@@ -14,8 +14,7 @@ import condviz
 from condviz.errors import DataError
 from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect, steps_of
-from condviz.ui.glossary import TERMS
-from condviz.ui.markup import html, notice, render
+from condviz.ui.markup import TERMS, html, notice, render
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import Values, read_link
 

@@ -30,7 +30,7 @@ from condviz.errors import MissingExtraError
 from condviz.ui.markup import STATIC, inert, page_scripts, render
 
 Tool = Literal["pan", "lasso", "select"]
-Tone = Literal["info", "busy", "error"]
+Tone = Literal["info", "busy", "old", "error"]
 
 _SCRIPT = (
     "condviz.panel(element, props, watch, (name, data) => trigger(name, data));  // 'select' 'click' 'relayout' 'ready'"

@@ -292,11 +292,11 @@ class ModelPool:
             for table in (self._states, self._models, self._infos):
                 table.pop(name, None)
 
-    def preload(self, names: Sequence[str] = ()) -> threading.Thread:
-        """Load all models in a background thread, at most one: `names` first, as far as there are such models."""
+    def preload(self) -> threading.Thread:
+        """Load all models in one background thread, the default first."""
 
         def load() -> None:
-            for name in order:
+            for name in sorted(self.names, key=lambda name: name != self.default):
                 try:
                     self.get(name)
                 except CondvizError as error:
@@ -304,8 +304,6 @@ class ModelPool:
 
         with self._lock:
             if self._thread is None:
-                first = [name for name in (*names, self.default) if name in self._states]
-                order = list(dict.fromkeys([*first, *self.names]))
                 self._thread = threading.Thread(target=load, name="condviz-preload", daemon=True)
                 self._thread.start()
             return self._thread

@@ -8,8 +8,7 @@ import pytest
 
 from condviz.plots.html import TEMPLATES as PICTURES
 from condviz.plots.html import term as mark
-from condviz.ui.glossary import TERMS
-from condviz.ui.markup import TEMPLATES, render
+from condviz.ui.markup import TEMPLATES, TERMS, render
 
 MARKED = {
     key
@@ -21,7 +20,7 @@ MARKED = {
 
 @pytest.mark.parametrize("key", sorted(MARKED))
 def test_a_marked_term_is_in_the_glossary(key: str) -> None:
-    assert TERMS[key].text
+    assert TERMS[key]["text"]
 
 
 def test_a_term_of_a_picture_becomes_a_button_and_texts_stay_texts() -> None:

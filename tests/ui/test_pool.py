@@ -57,7 +57,7 @@ def test_a_failing_model_leaves_the_others_alive_and_is_tried_again() -> None:
         return name.upper()
 
     pool = ModelPool(["a", "b", "c"], load)
-    pool.preload(["c"]).join(10)
+    pool.preload().join(10)
     assert [state.phase for state in pool.states().values()] == ["ready", "failed", "ready"]
     assert pool.state("b").reason == "broken/model.safetensors is truncated."
     with pytest.raises(CheckpointError, match="truncated"):
@@ -81,10 +81,11 @@ def test_an_unexpected_error_does_not_stop_the_thread() -> None:
         pool.get("a")
 
 
-def test_preloading_follows_the_order_and_starts_once() -> None:
+def test_preloading_begins_with_the_default_and_starts_once() -> None:
     order: list[str] = []
     pool = ModelPool(["a", "b", "c"], order.append)
-    thread = pool.preload(["c", "unknown"])
+    pool.default = "c"
+    thread = pool.preload()
     assert pool.preload() is thread
     thread.join(10)
     assert order == ["c", "a", "b"]

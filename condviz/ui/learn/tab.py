@@ -15,12 +15,11 @@ from markupsafe import Markup
 from condviz.data.lessons import LESSONS, Lesson, load_lessons
 from condviz.errors import DataError
 from condviz.ui.events import connect
-from condviz.ui.glossary import TERMS
 from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.limits import Newest
-from condviz.ui.markup import busy, html, render, term
+from condviz.ui.markup import TERMS, busy, html, render, term
 from condviz.ui.page import Page, Tab
 from condviz.ui.state import Values, first, number, read_link, write_link
 
