@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
@@ -28,7 +25,15 @@ from condviz.methods.base import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_pretrained, set_dropout, take_over
+from condviz.training.model import (
+    BATCH_TOKENS,
+    TrainingModel,
+    freeze_lowest,
+    load_pretrained,
+    quick_attention,
+    set_dropout,
+    take_over,
+)
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
 from condviz.training.states import LowerStates, lower_states
@@ -42,18 +47,15 @@ class LinkTask(Task):
         recipe: How.
         device: Where.
         report: Called while entities are encoded: "event" is "encode"; may raise to stop.
-        folder: Where vectors or states of entities are kept, see `condviz.evaluation.kgc.stored_vectors`.
 
     Raises:
         DataError: If the graph is missing, or its train or validation part is empty.
         CheckpointError: If the encoder cannot be found.
     """
 
-    best, part, divisible, whole_batches = "MRR", "valid", False, True
+    best, part, divisible, whole_batches, decays_all = "MRR", "valid", False, True, True  # decay as in SimKGC's code
 
-    def __init__(
-        self, recipe: LinkRecipe, device: str, *, report: Report | None = None, folder: Path | None = None
-    ) -> None:
+    def __init__(self, recipe: LinkRecipe, device: str, *, report: Report | None = None) -> None:
         self.recipe, self.device, self.graph = recipe, device, load_graph(recipe.graph)
         if empty := [split for split in ("train", "valid") if not len(self.graph.splits[split])]:
             raise DataError(f"The {empty[0]} part of {self.graph.name} has no triples. Training needs train and valid.")
@@ -80,11 +82,9 @@ class LinkTask(Task):
             if report:
                 report({"event": "encode", "step": done, "steps": total})
 
-        options = {"folder": folder, "progress": told}
-        self.stored: Tensor | None = None
-        if recipe.tuning == "frozen":
-            self.stored = kgc.stored_vectors(self.method, self.texts, **options)
-        self.module = LinkModel(self._vectors(**options), self._loss(), self_negatives=recipe.self_negatives)
+        frozen = recipe.tuning == "frozen"
+        self.stored = kgc.stored_vectors(self.method, self.texts, progress=told) if frozen else None
+        self.module = LinkModel(self._vectors(told), self._loss(), self_negatives=recipe.self_negatives)
         self._ranked: dict[str, dict[str, float]] = {}
 
     def warmup(self, steps: int) -> float:
@@ -105,15 +105,6 @@ class LinkTask(Task):
             ranks = kgc.rank_queries(self.graph, vectors, entities, queries)
         self._ranked[owner] = RankingReport.from_ranks(*ranks.chunk(2)).mean.to_dict()
         return self._ranked[owner] | {"temperature": temperature}
-
-    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
-        """Return a group for each rate: SimKGC applies weight decay to all weights."""
-        recipe, groups = self.recipe, {}
-        for name, value in self.module.named_parameters():
-            if value.requires_grad:
-                rate = recipe.lr if recipe.head_lr is None or ".backbone." in name else recipe.head_lr
-                groups.setdefault(rate, []).append(value)
-        return [{"params": group, "lr": rate, "weight_decay": recipe.weight_decay} for rate, group in groups.items()]
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 validation triples."""
@@ -142,13 +133,12 @@ class LinkTask(Task):
         method.backbone.cache.clear()  # those vectors will not be asked for again
         return entities
 
-    def _vectors(self, *, folder: Path | None, progress: Progress) -> nn.Module:
+    def _vectors(self, progress: Progress) -> nn.Module:
         method, recipe = self.method, self.recipe
         names = kgc.relation_texts(self.graph, range(2 * self.graph.num_relations))
         if recipe.tuning == "layers":  # what the frozen layers give for all texts is computed once
             freeze_lowest(method.backbone, recipe.frozen_layers)
-            texts, options = self.texts + names, {"folder": folder, "progress": progress}
-            states = lower_states(method.backbone, texts, recipe.frozen_layers, **options)
+            states = lower_states(method.backbone, self.texts + names, recipe.frozen_layers, progress=progress)
             return UpperLayers(method, states, recipe, entities=len(self.texts))
         if self.stored is None:
             return TripleEncoder(method, self.graph, recipe)
@@ -157,13 +147,15 @@ class LinkTask(Task):
         return TripleHead(method, self.stored, relations, normalize=recipe.normalize)
 
     def _loss(self) -> LinkContrast:
-        recipe, graph, queue = self.recipe, self.graph, None
-        if recipe.pre_batch:
-            size = recipe.pre_batch * self.batch_units * (1 + (recipe.tuning == "layers"))
-            queue = TailQueue(size, self.method.backbone.hidden_size, seed=recipe.seed)
-        sizes = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
-        known, options = TrueAnswers(graph.splits["train"], **sizes), {"queue": queue, "margin": recipe.margin}
-        return LinkContrast(known, temperature=recipe.temperature, queue_weight=recipe.pre_batch_weight, **options)
+        recipe, graph = self.recipe, self.graph
+        size = recipe.pre_batch * self.batch_units * (1 + (recipe.tuning == "layers"))
+        return LinkContrast(
+            TrueAnswers(graph.splits["train"], num_entities=graph.num_entities, num_relations=graph.num_relations),
+            temperature=recipe.temperature,
+            margin=recipe.margin,
+            queue=TailQueue(size, self.method.backbone.hidden_size, seed=recipe.seed) if size else None,
+            queue_weight=recipe.pre_batch_weight,
+        )
 
 
 class LinkModel(nn.Module):
@@ -223,9 +215,8 @@ class TripleEncoder(nn.Module):
         relations = [self.graph.relation_text(relation) for _, relation, _ in rows]
         asked, ask = number(zip(heads, relations, strict=True))
         alone, place = number([*heads, *tails])
-        # On CPUs the fused attention is slow backwards, see `TrainingModel.forward`.
         device = self.inner.method.backbone.device
-        with sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext():
+        with quick_attention(self.inner.method.backbone):
             queries = self.inner.embed(asked)[ask.to(device)]
             plain = functional.normalize(self.inner.embed_alone(alone).float(), dim=1)[place.to(device)]
         return _finish(queries, self.recipe.normalize), plain[len(rows) :], plain[: len(rows)]
@@ -294,8 +285,7 @@ class UpperLayers(nn.Module):
         entities, place = torch.cat([triples[:, 0], triples[:, 2]]).unique(return_inverse=True)
         relations, index = triples[:, 1].unique(return_inverse=True)
         device = self.method.backbone.device
-        # On CPUs the fused attention is slow backwards, see `TrainingModel.forward`.
-        with sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext():
+        with quick_attention(self.method.backbone):
             pooled = self.pooled([*entities.tolist(), *(self.entities + relations).tolist()])
         vectors = self.method.project_sentences(pooled[: len(entities)])
         heads = vectors[place[: len(triples)].to(device)]

@@ -47,6 +47,7 @@ class Task(ABC):
         best: Key in `validate` of the figure that chooses the weights; higher is better.
         part: Name of the validation figures in a checkpoint.
         divisible: Whether several GPUs may share a batch.
+        decays_all: Whether biases and norms decay like all other weights.
         collate: Builds a batch from units.
         recipe: How.
         device: "cpu", "cuda" or "mps".
@@ -63,6 +64,7 @@ class Task(ABC):
     best: ClassVar[str]
     part: ClassVar[str]
     divisible: ClassVar[bool] = True
+    decays_all: ClassVar[bool] = False
     collate: Callable[[list], dict[str, Any]]
     recipe: SentenceRecipe | LinkRecipe
     device: str
@@ -90,10 +92,6 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
-        """Sort the trained parameters by rate and weight decay; `decayed` names all but biases and norms."""
-
-    @abstractmethod
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score a few validation rows with a method, to compare it before and after saving."""
 
@@ -104,6 +102,17 @@ class Task(ABC):
     @abstractmethod
     def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
         """Format the model card."""
+
+    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
+        """Sort the trained parameters by rate and weight decay; `decayed` names all but biases and norms."""
+        recipe, decayed = self.recipe, set(decayed)
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, parameter in self.module.named_parameters():
+            if parameter.requires_grad:
+                rate = recipe.lr if "backbone." in name or recipe.head_lr is None else recipe.head_lr
+                decay = recipe.weight_decay if self.decays_all or name in decayed else 0.0
+                groups.setdefault((rate, decay), []).append(parameter)
+        return [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]
 
     def warmup(self, steps: int) -> float:
         """Return the warm-up as the Trainer takes it: a share of the steps below 1, else steps."""

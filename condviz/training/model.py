@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +49,12 @@ BATCH_TOKENS = {"cpu": 8192, "mps": 16384, "cuda": 65536}
 costs a gradient of the size of the weights, so that smaller parts were slower."""
 
 
+def quick_attention(backbone: Backbone) -> AbstractContextManager:
+    """Choose the attention that is quicker in training."""
+    # On CPUs the fused one is slow backwards: 0.74 s against 0.23 s per batch of MiniLM in bfloat16.
+    return sdpa_kernel(SDPBackend.MATH) if backbone.device.type == "cpu" else nullcontext()
+
+
 class TrainingModel(nn.Module):
     """Computes the loss of a batch.
 
@@ -90,9 +96,7 @@ class TrainingModel(nn.Module):
         Returns:
             "loss" of shape () and "scores" (b,).
         """
-        # On CPUs the fused attention is slow backwards: 0.74 s against 0.23 s per batch of MiniLM in bfloat16.
-        on_cpu = self.method.backbone.device.type == "cpu"
-        with sdpa_kernel(SDPBackend.MATH) if on_cpu else nullcontext():
+        with quick_attention(self.method.backbone):
             scores = self.scores(batch).float()
         terms = []
         if self.loss.mse:
@@ -115,13 +119,9 @@ class TrainingModel(nn.Module):
             conditions = [condition or None for condition in batch.conditions]
             rows, index = number(zip(batch.sentences1, batch.sentences2, conditions, strict=True))
             return self.embed(rows)[self._move(index)]
-        items = [
-            *zip(batch.sentences1, batch.conditions, strict=True),
-            *zip(batch.sentences2, batch.conditions, strict=True),
-        ]
-        different, index = number(items)
-        vectors = self.embed(different)[self._move(index)]
-        return self.method.similarity(vectors[: len(batch)], vectors[len(batch) :])
+        items, index = number(zip(batch.sentences1 + batch.sentences2, batch.conditions * 2, strict=True))
+        first, second = self.embed(items)[self._move(index)].chunk(2)
+        return self.method.similarity(first, second)
 
     def embed(self, items: list[Item]) -> Tensor:
         """Encode different items: (n, d), or scores (n,) of a cross-encoder. See `ConditionalScorer.embed_items`."""
@@ -221,10 +221,6 @@ class SentenceTask(Task):
         metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
         return metrics | {"rows": len(scores)}
 
-    def parameter_groups(self, decayed: Iterable[str]) -> list[dict]:
-        """Return one rate for the encoder and one for the head; no decay on biases and norms."""
-        return parameter_groups(self.module, self.recipe, decayed)
-
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 rows."""
         return method.score(*columns((self.validation or self.parts[0])[:8]))
@@ -245,14 +241,8 @@ class SentenceTask(Task):
 
     def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
         """Format the model card, without scores on test parts, which nobody has measured yet."""
-        method = self.method
-        manifest = {
-            "method": method.name,
-            "backbone": {"name": method.backbone.name},
-            "training": training,
-            "metrics": metrics,
-        }
-        return format_card(name, manifest, Board())
+        told = {"method": self.method.name, "backbone": {"name": self.method.backbone.name}}
+        return format_card(name, {**told, "training": training, "metrics": metrics}, Board())
 
     def _blended(self) -> list[nn.Parameter]:
         """Return what is trained; of adapters one factor alone, which scales what they add."""
@@ -413,15 +403,3 @@ def _take_adapters(encoder: nn.Module, lora: Lora) -> None:
     with torch.no_grad():
         for name, weight in own.items():
             weight.copy_(given[name])
-
-
-def parameter_groups(model: nn.Module, recipe: SentenceRecipe, decayed: Iterable[str]) -> list[dict]:
-    """Sort the trained parameters by rate and weight decay for the optimizer; `decayed` names those that decay."""
-    decayed = set(decayed)
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            rate = recipe.lr if "backbone." in name or recipe.head_lr is None else recipe.head_lr
-            decay = recipe.weight_decay if name in decayed else 0.0
-            groups.setdefault((rate, decay), []).append(parameter)
-    return [{"params": group, "lr": rate, "weight_decay": decay} for (rate, decay), group in groups.items()]

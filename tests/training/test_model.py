@@ -14,7 +14,7 @@ from torch.nn.functional import normalize
 from condviz.errors import ConfigError
 from condviz.training.data import Batch, collate, load_source, make_units
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
-from condviz.training.model import TrainingModel, build_model, load_pretrained, parameter_groups
+from condviz.training.model import SentenceTask, TrainingModel, build_model, load_pretrained
 from condviz.training.recipes import Loss, SentenceRecipe
 from tests.tiny import encoded_rows
 from tests.training.toy import toy_recipe
@@ -160,7 +160,9 @@ def test_tuning_says_what_is_trained_at_which_rate(tmp_path: Path, tuning: str, 
 
     assert {kind(name) for name in names} == trained
     assert any("word_embeddings" in name for name in names) == (tuning == "full")
-    groups = parameter_groups(model, recipe, [name for name in names if "bias" not in name])
+    task = SentenceTask(recipe, "cpu")
+    model = task.module
+    groups = task.parameter_groups([name for name in names if "bias" not in name])
     assert sum(len(group["params"]) for group in groups) == len(names)
     rates = {id(value): group["lr"] for group in groups for value in group["params"]}
     decays = {id(value): group["weight_decay"] for group in groups for value in group["params"]}
