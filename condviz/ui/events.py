@@ -83,7 +83,7 @@ def connect(
         # The page counts a cancelled run as failed, which tells it from the others. A handler of the button itself
         # would come too early: what the run still sends until it has ended would overwrite what the button shows.
         stop.click(None, cancels=[run], **PRIVATE)
-        stopped = _notice("Stopped", "Whatever is faded is from before.", tone="info")
+        stopped = _notice("Stopped", "What is faded is from before.", tone="info")
         run.failure(lambda: {notice: stopped, **after}, None, [notice, stop], queue=False, **PRIVATE)
     return run
 
@@ -104,7 +104,8 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
             return
         for step in handler(*args, **kwargs):
             before = visitors_before() if not step or notice in step else 0
-            waits = {notice: busy(f"Before yours: {before} request{'s' * (before > 1)}.")} if before else {}
+            ahead = f"{before} {'requests are' if before > 1 else 'request is'} ahead of yours."
+            waits = {notice: busy(ahead)} if before else {}
             yield clear(step) | waits or {notice: gr.skip()}
 
     @functools.wraps(handler)
@@ -190,7 +191,7 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
                 await asyncio.wait([ended], timeout=TICK_SECONDS)
             if not ended.done():
                 raise DataError(
-                    f"Nobody listened for {LISTEN_SECONDS:g} s: the work was stopped. Ask again, and listen."
+                    f"Nobody read the answer for {LISTEN_SECONDS:g} s, so the work was stopped. Ask again and keep reading."
                 )
             return ended.result()
         except CondvizError as error:

@@ -119,9 +119,9 @@ def crowded(queue: Queue, session: str | None, address: str | None) -> str:
     mine = sum(event.session_hash == session for event in events)
     near = sum((event.request.client and event.request.client.host) == address for event in events)
     counts = (
-        ("You have", mine, PER_VISITOR, "that wait or run"),
-        ("Your address has", near, PER_ADDRESS, "that wait or run"),
-        ("All visitors together have", len(queue), QUEUE, "that wait"),
+        ("You have", mine, PER_VISITOR, "waiting or running"),
+        ("Your address has", near, PER_ADDRESS, "waiting or running"),
+        ("All visitors together have", len(queue), QUEUE, "waiting"),
     )
     for whose, found, allowed, state in counts:
         if found >= allowed:
@@ -130,7 +130,7 @@ def crowded(queue: Queue, session: str | None, address: str | None) -> str:
             # Of what has never ended here, only how long it has been going on is known.
             seconds = max(1, round(max([*usual, *(now - event.enqueue_time for event in events)], default=1)))
             return (
-                f"{whose} {found} requests here {state}; at most {allowed} may. Wait for an answer, about {seconds} s, "
-                "and ask again."
+                f"{whose} {found} requests here {state}; at most {allowed} are allowed. Wait for an answer, about "
+                f"{seconds} s, and ask again."
             )
     return ""

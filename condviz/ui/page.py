@@ -230,7 +230,7 @@ def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
         elif not asked:
             yield {wrong: ""}
         else:
-            said = f"This link asks for the tab {asked[:40]!r}. There is none; there are: {', '.join(known)}."
+            said = f"This link asks for the tab {asked[:40]!r}, which does not exist. Tabs: {', '.join(known)}."
             yield {wrong: notice("", said)}
 
     page.on_query(choose, outputs=[page.tabs], notice=wrong, queue=False)

@@ -114,7 +114,7 @@ class Requests:
         address = (scope.get("client") or ("",))[0]
         if self._uploaded[address] + size > UPLOAD_BYTES:
             limit = UPLOAD_BYTES // 1_000_000
-            return f"More than {limit} MB came from your address. Wait an hour, or use the command line."
+            return f"More than {limit} MB came from your address. Wait up to an hour, or use the command line."
         self._uploaded[address] += size
         return ""
 
@@ -161,7 +161,7 @@ class Calls:
         index = content.get("fn_index")
         function = self.blocks.fns.get(index) if isinstance(index, int) else None
         if function is None:
-            raise DataError("fn_index is none of this page. Reload it: the server has another version.")
+            raise DataError("fn_index belongs to no event of this page. Reload it: the server runs another version.")
         if len(_data(content)) < len(function.inputs):
             raise DataError(f"data has {len(content['data'])} of {len(function.inputs)} values. Reload the page.")
 

@@ -79,7 +79,7 @@ def test_work_ends_when_its_client_never_listens(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("condviz.ui.events.LISTEN_SECONDS", 0.0)
         asked = client.post(f"{api}/call/count", json={"data": []}).raise_for_status().json()["event_id"]
         assert count.ended.wait(30)
-        assert "listen" in client.get(f"{api}/call/count/{asked}").text
+        assert "Nobody read the answer" in client.get(f"{api}/call/count/{asked}").text
 
 
 def test_a_visitor_with_too_many_requests_is_told_the_limit_and_others_are_not() -> None:
