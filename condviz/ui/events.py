@@ -190,9 +190,8 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
             while wanted() and not ended.done():
                 await asyncio.wait([ended], timeout=TICK_SECONDS)
             if not ended.done():
-                raise DataError(
-                    f"Nobody read the answer for {LISTEN_SECONDS:g} s, so the work was stopped. Ask again and keep reading."
-                )
+                unread = f"Nobody read the answer for {LISTEN_SECONDS:g} s"
+                raise DataError(f"{unread}, so the work was stopped. Ask again and keep reading.")
             return ended.result()
         except CondvizError as error:
             raise gr.Error(str(error), print_exception=False) from error
