@@ -201,15 +201,12 @@ class Jobs:
         Raises:
             TrainingError: If training is switched off, there is no such job, or it cannot go on.
         """
-        from condviz.training.recipes import from_dict
-        from condviz.training.runs import Run
-
         _require_enabled()
         with self._lock():
             job = self._find(id, token)
             if not job.can_resume:
                 raise TrainingError(f"Job {job.name} is {job.state}: only what has ended without a model can go on.")
-            if not Run(job.out, from_dict(job.recipe)).is_finished():  # else it died when all was done
+            if not self._is_model_of(job):  # else it died when all was done
                 self._check_name(job.name, but=id)
             waiting = {"state": "queued", "reason": "", "started": None, "ended": None, "spent": job.elapsed}
             write_status(job.folder, replace(job.status, **waiting))

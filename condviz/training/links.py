@@ -20,20 +20,12 @@ from condviz.errors import DataError
 from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
 from condviz.evaluation.ranking import RankingReport, TrueAnswers
-from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.methods.base import number
 from condviz.training.data import MixedOrder
 from condviz.training.loop import Task
 from condviz.training.losses import LinkContrast, TailQueue
-from condviz.training.model import (
-    BATCH_TOKENS,
-    TrainingModel,
-    freeze_lowest,
-    load_pretrained,
-    quick_attention,
-    set_dropout,
-    take_over,
-)
+from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_start, quick_attention
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
 from condviz.training.states import LowerStates, lower_states
@@ -66,14 +58,7 @@ class LinkTask(Task):
         self.batch_units = min(max(1, recipe.batch_size // (1 + both)), len(rows))
         self.collate = partial(_collate, inverse=self.graph.num_relations if both else 0)
         self.order = MixedOrder([len(rows)], [1.0], seed=recipe.seed)
-        backbone = load_pretrained(recipe, device)
-        set_dropout(backbone, recipe.dropout)
-        torch.manual_seed(recipe.seed)
-        self.method = METHODS[recipe.method](backbone, recipe.method_config()).to(device)
-        if recipe.start == "identity":
-            self.method.start_identity()
-        if recipe.init:
-            take_over(self.method, recipe.init)
+        self.method = load_start(recipe).to(device)
         self.texts = kgc.entity_texts(
             self.graph, self.method, neighbours=recipe.neighbours, max_tokens=recipe.max_tokens
         )

@@ -9,8 +9,6 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -176,19 +174,15 @@ class Loop(Trainer):
         if not self.probes:
             return {}
         self._refresh()
-        with self.autocast():
+        with self.accelerator.autocast():
             scores = self.task.method.score(*map(list, zip(*self.probes, strict=True)))
         return {"probes": [round(float(score), 4) for score in scores]}
-
-    def autocast(self) -> AbstractContextManager:
-        """Compute in the precision of the training."""
-        return self.accelerator.autocast()
 
     def validate(self) -> dict[str, float]:
         """Measure the model on the validation rows; raises TrainingError if a score is not a number."""
         self._refresh()
         try:
-            with self.autocast():
+            with self.accelerator.autocast():
                 return self.task.validate()
         except ArithmeticError as error:
             self._stop(str(error))
@@ -244,9 +238,8 @@ class Loop(Trainer):
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
             # Older states go only when the new one is known to be whole: a kill in between leaves one to go on from.
-            folder, best = self.args.output_dir, self.state.best_model_checkpoint
-            self.run_folder.complete(Path(folder) / f"checkpoint-{self.state.global_step}")
-            rotate_checkpoints(folder, KEPT_STATES, best_model_checkpoint=best, use_mtime=True)
+            self.run_folder.complete(self.run_folder.folder / f"checkpoint-{self.state.global_step}")
+            rotate_checkpoints(self.args.output_dir, KEPT_STATES, self.state.best_model_checkpoint)
 
     def _stop(self, reason: str) -> None:
         state = self.run_folder.last_state()
@@ -364,7 +357,6 @@ def _arguments(task: Task, run: Run) -> TrainingArguments:
         eval_steps=NEVER,
         save_strategy="steps",
         save_steps=NEVER,
-        save_total_limit=None,  # `Loop` removes older states
         load_best_model_at_end=best,
         **kept,
         restore_callback_states_from_checkpoint=bool(recipe.patience),

@@ -284,19 +284,28 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
         CheckpointError: If the encoder, or the model that it is taken from, cannot be found.
         MissingExtraError: If adapters are asked for and peft is not installed.
     """
+    model = load_start(recipe)
+    _prepare(model.backbone, recipe, vectors)
+    if not model.needs_fitting and not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ConfigError(
+            f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
+            'Use tuning = "lora" or "full".'
+        )
+    return model
+
+
+def load_start(recipe: Recipe) -> ConditionalScorer:
+    """Build the model with which a training starts, on an encoder of its own, in float32 on the CPU."""
     backbone = load_pretrained(recipe)
+    for module in backbone.modules():
+        if isinstance(module, nn.Dropout) and recipe.dropout is not None:
+            module.p = recipe.dropout
     torch.manual_seed(recipe.seed)
     model = METHODS[recipe.method](backbone, recipe.method_config())
     if recipe.start == "identity":
         model.start_identity()
     if recipe.init:
         take_over(model, recipe.init)
-    _prepare(backbone, recipe, vectors)
-    if not model.needs_fitting and not any(parameter.requires_grad for parameter in model.parameters()):
-        raise ConfigError(
-            f'{model.title} with these settings has no weights of its own, so tuning = "frozen" would train nothing. '
-            'Use tuning = "lora" or "full".'
-        )
     return model
 
 
@@ -324,7 +333,6 @@ def take_over(model: ConditionalScorer, name: str) -> None:
 
 def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache | None) -> None:
     """Choose which weights of the encoder are trained, and how."""
-    set_dropout(backbone, recipe.dropout)
     if recipe.tuning in ("lora", "frozen"):
         backbone.requires_grad_(False)
     if recipe.tuning == "layers":
@@ -333,13 +341,6 @@ def _prepare(backbone: Backbone, recipe: SentenceRecipe, vectors: EmbeddingCache
         backbone.cache = EmbeddingCache(FROZEN_CACHE_BYTES) if vectors is None else vectors
     if recipe.tuning == "lora":
         add_adapters(backbone, recipe.lora, frozen_layers=recipe.frozen_layers)
-
-
-def set_dropout(backbone: Backbone, rate: float | None) -> None:
-    """Set the dropout of an encoder in training; None leaves what it was pretrained with."""
-    for module in backbone.modules():
-        if isinstance(module, nn.Dropout) and rate is not None:
-            module.p = rate
 
 
 def freeze_lowest(backbone: Backbone, layers: int) -> None:

@@ -121,7 +121,7 @@ def carry_out(
     if loop.is_world_process_zero():
         run.begin() if state is None else run.mend()
     loop.accelerator.wait_for_everyone()
-    with loop.autocast():
+    with loop.accelerator.autocast():  # the precision of the training
         task.prepare()
     if not task.fitted:
         loop.train(resume_from_checkpoint=str(state) if state else None)
