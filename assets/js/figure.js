@@ -69,11 +69,7 @@
     const data = JSON.stringify(figure).replaceAll("<", "\\u003c");
     const page = `<!doctype html><meta charset="utf-8"><title>CondViz</title><div id="figure" style="height:95vh"></div>
 <script>${source}<\/script><script>const figure = ${data}; Plotly.newPlot("figure", figure.data, figure.layout, { responsive: true });<\/script>`;
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([page], { type: "text/html" }));
-    link.download = `${settings.filename}.html`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    window.condviz.save([page], "text/html", `${settings.filename}.html`);
   };
 
   window.condviz.figure = { css, forPresent, decode, resolve, template, webgl, saveImage, savePage };

@@ -5,11 +5,10 @@
   const figures = window.condviz.lessonFigures;
 
   // ---- bets: kept in this browser, per lesson and step ------------------------------------------------------------------
-  const place = () => {
+  const key = () => {
     const { lesson, step } = document.querySelector("#cv-learn-top [data-step]").dataset;
-    return { lesson, step };
+    return `condviz-bets-${lesson}-${step}`;
   };
-  const key = () => `condviz-bets-${Object.values(place()).join("-")}`;
   const read = () => { try { return JSON.parse(localStorage.getItem(key())) || []; } catch { return []; } };
   const keep = (bets) => { try { localStorage.setItem(key(), JSON.stringify(bets)); } catch { /* private mode: not kept */ } };
   let open = { key: "", at: undefined };
@@ -57,7 +56,7 @@
       bets(root, at);
       (root.querySelector(`[data-bet="${at}"] [data-bet-next]`) || root.querySelector("[data-bet-reset]")).focus({ preventScroll: true });
       root.querySelector(".cv-bet-sum").scrollIntoView({ block: "nearest" });  // hidden until the last bet: no move
-      document.dispatchEvent(new CustomEvent("condviz-bet", { detail: { ...place(), pair: at, choice: button.dataset.choice } }));
+      document.dispatchEvent(new Event("condviz-bet"));
     } else if (button.dataset.dot) {
       bets(root, Number(button.dataset.dot));
     } else if (button.hasAttribute("data-bet-next")) {

@@ -166,10 +166,9 @@
     area.focus();
     area.select();
   };
-  const save = (payload, name) => {
+  const save = (parts, type, name) => {
     const link = document.createElement("a");
-    // The mark at the start tells spreadsheets that the file is UTF-8.
-    link.href = URL.createObjectURL(new Blob(["\ufeff", payload], { type: "text/csv;charset=utf-8" }));
+    link.href = URL.createObjectURL(new Blob(parts, { type }));
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -183,8 +182,9 @@
     const area = element.querySelector(`textarea[data-export="${name}"]`);
     let payload = area.value;
     if (name === "csv") {
-      save(payload, area.dataset.file || "condviz.csv");
-      say(element, `Saved ${area.dataset.file || "condviz.csv"}`);
+      // The mark at the start tells spreadsheets that the file is UTF-8.
+      save(["\ufeff", payload], "text/csv;charset=utf-8", area.dataset.file);
+      say(element, `Saved ${area.dataset.file}`);
       return;
     }
     if (name === "link") payload = `${location.origin}${location.pathname}?${whole(payload)}`;
@@ -306,5 +306,5 @@
     welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
   };
 
-  window.condviz = { header, note, params };
+  window.condviz = { header, note, params, save };
 })();
