@@ -129,7 +129,7 @@ def page_scripts() -> str:
     return "".join(f'<script src="{static_url(f"js/{name}.js")}"></script>' for name in SCRIPTS)
 
 
-def read_asset(name: str) -> Any:  # noqa: ANN401 - any JSON
+def read_asset(name: str | Path) -> Any:  # noqa: ANN401 - any JSON
     """Read a JSON file of the assets; None where it is absent or damaged, so that the page starts all the same."""
     try:
         return json.loads((ASSETS / name).read_text(encoding="utf-8"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -19,7 +18,7 @@ from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.figures.base import Figure
 from condviz.ui.limits import Newest
-from condviz.ui.markup import TERMS, busy, html, render, term
+from condviz.ui.markup import TERMS, busy, html, read_asset, render, term
 from condviz.ui.page import Page, Tab
 from condviz.ui.state import Values, first, number, read_link, write_link
 
@@ -92,7 +91,7 @@ class LearnTab:
         if self._live(figure) is None or not (figure.kept or event.quiet):
             if not event.quiet:
                 yield {self.notice: busy("Computing.")}
-            work = self.pool.run(_compute, figure.models(self.pool.default), figure)
+            work = self.pool.run(figure.compute, figure.models(self.pool.default))
             for _ in work.steps():
                 yield {}
             self.live[figure.key] = work.result()
@@ -146,18 +145,11 @@ class LearnTab:
         return self.live.get(figure.key)
 
 
-def _compute(models: list[Any], figure: Figure) -> dict[str, Any]:
-    return figure.compute(models)
-
-
 def stored_results() -> dict[str, dict[str, Any]]:
     """Read what `python -m condviz lessons --store` has stored, by the key of the figure."""
     found: dict[str, dict[str, Any]] = {}
     for path in sorted(LESSONS.glob("*.json")):
-        try:
-            found |= json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # the figure is computed instead
-            continue
+        found |= read_asset(path) or {}  # where one is damaged, its figures are computed instead
     return found
 
 
