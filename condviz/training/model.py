@@ -188,11 +188,10 @@ class SentenceTask(Task):
             )
         self.order = MixedOrder(list(map(len, units)), [source.weight for source in recipe.train], seed=recipe.seed)
         self.batch_units, self.evaluated = units_per_batch(recipe), bool(self.validation)
-        self.method = build_model(recipe, vectors)
+        self.module = build_module(recipe, device, vectors)
+        self.method = self.module.method
         self.fitted = self.method.needs_fitting
         self.start = [weight.detach().clone() for weight in self._blended()] if recipe.blend < 1 else []
-        pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
-        self.module = TrainingModel(self.method, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 
     def prepare(self) -> None:
         """Fit a projection, or encode all texts at once where the encoder is frozen."""
@@ -270,6 +269,13 @@ FROZEN_CACHE_BYTES = 4 * 2**30
 """Memory for the vectors of a frozen encoder, which every epoch asks for again."""
 FITTED = ("pca", "ica")
 """Projections of CASE that are fitted, not trained."""
+
+
+def build_module(recipe: SentenceRecipe, device: str, vectors: EmbeddingCache | None = None) -> TrainingModel:
+    """Build the model that a recipe trains, with its loss; arguments and errors as in `build_model`."""
+    pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
+    model = build_model(recipe, vectors)
+    return TrainingModel(model, recipe.loss, frozen=recipe.tuning == "frozen", pretrained=pretrained)
 
 
 def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -> ConditionalScorer:

@@ -24,7 +24,7 @@ from condviz.encoder.pretrained import choose_precision
 from condviz.errors import CondvizError
 from condviz.methods.catalog import CATALOG
 from condviz.training.data import Example, Unit, collate, count_texts
-from condviz.training.model import TrainingModel, build_model, load_pretrained
+from condviz.training.model import build_module
 from condviz.training.recipes import SentenceRecipe, from_dict
 from condviz.types import columns
 
@@ -70,13 +70,10 @@ class Try:
 
     def __init__(self, recipe: SentenceRecipe, device: str) -> None:
         self.device, self.dtype = device, choose_precision(recipe.precision, device)
-        pretrained = load_pretrained(recipe, device) if recipe.loss.plain else None
-        method = build_model(recipe)
-        self.fitted = method.needs_fitting
-        self.frozen = recipe.tuning == "frozen" or self.fitted
+        self.model = build_module(recipe, device).to(device)
+        self.fitted = self.model.method.needs_fitting
+        self.model.frozen |= self.fitted
         self.separable = CATALOG[recipe.method].separable
-        self.model = TrainingModel(method, recipe.loss, frozen=self.frozen, pretrained=pretrained)
-        self.model.to(device)
         trained = [value for value in self.model.parameters() if value.requires_grad]
         # As the Trainer makes it; the rate does not change the time.
         self.optimizer = torch.optim.AdamW(trained, lr=0.0, fused=device != "mps") if trained else None
@@ -136,7 +133,7 @@ def measure(
     batches = [[tuple(Example(**row) for row in unit) for unit in batch] for batch in request["batches"]]
     rows = [Example(**row) for row in request["validation"]]
     encoding = 0.0
-    if tried.frozen:
+    if tried.model.frozen:
         # The heaviest texts say nothing about the others. Batches and scores are timed as a training has them: encoded.
         heaviest, *others = ([row for unit in batch for row in unit] for batch in batches)
         tried.time_encoding(heaviest)

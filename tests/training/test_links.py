@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors.torch import load_file
 import condviz
 from condviz.errors import ConfigError, DataError, TrainingStopped
 from condviz.evaluation.kgc import query_vectors
-from condviz.methods import METHODS
+from condviz.methods import METHODS, ConditionalEncoder
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
 from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers
@@ -28,14 +29,30 @@ RECIPES = sorted(path for path in (ASSETS / "recipes").glob("*.toml") if isinsta
 SMALL = {"hyper-cl": {"rank": 4, "pooling": "mean"}}
 
 
+def build(name: str) -> ConditionalEncoder:
+    return METHODS[name](tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"})))
+
+
+def toy_links(folder: Path, method: str = "hyper-cl", **changes: Any) -> LinkRecipe:
+    """Give a recipe for one epoch on the small graph."""
+    content = {
+        "name": "toy",
+        "method": method,
+        "graph": str(write_graph(folder / "graph")),
+        "config": SMALL.get(method, {"pooling": "mean"}),
+        "backbone": str(tiny_folder(folder / "encoder")),
+        "neighbours": False,
+        "epochs": 1,
+        "batch_size": 8,
+        "precision": "float32",
+        "disk": "float32",
+    }
+    return from_dict(content | changes)
+
+
 @pytest.fixture(autouse=True)
 def _vectors_are_kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
-
-
-def test_there_are_recipes() -> None:
-    assert all(load_recipe(path).name == path.stem for path in RECIPES)
-    assert {"wn18rr-hyper-cl", "wn18rr-csr", "wn18rr-simkgc"} <= {path.stem for path in RECIPES}
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -62,19 +79,8 @@ def test_every_recipe_takes_a_few_steps(path: Path, tmp_path: Path) -> None:
 
 
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
-    recipe = LinkRecipe(
-        name="toy",
-        method="tri-encoder",
-        graph=str(write_graph(tmp_path / "graph")),
-        config={"composition": "concat", "pooling": "mean"},
-        backbone=str(tiny_folder(tmp_path / "encoder")),
-        neighbours=False,
-        tuning="frozen",
-        epochs=30,
-        batch_size=22,
-        lr=2e-2,
-        precision="float32",
-    )
+    config = {"composition": "concat", "pooling": "mean"}
+    recipe = toy_links(tmp_path, "tri-encoder", config=config, tuning="frozen", epochs=30, batch_size=22, lr=2e-2)
     records: list[Mapping[str, Any]] = []
     carry_out(recipe, tmp_path / "model", device="cpu", report=records.append)
     losses = [record["loss"] for record in records if record["event"] == "step"]
@@ -89,7 +95,7 @@ def test_the_answer_does_not_stand_in_the_text(tmp_path: Path) -> None:
     assert answer in graph.text(0).split()[2:]
     guarded = graph.text(0, without=6)
     assert guarded.count(answer) == graph.text(0, neighbours=False).count(answer)
-    method = METHODS["hyper-cl"](tiny_backbone(), METHODS["hyper-cl"].config_cls(**SMALL["hyper-cl"]))
+    method = build("hyper-cl")
     encoder = TripleEncoder(method, graph, LinkRecipe(name="toy", method="hyper-cl"))
     assert encoder.text(0, 6) == guarded
     assert encoder.text(6, 0) == graph.text(6, without=0)
@@ -97,9 +103,7 @@ def test_the_answer_does_not_stand_in_the_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
 def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
-    graph, method = toy_graph(tmp_path / "graph"), METHODS[name](
-        tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"}))
-    )  # fmt: skip
+    graph, method = toy_graph(tmp_path / "graph"), build(name)
     method.eval()
     texts = graph.texts(neighbours=False)
     entities = torch.from_numpy(method.encode_sentences(texts))
@@ -116,9 +120,7 @@ def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: P
 
 @pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
 def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
-    graph, method = toy_graph(tmp_path / "graph"), METHODS[name](
-        tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"}))
-    )  # fmt: skip
+    graph, method = toy_graph(tmp_path / "graph"), build(name)
     texts = graph.texts(neighbours=False)
     names = [graph.relation_text(relation) for relation in range(2 * graph.num_relations)]
     recipe = LinkRecipe(name="toy", method=name, config=SMALL.get(name, {"pooling": "mean"}), neighbours=False,
@@ -144,9 +146,7 @@ def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_
 
 @pytest.mark.parametrize("name", ["bi-encoder", "csr", "hyper-cl"])
 def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
-    graph, method = toy_graph(tmp_path / "graph"), METHODS[name](
-        tiny_backbone(), METHODS[name].config_cls(**SMALL.get(name, {"pooling": "mean"}))
-    )  # fmt: skip
+    graph, method = toy_graph(tmp_path / "graph"), build(name)
     recipe = LinkRecipe(name="toy", method=name, neighbours=False)
     triples = torch.from_numpy(graph.directed("train"))[:9]
     queries, tails, _ = TripleEncoder(method, graph, recipe).eval()(triples)
@@ -195,21 +195,7 @@ UPPER = {"tuning": "layers", "frozen_layers": 2, "head_lr": 2e-2}
 
 @pytest.mark.parametrize("tuning", [{"tuning": "full"}, {"tuning": "frozen"}, UPPER], ids=lambda part: part["tuning"])
 def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, Any], tmp_path: Path) -> None:
-    recipe = from_dict({
-        "name": "toy",
-        "method": "tri-encoder",
-        "graph": str(write_graph(tmp_path / "graph")),
-        "config": {"pooling": "mean"},
-        "backbone": str(tiny_folder(tmp_path / "encoder")),
-        "neighbours": False,
-        **tuning,
-        "pre_batch": 2,
-        "epochs": 4,
-        "batch_size": 8,
-        "lr": 1e-2,
-        "precision": "float32",
-        "disk": "float32",
-    })  # fmt: skip
+    recipe = toy_links(tmp_path, "tri-encoder", **tuning, pre_batch=2, epochs=4, lr=1e-2)
     straight = carry_out(recipe, tmp_path / "straight", device="cpu")
     steps = read_manifest(straight)["training"]["steps"]
     with pytest.raises(TrainingStopped):
@@ -231,24 +217,16 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tuning: dict[str, 
 
 
 def test_a_training_starts_where_another_ended(tmp_path: Path) -> None:
-    content = {
-        "name": "first", "method": "hyper-cl", "graph": str(write_graph(tmp_path / "graph")),
-        "config": SMALL["hyper-cl"], "backbone": str(tiny_folder(tmp_path / "encoder")), "neighbours": False,
-        "epochs": 1, "batch_size": 22, "precision": "float32", "disk": "float32",
-    }  # fmt: skip
-    folder = carry_out(from_dict(content | UPPER), tmp_path / "first", device="cpu")
-    task = LinkTask(from_dict(content | UPPER | {"name": "second", "init": str(folder)}), "cpu")
+    recipe = toy_links(tmp_path, **UPPER, batch_size=22)
+    folder = carry_out(recipe, tmp_path / "first", device="cpu")
+    task = LinkTask(replace(recipe, name="second", init=str(folder)), "cpu")
     trained = condviz.load(str(folder), precision="float32")
     assert task.method.eval().backbone.weights_hash == trained.backbone.weights_hash
     torch.testing.assert_close(task.sample(task.method), task.sample(trained))
 
 
 def test_a_batch_of_upper_layers_holds_each_triple_and_its_inverse(tmp_path: Path) -> None:
-    graph = write_graph(tmp_path / "graph")
-    recipe = LinkRecipe(name="toy", method="hyper-cl", config=SMALL["hyper-cl"], graph=str(graph), neighbours=False,
-                        backbone=str(tiny_folder(tmp_path / "encoder")), tuning="layers", frozen_layers=1,
-                        batch_size=8, pre_batch=1, max_tokens=4)  # fmt: skip
-    task = LinkTask(recipe, "cpu")
+    task = LinkTask(toy_links(tmp_path, tuning="layers", frozen_layers=1, pre_batch=1, max_tokens=4), "cpu")
     units = [task.units[i] for i in list(task.order)[: task.batch_units]]
     triples = task.collate(units)["triples"]
     assert triples.shape == (8, 3)
@@ -258,10 +236,7 @@ def test_a_batch_of_upper_layers_holds_each_triple_and_its_inverse(tmp_path: Pat
 
 
 def test_the_head_has_a_rate_of_its_own(tmp_path: Path) -> None:
-    recipe = LinkRecipe(name="toy", method="hyper-cl", config=SMALL["hyper-cl"], graph=str(write_graph(tmp_path / "g")),
-                        backbone=str(tiny_folder(tmp_path / "encoder")), neighbours=False, tuning="layers",
-                        frozen_layers=1, lr=1e-4, head_lr=1e-3)  # fmt: skip
-    task = LinkTask(recipe, "cpu")
+    task = LinkTask(toy_links(tmp_path, tuning="layers", frozen_layers=1, lr=1e-4, head_lr=1e-3), "cpu")
     rates = {id(weight): group["lr"] for group in task.parameter_groups(()) for weight in group["params"]}
     for name, weight in task.module.named_parameters():
         expected = None if not weight.requires_grad else 1e-4 if "backbone." in name else 1e-3
@@ -271,15 +246,7 @@ def test_the_head_has_a_rate_of_its_own(tmp_path: Path) -> None:
 def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = iter([0.0, 0.5, 0.9, 0.1, 0.9])
     monkeypatch.setattr(LinkTask, "validate", lambda self: {"MRR": next(values)})
-    recipe = LinkRecipe(
-        name="toy",
-        method="bi-encoder",
-        graph=str(write_graph(tmp_path / "graph")),
-        backbone=str(tiny_folder(tmp_path / "encoder")),
-        epochs=3,
-        batch_size=8,
-        precision="float32",
-    )
+    recipe = toy_links(tmp_path, "bi-encoder", epochs=3)
     monkeypatch.setattr(LinkTask, "card", lambda *_: "card")
     training = read_manifest(carry_out(recipe, tmp_path / "model", device="cpu"))["training"]
     assert training["best_step"] * 3 == training["steps"] * 2

@@ -39,6 +39,7 @@ def test_there_is_a_recipe_for_every_shipped_model_and_paper() -> None:
     names = {path.stem for path in ALL}
     shipped = {"bi-encoder", "cross-encoder", "tri-hadamard", "tri-concat", "hyper-cl", "hyper-cl-full", "csr"}
     assert shipped | {"csr-prefix", "csr-bi", "case"} <= names
+    assert {"wn18rr-hyper-cl", "wn18rr-csr", "wn18rr-simkgc"} <= names
     table = {f"csts-hyper-cl-{name}" for name in ("diffcse-base", "simcse-base", "simcse-large")}
     assert table | {"csts-hyper-cl-simcse-base-64", "csts-csr-simcse-large", "csts-case-simcse-base"} <= names
 

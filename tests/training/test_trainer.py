@@ -56,6 +56,10 @@ def quick(folder: Path, method: str = "bi-encoder", **changes: Any) -> SentenceR
     return toy_recipe(folder, method, **{"dropout": 0.0, **changes})
 
 
+def train(recipe: SentenceRecipe, out: Path, **options: Any) -> Path:
+    return carry_out(recipe, out, device="cpu", **options)
+
+
 def stop_at(event: str, step: int) -> Callable[[Mapping[str, Any]], None]:
     def report(record: Mapping[str, Any]) -> None:
         if (record["event"], record["step"]) == (event, step):
@@ -78,7 +82,7 @@ def loss_of(model: checkpoints.ConditionalScorer, recipe: SentenceRecipe) -> flo
 def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None:
     recipe = quick(tmp_path, method, **{"epochs": 5, "keep": "last", "validation": [], **changes})
     before = loss_of(build_model(recipe), recipe)
-    folder = carry_out(recipe, tmp_path / "out" / "toy", device="cpu")
+    folder = train(recipe, tmp_path / "out" / "toy")
     assert loss_of(load(folder), recipe) < before - 0.005
     tensors = set(load_file(folder / WEIGHTS))
     assert any(name.startswith("backbone.") for name in tensors) == (recipe.tuning in ("full", "layers"))
@@ -90,7 +94,7 @@ def test_every_method_learns(tmp_path: Path, method: str, changes: dict) -> None
 def test_the_checkpoint_tells_how_it_was_made(tmp_path: Path) -> None:
     records: list[Mapping[str, Any]] = []
     recipe = quick(tmp_path)
-    folder = carry_out(recipe, tmp_path / "toy", device="cpu", report=records.append)
+    folder = train(recipe, tmp_path / "toy", report=records.append)
     manifest = read_manifest(folder)
     training = manifest["training"]
     assert training["recipe"] == shareable(recipe.to_dict())
@@ -120,16 +124,16 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path, st
     changes = dict(changes)
     source = {"name": "csv", "path": str(tmp_path / "rows.csv"), "weight": changes.pop("weight", 2.0)}
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, train=[source], keep="best", **changes)
-    straight = carry_out(recipe, tmp_path / "straight", device="cpu")
+    straight = train(recipe, tmp_path / "straight")
     steps = read_manifest(straight)["training"]["steps"]
     assert steps > stop
     with pytest.raises(Stopped):
-        carry_out(recipe, tmp_path / "broken", device="cpu", report=stop_at("step", stop))
+        train(recipe, tmp_path / "broken", report=stop_at("step", stop))
     assert not (tmp_path / "broken").exists()
     with pytest.raises(ConfigError, match=r"holds an unfinished training \(checkpoint-.*Go on with --resume"):
-        carry_out(recipe, tmp_path / "broken", device="cpu")
+        train(recipe, tmp_path / "broken")
     records: list[Mapping[str, Any]] = []
-    resumed = carry_out(recipe, tmp_path / "broken", device="cpu", resume=True, report=records.append)
+    resumed = train(recipe, tmp_path / "broken", resume=True, report=records.append)
     assert 0 < records[0]["step"] < stop
     one, other = (load_file(folder / WEIGHTS) for folder in (straight, resumed))
     assert one.keys() == other.keys()
@@ -142,13 +146,13 @@ def test_accumulated_batches_are_one_large_batch(tmp_path: Path, batching: str) 
     scores = []
     for size, accumulation in ((8, 1), (4, 2)):
         recipe = quick(tmp_path, batching=batching, loss={"mse": 1.0}, batch_size=size, accumulation=accumulation)
-        scores.append(load(carry_out(recipe, tmp_path / f"toy{size}", device="cpu")).score(*ROWS))
+        scores.append(load(train(recipe, tmp_path / f"toy{size}")).score(*ROWS))
     np.testing.assert_allclose(*scores, atol=1e-2)  # Adam enlarges rounding errors of gradients that are almost 0
     assert np.abs(scores[0] - build_model(recipe).eval().score(*ROWS)).max() > 0.05
 
 
 def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
-    folder = carry_out(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy", device="cpu")
+    folder = train(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "toy")
     changed = set(load_file(folder / WEIGHTS))
     assert any("layer.1." in name for name in changed)
     assert not any("layer.0." in name or ".embeddings.word" in name for name in changed)
@@ -157,10 +161,10 @@ def test_the_lowest_layers_stay_as_they_are(tmp_path: Path) -> None:
 
 
 def test_trained_weights_are_blended_with_those_of_the_start(tmp_path: Path) -> None:
-    start = load(carry_out(quick(tmp_path), tmp_path / "start", device="cpu"))
+    start = load(train(quick(tmp_path), tmp_path / "start"))
     again = {"init": str(tmp_path / "start"), "seed": 7, "validation": [], "keep": "last"}
     trained, blended = (
-        load(carry_out(quick(tmp_path, blend=blend, **again), tmp_path / f"blend-{blend}", device="cpu")).state_dict()
+        load(train(quick(tmp_path, blend=blend, **again), tmp_path / f"blend-{blend}")).state_dict()
         for blend in (1.0, 0.25)
     )
     changed = 0
@@ -171,7 +175,7 @@ def test_trained_weights_are_blended_with_those_of_the_start(tmp_path: Path) -> 
 
 
 def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> None:
-    first = carry_out(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first", device="cpu")
+    first = train(quick(tmp_path, tuning="layers", epochs=1), tmp_path / "first")
     model = build_model(quick(tmp_path, "csr", tuning="layers", init=str(first)))
     torch.testing.assert_close(model.backbone.model.state_dict(), load(first).backbone.model.state_dict())
     assert any(value.requires_grad for value in model.backbone.parameters())
@@ -180,9 +184,9 @@ def test_a_trained_encoder_is_the_start_of_another_method(tmp_path: Path) -> Non
 
 
 def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) -> None:
-    first = carry_out(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "first", device="cpu")
+    first = train(quick(tmp_path, tuning="layers", frozen_layers=1, epochs=1), tmp_path / "first")
     recipe = quick(tmp_path, tuning="lora", frozen_layers=1, lr=1e-2, init=str(first))
-    second = carry_out(recipe, tmp_path / "second", device="cpu")  # which compares the scores of the loaded files
+    second = train(recipe, tmp_path / "second")  # which compares the scores of the loaded files
     before, after = load_file(first / WEIGHTS), load_file(second / WEIGHTS)
     assert all(torch.equal(after[name], value) for name, value in before.items())
     added = set(after) - set(before)
@@ -193,7 +197,7 @@ def test_adapters_are_added_to_the_weights_of_a_trained_start(tmp_path: Path) ->
 
 def test_adapters_of_one_method_are_the_start_of_another(tmp_path: Path) -> None:
     settings = {"tuning": "lora", "frozen_layers": 1}
-    first = carry_out(quick(tmp_path, **settings, lr=1e-2), tmp_path / "first", device="cpu")
+    first = train(quick(tmp_path, **settings, lr=1e-2), tmp_path / "first")
     model = build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first)}))
     given, scale = checkpoints.read_adapters(first)
     own = {checkpoints.plain_name(name): weight for name, weight in model.backbone.model.named_parameters()}
@@ -205,19 +209,19 @@ def test_adapters_of_one_method_are_the_start_of_another(tmp_path: Path) -> None
             build_model(quick(tmp_path, "csr", **settings, lora={"init": str(first), **lora}))
 
 
-@pytest.mark.parametrize("blend", [1.0, 0.25])
-def test_adapters_blended_add_less(tmp_path: Path, blend: float) -> None:
-    folder = carry_out(quick(tmp_path, tuning="lora", lr=1e-2, blend=blend), tmp_path / "toy", device="cpu")
-    whole = carry_out(quick(tmp_path, tuning="lora", lr=1e-2), tmp_path / "whole", device="cpu")
+def test_adapters_blended_add_less(tmp_path: Path) -> None:
+    part, whole = (
+        train(quick(tmp_path, tuning="lora", lr=1e-2, blend=blend), tmp_path / f"{blend}") for blend in (0.25, 1.0)
+    )
     plain = build_model(quick(tmp_path)).backbone.model.state_dict()
     name = "encoder.layer.1.attention.self.query.weight"
-    part, full = (load(one).backbone.model.state_dict()[name] - plain[name] for one in (folder, whole))
-    torch.testing.assert_close(part, blend * full, atol=1e-6, rtol=1e-4)
+    part, whole = (load(one).backbone.model.state_dict()[name] - plain[name] for one in (part, whole))
+    torch.testing.assert_close(part, 0.25 * whole, atol=1e-6, rtol=1e-4)
 
 
 def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
     settings = {"tuning": "frozen", "config": {"rank": 4}, "lr": 1e-2, "epochs": 1}
-    first = carry_out(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first", device="cpu")
+    first = train(quick(tmp_path, "hyper-cl", **settings), tmp_path / "first")
     before = load(first).score(*ROWS)
     for changes, equal in (({}, True), ({"config": {"rank": 8}}, False)):
         recipe = quick(tmp_path, "hyper-cl", **settings | changes, init=str(first))
@@ -228,9 +232,9 @@ def test_a_head_goes_on_from_one_with_the_same_settings(tmp_path: Path) -> None:
 def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -> None:
     recipe = quick(tmp_path, "hyper-cl", tuning="frozen", config={"rank": 4}, lr=1e-2, epochs=1)
     vectors = EmbeddingCache()
-    carry_out(recipe, tmp_path / "first", device="cpu", vectors=vectors)
+    train(recipe, tmp_path / "first", vectors=vectors)
     first = vectors.stats()
-    carry_out(replace(recipe, config={"rank": 8}), tmp_path / "second", device="cpu", vectors=vectors)
+    train(replace(recipe, config={"rank": 8}), tmp_path / "second", vectors=vectors)
     second = vectors.stats()
     assert second.misses == first.misses
     assert second.hits > first.hits
@@ -238,22 +242,22 @@ def test_trainings_with_a_frozen_encoder_can_share_its_vectors(tmp_path: Path) -
 
 def test_a_finished_training_is_not_repeated(tmp_path: Path) -> None:
     recipe = quick(tmp_path, epochs=1)
-    folder = carry_out(recipe, tmp_path / "toy", device="cpu", resume=True)  # nothing to go on from
+    folder = train(recipe, tmp_path / "toy", resume=True)  # nothing to go on from
     time = (folder / WEIGHTS).stat().st_mtime_ns
-    carry_out(recipe, folder, device="cpu", resume=True)
+    train(recipe, folder, resume=True)
     assert (folder / WEIGHTS).stat().st_mtime_ns == time
     manifest = read_manifest(folder)
     manifest["training"]["recipe"] = recipe.to_dict()  # as older versions kept it: with whole paths
     (folder / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
-    carry_out(recipe, folder, device="cpu", resume=True)
+    train(recipe, folder, resume=True)
     assert (folder / WEIGHTS).stat().st_mtime_ns == time
-    carry_out(quick(tmp_path, epochs=1, seed=1), folder, device="cpu", resume=True)
+    train(quick(tmp_path, epochs=1, seed=1), folder, resume=True)
     assert read_manifest(folder)["training"]["seed"] == 1
 
 
 def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = quick(tmp_path, epochs=1)
-    folder = carry_out(recipe, tmp_path / "toy", device="cpu")
+    folder = train(recipe, tmp_path / "toy")
     for name in (MANIFEST, CARD):
         content = (folder / name).read_text(encoding="utf-8")
         assert "rows.csv" in content
@@ -265,9 +269,9 @@ def test_a_checkpoint_names_no_folder_but_that_of_its_encoder(tmp_path: Path, mo
 
 def test_another_recipe_does_not_go_on_from_a_state(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
-        carry_out(quick(tmp_path), tmp_path / "toy", device="cpu", report=stop_at("step", 6))
+        train(quick(tmp_path), tmp_path / "toy", report=stop_at("step", 6))
     with pytest.raises(ConfigError, match="begun with another recipe: lr, seed differ"):
-        carry_out(quick(tmp_path, seed=1, lr=1e-4), tmp_path / "toy", device="cpu", resume=True)
+        train(quick(tmp_path, seed=1, lr=1e-4), tmp_path / "toy", resume=True)
 
 
 def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
@@ -290,13 +294,13 @@ def test_adapters_score_the_same_when_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("projection", ["pca", "ica"])
 def test_case_can_be_fitted(tmp_path: Path, projection: str) -> None:
     recipe = quick(tmp_path, "case", tuning="frozen", config={"projection": projection, "projection_dim": 3})
-    folder = carry_out(recipe, tmp_path / "toy", device="cpu")
+    folder = train(recipe, tmp_path / "toy")
     assert read_manifest(folder)["metrics"]["validation"]["rows"] == 24
     assert load(folder).encode(SENTENCES, CONDITIONS).shape == (4, 3)
 
 
 def test_half_precision_on_disk(tmp_path: Path) -> None:
-    folder = carry_out(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy", device="cpu")
+    folder = train(quick(tmp_path, epochs=1, disk="float16"), tmp_path / "toy")
     assert {value.dtype for value in load_file(folder / WEIGHTS).values()} == {torch.float16}
 
 
@@ -312,7 +316,7 @@ def test_the_files_that_were_tried_are_the_ones_that_are_shipped(
 
     monkeypatch.setattr(checkpoints, "load", note)
     monkeypatch.setattr(checkpoints, "save", lambda *a, **k: saved.append(1) or save_one(*a, **k))
-    folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
+    folder = train(quick(tmp_path, epochs=1), tmp_path / "toy")
     assert tried == [(folder / WEIGHTS).read_bytes()]
     assert saved == [1]
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
@@ -335,7 +339,7 @@ def test_a_checkpoint_that_scores_differently_is_not_put_into_place(
 ) -> None:
     monkeypatch.setitem(trainer_module.TOLERANCE, "float32", -1.0)
     with pytest.raises(TrainingError, match="apart from the trained one"):
-        carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu")
+        train(quick(tmp_path, epochs=1), tmp_path / "toy")
     assert not (tmp_path / "toy").exists()
     assert (tmp_path / ".toy.run" / "model" / "toy" / MANIFEST).is_file()
 
@@ -351,7 +355,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_state(
 
     monkeypatch.setattr(model_module, "mean_squared_error", poisoned)
     with pytest.raises(TrainingError, match=r"after step 4: the loss is nan.*kept in .*checkpoint-3.*Lower the"):
-        carry_out(quick(tmp_path), tmp_path / "toy", device="cpu")
+        train(quick(tmp_path), tmp_path / "toy")
     assert (tmp_path / ".toy.run" / "checkpoint-3" / "model.safetensors").is_file()
 
 
@@ -365,26 +369,25 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Loop, "create_optimizer", poisoned)
     with pytest.raises(TrainingError, match="No state had been saved yet"):
-        carry_out(quick(tmp_path, batch_size=24), tmp_path / "toy", device="cpu")
+        train(quick(tmp_path, batch_size=24), tmp_path / "toy")
     with pytest.raises(TrainingError, match="a weight is not a number"):
-        carry_out(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy", device="cpu")
+        train(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy")
+
+
+def pretend_validation(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
+    told, rest = iter(values), {"pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
+    monkeypatch.setattr(Loop, "validate", lambda self: {"spearman": next(told), **rest})
 
 
 def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = iter([0.0, 10.0, 30.0, 20.0, 25.0, 99.0])
-    monkeypatch.setattr(
-        Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
-    )
-    folder = carry_out(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy", device="cpu")
+    pretend_validation(monkeypatch, 0.0, 10.0, 30.0, 20.0, 25.0, 99.0)
+    folder = train(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy")
     training = read_manifest(folder)["training"]
     assert (training["steps"], training["best_step"]) == (12, 6)
 
 
 def test_early_stopping_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = iter([0.0, 10.0, 5.0, 99.0, 98.0])
-    monkeypatch.setattr(
-        Loop, "validate", lambda self: {"spearman": next(values), "pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
-    )
+    pretend_validation(monkeypatch, 0.0, 10.0, 5.0, 99.0, 98.0)
     recipe, save = quick(tmp_path, epochs=9, patience=1), trainer_module._save
 
     def kill(*_: object) -> None:
@@ -392,16 +395,16 @@ def test_early_stopping_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(trainer_module, "_save", kill)
     with pytest.raises(Stopped):
-        carry_out(recipe, tmp_path / "toy", device="cpu")
+        train(recipe, tmp_path / "toy")
     monkeypatch.setattr(trainer_module, "_save", save)
-    training = read_manifest(carry_out(recipe, tmp_path / "toy", device="cpu", resume=True))["training"]
+    training = read_manifest(train(recipe, tmp_path / "toy", resume=True))["training"]
     assert (training["steps"], training["best_step"]) == (6, 3)
 
 
 def test_a_constant_model_has_no_correlation_but_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condviz.training.model.spearman", lambda *_: None)
     records: list[Mapping[str, Any]] = []
-    folder = carry_out(quick(tmp_path, epochs=1), tmp_path / "toy", device="cpu", report=records.append)
+    folder = train(quick(tmp_path, epochs=1), tmp_path / "toy", report=records.append)
     assert next(record for record in records if record["event"] == "evaluation")["spearman"] is None
     assert read_manifest(folder)["metrics"]["validation"]["spearman"] is None
 
@@ -420,7 +423,7 @@ def test_teachers_score_rows_without_a_score(tmp_path: Path, monkeypatch: pytest
         records: list[Mapping[str, Any]] = []
         loss = {"mse": 1.0, "teacher": 1.0} if teacher else {"mse": 1.0}
         recipe = quick(tmp_path, teacher=list(teacher), loss=loss, epochs=1, lr=1e-9)
-        carry_out(recipe, tmp_path / f"toy{len(teacher)}", device="cpu", report=records.append)
+        train(recipe, tmp_path / f"toy{len(teacher)}", report=records.append)
         losses[teacher] = records[1]["loss"]
     assert len({round(value, 5) for value in losses.values()}) == 3
     assert min(losses.values()) == losses[()]
@@ -439,11 +442,11 @@ def test_tables_can_bring_the_teachers_scores(tmp_path: Path) -> None:
 def test_a_teacher_alone_teaches_what_it_has_scored(tmp_path: Path) -> None:
     recipe = quick(tmp_path, loss={"mse": 0.0, "teacher": 1.0}, epochs=1)
     with pytest.raises(DataError, match="No row has a teacher's score"):
-        carry_out(recipe, tmp_path / "toy", device="cpu")
+        train(recipe, tmp_path / "toy")
     header, first, *others = (tmp_path / "rows.csv").read_text().splitlines()
     (tmp_path / "rows.csv").write_text("\n".join([f"{header},teacher", f"{first},0.5", *(f"{row}," for row in others)]))
     records: list[Mapping[str, Any]] = []
-    carry_out(recipe, tmp_path / "toy", device="cpu", report=records.append)  # two of three batches have no such row
+    train(recipe, tmp_path / "toy", report=records.append)  # two of three batches have no such row
     assert records[1]["loss"] > 0
 
 
@@ -462,10 +465,10 @@ def test_data_that_cannot_be_used(tmp_path: Path) -> None:
     ):
         rows.write_text(content)
         with pytest.raises(DataError, match=message):
-            carry_out(recipe, tmp_path / "toy", device="cpu")
+            train(recipe, tmp_path / "toy")
     rows.unlink()
     with pytest.raises(DataError, match=r"rows\.csv is neither in"):
-        carry_out(recipe, tmp_path / "toy", device="cpu")
+        train(recipe, tmp_path / "toy")
     with pytest.raises(DataError, match="no corpus 'scene'"):
         load_source(Source("scene"))
     with pytest.raises(DataError, match="no part 'x'"):
@@ -476,7 +479,7 @@ def test_data_that_cannot_be_used(tmp_path: Path) -> None:
 def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     recipe = quick(tmp_path)
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        carry_out(recipe, tmp_path / "encoder", device="cpu")
+        train(recipe, tmp_path / "encoder")
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
