@@ -25,7 +25,7 @@ from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import view
 from condviz.ui.search.tab import TRIES, SearchTab
-from condviz.ui.search.view import OWN_STORE, Searches
+from condviz.ui.search.view import HITS, OWN_STORE, Searches
 from condviz.ui.state import read_link
 from tests.tiny import SENTENCES, tiny_backbone
 
@@ -223,8 +223,12 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
     answer = tab.api_search(FORM[0], "the sport", "hyper-cl", 2)
     assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
-    example = merge(tab.example(SimpleNamespace(id="0"), *FORM[2:], None))
-    assert example[tab.query] == TRIES[0][0]
+
+
+def test_an_example_fills_the_whole_form_and_is_searched_as_it_says(tab: SearchTab) -> None:
+    done = merge(tab.example(SimpleNamespace(id="0"), "hyper-cl", None))
+    assert (done[tab.query], done[tab.contains], done[tab.k]) == (TRIES[0][0], "", HITS)
+    assert done[tab.shown].k == HITS
 
 
 def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ class SearchTab:
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
         connect(triggers, self.search, asked, done, **main)
-        connect(self.tries.example, self.example, [*form[2:], self.shown], [*form, *done], **main)
+        connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
         self.page.on_first_visit("search", partial(self.search, asked=False), asked, done, needs=["q"], **main)
         self.page.on_link("search", self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
         self.page.on_models(self.model, self._choices)
@@ -188,15 +188,18 @@ class SearchTab:
         found = replace(found, results=results)
         yield {self.result: view.show(found, asked=asked), self.shown: found, self.stop: gr.update(visible=False)}
 
-    def example(self, event: gr.EventData, corpus: str, model: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
+    def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
         """Fill the form with an example and search."""
         index = str(event.id)
         if not index.isdigit() or int(index) >= len(TRIES):
             raise DataError("This example does not exist any more. Reload the page.")
-        query, conditions = TRIES[int(index)][0], "\n".join(TRIES[int(index)][1])
-        filled = {self.query: query, self.conditions: conditions, self.corpus: SCENES}
-        yield filled | {self.contains: "", self.where: ""}
-        yield from self.search(query, conditions, SCENES, model, "", "", HITS, rest[-1])
+        query, conditions = TRIES[int(index)]
+        form = {
+            self.query: query, self.conditions: "\n".join(conditions), self.corpus: SCENES, self.model: model,
+            self.contains: "", self.where: "", self.k: HITS,
+        }  # fmt: skip
+        yield form
+        yield from self.search(*form.values(), shown)
 
     def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
         """Restore the form from a link and search."""
@@ -324,8 +327,8 @@ class SearchTab:
         Returns:
             {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        options = {"k": min(int(k), MOST_HITS), "where": str(where), "contains": str(contains), "words": bool(words)}
-        work = self.pool.run(_search_all, self._names(str(model)), SCENES, str(query), [str(condition)], options)
+        options = {"k": min(k, MOST_HITS), "where": where, "contains": contains, "words": words}
+        work = self.pool.run(_search_all, self._names(model), SCENES, query, [condition], options)
         return work.result()[0].to_dict()
 
     def _prepare(self) -> None:

@@ -353,26 +353,28 @@ class TrainTab:
 
     def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
         """Stop, resume, rerun, delete, show or replay a training."""
-        action, id = str(event.act), str(event.run)
+        action, run = str(event.act), str(event.run)
         if action == "replay":
             return self.refresh({"run": "", "replay": time.time(), "drawn": None}, owner)
-        said = ""
         if action == "delete":
-            from condviz.models.registry import list_models
-
-            name = self.jobs.get(id).name
-            self.jobs.delete(id, token=owner)
-            zip_of(name).unlink(missing_ok=True)
-            if name not in list_models():
-                self.pool.remove(name)
-            said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
-            id = None
-        elif action in ("stop", "resume", "rerun"):
-            id = getattr(self.jobs, action)(id, token=owner).id
+            return self._delete(run, owner)
+        if action in ("stop", "resume", "rerun"):
+            run = getattr(self.jobs, action)(run, token=owner).id
         elif action != "show":
             raise DataError(f"A training cannot {action[:40]!r}. Reload the page.")
-        view = self.refresh({"run": id, "replay": None, "drawn": None}, owner, focus=action != "delete")
-        return {**view, self.notice: said} | ({self.page.models_changed: time.time()} if said else {})
+        return self.refresh({"run": run, "replay": None, "drawn": None}, owner, focus=True) | {self.notice: ""}
+
+    def _delete(self, run: str, owner: str) -> dict:
+        from condviz.models.registry import list_models
+
+        name = self.jobs.get(run).name
+        self.jobs.delete(run, token=owner)
+        zip_of(name).unlink(missing_ok=True)
+        if name not in list_models():
+            self.pool.remove(name)
+        said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
+        view = self.refresh({"run": None, "replay": None, "drawn": None}, owner)
+        return {**view, self.notice: said, self.page.models_changed: time.time()}
 
     def open_link(self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None) -> dict:
         """Show the training that a link names, and the form with the data and thoroughness that it names."""
@@ -447,7 +449,7 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return views.view_job(self._submit(recipe, str(owner)), str(owner)).to_dict()
+        return views.view_job(self._submit(recipe, owner), owner).to_dict()
 
     def api_status(self, job: str = "", owner: str = "") -> dict[str, Any]:
         """Return where a training stands.
@@ -461,9 +463,9 @@ class TrainTab:
             "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
         """
         if job:
-            return views.view_job(self.jobs.get(str(job)), str(owner), log=True).to_dict()
+            return views.view_job(self.jobs.get(job), owner, log=True).to_dict()
         left_out = {"losses", "evaluations", "probes", "log"}
-        jobs = [views.view_job(found, str(owner)).to_dict() for found in self.jobs.list()]
+        jobs = [views.view_job(found, owner).to_dict() for found in self.jobs.list()]
         return {"jobs": [{key: job[key] for key in job if key not in left_out} for job in jobs]}
 
     def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
@@ -476,7 +478,7 @@ class TrainTab:
         Returns:
             The training, as /train_status returns it.
         """
-        return views.view_job(self.jobs.stop(str(job), token=str(owner)), str(owner)).to_dict()
+        return views.view_job(self.jobs.stop(job, token=owner), owner).to_dict()
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:
