@@ -201,6 +201,16 @@ def test_running_again_takes_a_free_name(jobs: Jobs) -> None:
     assert again.id != job.id
 
 
+def test_running_again_reads_what_was_admitted_before(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    wider = Jobs(jobs.folder, checkpoints=jobs.checkpoints, roots=[*jobs.roots, outside])
+    wanted = recipe(jobs, tuning="lora", lora={"init": str(outside)})
+    job = wider.submit(wanted, device="cpu")
+    assert jobs.rerun(job.id).recipe == {**job.recipe, "name": "toy-2"}
+    with pytest.raises(ConfigError, match="is outside"):
+        jobs.submit(replace(wanted, name="other"), device="cpu")
+
+
 def test_deleting(jobs: Jobs) -> None:
     job = submit(jobs)
     with pytest.raises(TrainingError, match=r"toy is running\. Stop it before"):
