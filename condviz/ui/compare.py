@@ -17,16 +17,19 @@ from condviz.data.language import vocabulary
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
-from condviz.types import Comparison, columns
+from condviz.types import Comparison
 from condviz.ui import export, limits
+from condviz.ui.errors.desk import score_rows
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.markup import busy, dimmed, html, noted, read_asset, render
+from condviz.ui.markup import busy, dimmed, html, noted, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
+LISTED = 200
+"""Rows of a scored table that the page shows; the file holds all."""
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
 _CLICKS = "condviz.examples(element, (data) => trigger('example', data));"
@@ -39,6 +42,8 @@ class CompareTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.examples = {example.id: example for example in load_examples()}
+        self.works = [example for example in self.examples.values() if not example.fails]
+        self.fails = [example for example in self.examples.values() if example.fails]
         stored = _stored(page)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
@@ -46,9 +51,8 @@ class CompareTab:
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 view = self._picture(stored, first=True) if stored else render("compare/empty.html")
                 self.result = html(view, elem_id="cv-result", script="condviz.bars(element, watch);")
-                works = [(one.id, one.title) for one in self.examples.values() if not one.fails]
-                fails = [(one.id, f"{one.title} (it fails)") for one in self.examples.values() if one.fails]
-                chips = [*works[: TRIED - 1], *fails[:1]]
+                chips = [(one.id, one.title) for one in self.works[: TRIED - 1]]
+                chips += [(one.id, f"{one.title} (it fails)") for one in self.fails[:1]]
                 self.tries = html(tries(chips), elem_id="cv-tries", script=_CLICKS)
         self.shown = gr.State(stored)
         self._sections()
@@ -103,16 +107,16 @@ class CompareTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        form = [self.sentence1, self.sentence2, self.conditions, self.model]
+        self.form = form = [self.sentence1, self.sentence2, self.conditions, self.model]
         done = [self.result, self.shown, self.stop, *self.folded]
         main = {"notice": self.notice, "stop": self.stop}
         run = {**main, "heavy": True}
         connect([self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **run)
         for component in (self.tries, self.cards):
-            connect(component.example, self.example, [self.model], [*form, *done], **run)
+            connect(component.example, self.example, [self.model, self.shown], [*form, *done], **run)
         connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **run)
         filled = [*form, self.untrained, *done]
-        self.page.on_link("compare", self.open_link, [self.model], filled, needs=("s1", "s2", "c"), **main)
+        self.page.on_link("compare", self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
         self.page.on_models(self.model)
         connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
         told = {"notice": self.models_notice, "stop": self.models_stop, "heavy": True}
@@ -152,12 +156,12 @@ class CompareTab:
             yield {self.result: self._picture(comparison, before), self.shown: comparison}
         yield {self.stop: gr.update(visible=False)}
 
-    def example(self, event: gr.EventData, model: str) -> Iterator[dict]:
+    def example(self, event: gr.EventData, model: str, shown: Comparison | None) -> Iterator[dict]:
         """Fill the form with an example and score it."""
         example = self.examples.get(str(event.id))
         if example is None:
             raise DataError("This example does not exist any more. Reload the page.")
-        yield from self._fill(example.sentence1, example.sentence2, "\n".join(example.conditions), model)
+        yield from self._fill(example.sentence1, example.sentence2, "\n".join(example.conditions), model, shown)
 
     def adopt(
         self, event: gr.EventData, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None
@@ -165,23 +169,21 @@ class CompareTab:
         """Add a condition of the finder and score."""
         condition = str(event.condition)
         if condition in lines(conditions):
-            raise DataError(f"The condition {condition!r} is in the list already.")
+            raise DataError(f"The condition {condition!r} is already in the list.")
         yield from self._fill(sentence1, sentence2, "\n".join([*lines(conditions), condition]), model, shown)
 
-    def open_link(self, values: Values, model: str) -> Iterator[dict]:
+    def open_link(self, values: Values, model: str, shown: Comparison | None) -> Iterator[dict]:
         """Restore the form from a link and score it."""
         known = [name for name in values.get("m", []) if name in self.pool.names]
         conditions = joined(values.get("c", []))
         # Links of the first edition name several models; the best of them leads.
         chosen = self.pool.default if self.pool.default in known else next(iter(known), model)
         yield {self.untrained: "untrained" in values}
-        yield from self._fill(first(values, "s1"), first(values, "s2"), conditions, chosen)
+        yield from self._fill(first(values, "s1"), first(values, "s2"), conditions, chosen, shown)
 
-    def _fill(
-        self, sentence1: str, sentence2: str, conditions: str, model: str, shown: Comparison | None = None
-    ) -> Iterator[dict]:
-        yield {self.sentence1: sentence1, self.sentence2: sentence2, self.conditions: conditions, self.model: model}
-        yield from self.compare(sentence1, sentence2, conditions, model, shown)
+    def _fill(self, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - as `compare` takes them
+        yield dict(zip(self.form, values, strict=False))
+        yield from self.compare(*values)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def explain(self, shown: Comparison | None) -> Iterator[dict]:
@@ -199,18 +201,17 @@ class CompareTab:
     def all_models(self, shown: Comparison | None, untrained: bool) -> Iterator[dict]:
         """Score the pair with every model."""
         comparison = _needed(shown)
-        names, missing = [], {}
-        for info in self.pool.infos():
-            if info.trained or untrained or info.name == "minilm":
-                state = self.pool.state(info.name)
-                names.append(info.name) if state.phase != "failed" else missing.update({info.title: state.reason})
-        names.sort(key=lambda name: name != comparison.models[0].name)
+        infos = [info for info in self.pool.infos() if info.trained or untrained or info.name == "minilm"]
+        infos.sort(key=lambda info: info.name != comparison.models[0].name)
+        failed = [info for info in infos if self.pool.state(info.name).phase == "failed"]
+        missing = {info.title: self.pool.state(info.name).reason for info in failed}
+        names = [info.name for info in infos if info not in failed]
         pair = comparison.sentence1, comparison.sentence2
         work = self.pool.run(condviz.compare, names, *pair, comparison.conditions)
         message = f"Scoring with {len(names)} models."
         table = yield from follow(work, message, self.models_notice, self.models_stop)
-        parts = {"headline": _agreement(table), "matrix": similarity.matrix(table), "missing": missing}
-        view = render("compare/models.html", **parts)
+        matrix = similarity.matrix(table)
+        view = render("compare/models.html", headline=_agreement(table), matrix=matrix, missing=missing)
         yield {self.matrix: noted(view, untrained="1" if untrained else ""), self.models_stop: gr.update(visible=False)}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
@@ -227,18 +228,14 @@ class CompareTab:
 
     def show_gallery(self) -> dict:
         """Show all examples."""
-        examples = self.examples.values()
-        groups = {
-            "Where it works": [example for example in examples if not example.fails],
-            "Where it fails": [example for example in examples if example.fails],
-        }
+        groups = {"Where it works": self.works, "Where it fails": self.fails}
         return {self.cards: render("compare/gallery.html", groups=groups)}
 
     def show_exports(self, shown: Comparison | None) -> dict:
         """Offer the comparison as link, JSON, CSV and Python."""
         comparison = _needed(shown)
-        call = [("models", comparison.models[0].name), ("sentence1", comparison.sentence1),
-                ("sentence2", comparison.sentence2), ("conditions", list(comparison.conditions))]  # fmt: skip
+        texts = [("sentence1", comparison.sentence1), ("sentence2", comparison.sentence2)]
+        call = [("models", comparison.models[0].name), *texts, ("conditions", list(comparison.conditions))]
         python = export.python_call("compare", call)
         return {self.hand_out: export.offer(comparison, link=_link(comparison), python=python, file="comparison.csv")}
 
@@ -255,15 +252,18 @@ class CompareTab:
                 f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "
                 "use: python -m condviz score - < table.csv"
             )
-        work = self.pool.run(_score_rows, model, table.pairs, rows=len(table.pairs))
-        message = f"Scoring {len(table.pairs):,} rows."
-        scores = yield from follow(work, message, self.table_notice, self.table_stop)
-        target = Path(file).with_name("scores.csv")
+        count = len(table.pairs)
+        work = self.pool.run(score_rows, model, table.pairs, rows=count)
+        scores = yield from follow(work, f"Scoring {count:,} rows.", self.table_notice, self.table_stop)
+        # gradio gives equal uploads one folder: neither the upload nor another model's scores may be written over.
+        target = Path(file).with_name(f"{Path(file).stem}-{model}.csv")
         write_text(target, format_predictions(table, {model: scores}))
-        first_rows = zip(table.pairs[:200], scores, strict=False)
+        first_rows = zip(table.pairs[:LISTED], scores, strict=False)
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
+        part = notice("", f"The first {LISTED} of {count:,} rows; the file has all of them.", tone="info")
         yield {
+            self.table_notice: part if count > LISTED else "",
             self.rows: gr.Dataframe(rows, headers=head, visible=True),
             self.download: gr.DownloadButton(value=str(target), visible=True),
             self.table_stop: gr.update(visible=False),
@@ -282,8 +282,7 @@ class CompareTab:
         Returns:
             {"models", "conditions", "scores", "unconditional", "percentiles", ...}; missing numbers are null.
         """
-        work = self.pool.run(condviz.compare, _list(models, "models"), sentence1, sentence2, conditions)
-        return work.result().to_dict()
+        return self.pool.run(condviz.compare, models, sentence1, sentence2, conditions).result().to_dict()
 
     def api_attribution(self, sentence1: str, sentence2: str, condition: str, model: str) -> dict[str, Any]:
         """Return the effect of every word on the score of one model.
@@ -296,7 +295,7 @@ class CompareTab:
         """
         from condviz.analysis.words import leave_one_word_out
 
-        return self.pool.run(leave_one_word_out, str(model), sentence1, sentence2, condition or None).result().to_dict()
+        return self.pool.run(leave_one_word_out, model, sentence1, sentence2, condition or None).result().to_dict()
 
     def api_applies(self, sentences: list[str], conditions: list[str]) -> dict[str, Any]:
         """Estimate whether each sentence tells what each condition asks for: below 0.5 it may not.
@@ -308,34 +307,25 @@ class CompareTab:
         Returns:
             {"applies": a row for each sentence, with a number in [0, 1] for each condition}.
         """
-        texts = [check_sentence(text, f"sentence {number}") for number, text in enumerate(_list(sentences), start=1)]
-        if len(texts) > MAX_SENTENCES:
-            raise DataError(f"{len(texts):,} sentences are too many: at most {MAX_SENTENCES} are read at once.")
+        if not 1 <= len(sentences) <= MAX_SENTENCES:
+            raise DataError(f"Give 1 to {MAX_SENTENCES} sentences, got {len(sentences):,}.")
+        texts = [check_sentence(text, f"sentence {number}") for number, text in enumerate(sentences, start=1)]
         return {"applies": self.pool.run(_applies, self.pool.default, texts, check_conditions(conditions)).result()}
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _picture(self, comparison: Comparison, before: dict[str, float] | None = None, *, first: bool = False) -> str:
         """Render a comparison; `first` is the stored one, in English, which nobody asked for."""
-        drawn = {"headline": similarity.headline(comparison, english=first),
-                 "bars": similarity.bars(comparison, before=before)}  # fmt: skip
-        return render("compare/result.html", comparison=comparison, link=_link(comparison), asked=not first, **drawn)
+        return render(
+            "compare/result.html", comparison=comparison, link=_link(comparison), asked=not first,
+            headline=similarity.headline(comparison, english=first), bars=similarity.bars(comparison, before=before),
+        )  # fmt: skip
 
 
-def _score_rows(model: Any, pairs: Any, *, progress: Any = None) -> Any:  # noqa: ANN401 - a loaded model
-    return model.score(*columns(pairs), progress=progress)
-
-
-def _applies(model: Any, sentences: list[str], conditions: list[str], *, progress: Any = None) -> Any:  # noqa: ANN401
+def _applies(model: Any, sentences: list[str], conditions: list[str]) -> list:  # noqa: ANN401 - a loaded model
     return model.applies(sentences, conditions).tolist()
 
 
 _needed = partial(needed, message="Nothing has been compared yet. Press Compare first.")
-
-
-def _list(texts: object, name: str = "sentences") -> list[str]:
-    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"{name} must be a list of at least one text.")
-    return texts
 
 
 def _link(comparison: Comparison) -> str:
