@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
 
 import condviz
+from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError, TrainingStopped
 from condviz.evaluation.kgc import query_vectors
 from condviz.methods import METHODS, ConditionalEncoder
@@ -101,21 +103,27 @@ def test_the_answer_does_not_stand_in_the_text(tmp_path: Path) -> None:
     assert encoder.text(6, 0) == graph.text(6, without=0)
 
 
-@pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
-def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
-    graph, method = toy_graph(tmp_path / "graph"), build(name)
-    method.eval()
+def assert_as_in_evaluation(
+    found: tuple[Tensor, Tensor, Tensor], method: ConditionalEncoder, graph: Graph, triples: Tensor, **tolerance: float
+) -> None:
+    """Compare the vectors of (head, relation), tails and heads of a batch with those by which links are ranked."""
     texts = graph.texts(neighbours=False)
     entities = torch.from_numpy(method.encode_sentences(texts))
+    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
+    unit = torch.nn.functional.normalize(entities, dim=1)
+    expected = query_vectors(method, graph, **options), unit[triples[:, 2]], unit[triples[:, 0]]
+    torch.testing.assert_close(found, expected, **{"rtol": 1e-4, "atol": 1e-5} | tolerance)
+
+
+@pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
+def test_head_in_training_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
+    graph, method = toy_graph(tmp_path / "graph"), build(name).eval()
+    entities = torch.from_numpy(method.encode_sentences(graph.texts(neighbours=False)))
     names = [graph.relation_text(relation) for relation in range(2 * graph.num_relations)]
     pooled = method.backbone.encode([(text,) for text in names], pooling="mean")
     triples = torch.from_numpy(graph.directed("train"))
-    queries, tails, heads = TripleHead(method, entities, pooled, normalize=True).eval()(triples)
-    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
-    torch.testing.assert_close(queries, query_vectors(method, graph, **options), rtol=1e-4, atol=1e-5)
-    unit = torch.nn.functional.normalize(entities, dim=1)
-    torch.testing.assert_close(tails, unit[triples[:, 2]])
-    torch.testing.assert_close(heads, unit[triples[:, 0]])
+    found = TripleHead(method, entities, pooled, normalize=True).eval()(triples)
+    assert_as_in_evaluation(found, method, graph, triples)
 
 
 @pytest.mark.parametrize("name", ["hyper-cl", "tri-encoder"])
@@ -123,20 +131,15 @@ def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_
     graph, method = toy_graph(tmp_path / "graph"), build(name)
     texts = graph.texts(neighbours=False)
     names = [graph.relation_text(relation) for relation in range(2 * graph.num_relations)]
-    recipe = LinkRecipe(name="toy", method=name, config=SMALL.get(name, {"pooling": "mean"}), neighbours=False,
-                        tuning="layers", frozen_layers=2)  # fmt: skip
     states = lower_states(method.backbone, texts + names, 2)
+    settings = {"neighbours": False, "tuning": "layers", "frozen_layers": 2}
+    recipe = LinkRecipe(name="toy", method=name, config=SMALL.get(name, {"pooling": "mean"}), **settings)
     layers = UpperLayers(method, states, recipe, entities=len(texts)).eval()
     triples = torch.from_numpy(graph.directed("train"))
     queries, tails, heads = layers(triples)
     used = {*triples[:, [0, 2]].flatten().tolist(), *(len(texts) + triples[:, 1]).tolist()}
     assert layers.tokens == sum(states.lengths[text] for text in used), "each different text once"
-    entities = torch.from_numpy(method.encode_sentences(texts))
-    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
-    torch.testing.assert_close(queries, query_vectors(method, graph, **options), rtol=1e-2, atol=5e-3)
-    unit = torch.nn.functional.normalize(entities, dim=1)
-    torch.testing.assert_close(tails, unit[triples[:, 2]], rtol=1e-2, atol=5e-3)
-    torch.testing.assert_close(heads, unit[triples[:, 0]], rtol=1e-2, atol=5e-3)
+    assert_as_in_evaluation((queries, tails, heads), method, graph, triples, rtol=1e-2, atol=5e-3)
     queries.sum().backward()
     weights = method.backbone.model.named_parameters()
     reached = {name for name, weight in weights if weight.grad is not None}
@@ -147,17 +150,10 @@ def test_upper_layers_in_training_give_the_vectors_of_evaluation(name: str, tmp_
 @pytest.mark.parametrize("name", ["bi-encoder", "csr", "hyper-cl"])
 def test_trained_encoder_gives_the_vectors_of_evaluation(name: str, tmp_path: Path) -> None:
     graph, method = toy_graph(tmp_path / "graph"), build(name)
-    recipe = LinkRecipe(name="toy", method=name, neighbours=False)
     triples = torch.from_numpy(graph.directed("train"))[:9]
-    queries, tails, _ = TripleEncoder(method, graph, recipe).eval()(triples)
-    texts = graph.texts(neighbours=False)
-    entities = torch.from_numpy(method.encode_sentences(texts))
-    options = {"entities": entities, "texts": texts, "heads": triples[:, 0], "relations": triples[:, 1]}
-    torch.testing.assert_close(queries, query_vectors(method, graph, **options), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(
-        tails, torch.nn.functional.normalize(entities, dim=1)[triples[:, 2]], atol=1e-5, rtol=1e-4
-    )
-    assert queries.requires_grad
+    found = TripleEncoder(method, graph, LinkRecipe(name="toy", method=name, neighbours=False)).eval()(triples)
+    assert_as_in_evaluation(found, method, graph, triples)
+    assert found[0].requires_grad
 
 
 @pytest.mark.parametrize(
