@@ -22,6 +22,7 @@ from cachetools import TTLCache
 
 from condviz.errors import DataError
 from condviz.ui.events import connect, explain
+from condviz.ui.learn.figures.base import OUTDATED
 from condviz.ui.learn.figures.compare import Bet, Bets
 from condviz.ui.limits import Counts
 from condviz.ui.markup import html, render
@@ -224,7 +225,9 @@ class ClassRoom:
     def _said(self, figure: Bets) -> list[str]:
         """Return what the model says of each pair; "" where that is not known yet."""
         data: Any = self.learn.live.get(figure.key) or self.learn.stored.get(figure.key)
-        return [row["said"] for row in figure.view(data)["rows"]] if data else [""] * len(figure.pairs)
+        with suppress(*OUTDATED):  # or nothing yet
+            return [row["said"] for row in figure.view(data)["rows"]]
+        return [""] * len(figure.pairs)
 
 
 def _together(rows: list[tuple[int, Counter[str], str, Bet]]) -> dict[str, int]:

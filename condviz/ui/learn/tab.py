@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from condviz.errors import DataError
 from condviz.ui.events import connect
 from condviz.ui.learn.class_room import ClassRoom
 from condviz.ui.learn.figures import make_figure
-from condviz.ui.learn.figures.base import Figure
+from condviz.ui.learn.figures.base import OUTDATED, Figure
 from condviz.ui.limits import Newest
 from condviz.ui.markup import TERMS, busy, html, read_asset, render, term
 from condviz.ui.page import Page, Tab
@@ -69,7 +70,7 @@ class LearnTab:
             return {self.top: self._cards(), self.picture: place("t=learn"), self.foot: ""}
         lesson = self._lesson(name)
         if asked in VIEWS:
-            pictures = [self._stored_picture(figure) for figure in self.figures[lesson.id]]
+            pictures = [self._drawn(figure, "sheet") for figure in self.figures[lesson.id]]
             whole = _render(f"{asked}.html", lesson=lesson, pictures=pictures)
             return {self.top: whole, self.picture: place(view_link(lesson, asked)), self.foot: ""}
         lesson, step, figure = self._asked(values)
@@ -124,19 +125,21 @@ class LearnTab:
         if figure is None:
             return place(step_link(lesson, step))
         live, after = self._live(figure), lesson.steps[step - 1].after
-        try:
-            data = self.stored.get(figure.key) if live is None else live
-            drawn = picture(figure, data, state="stored" if live is None else "live", after=after)
-        except (LookupError, TypeError, ValueError):
-            if live is not None:
-                raise
-            drawn = picture(figure, None, state="stored", after=after)  # stored by an older version
+        drawn = self._drawn(figure, "stored" if live is None else "live", after)
+        drawn = drawn or picture(figure, None, state="stored", after=after)
         link = step_link(lesson, step, figure.changes(self._start(lesson, step)))
         return place(link, content=drawn, asks=live is None, replace=replace)
 
-    def _stored_picture(self, figure: Figure | None) -> str:
-        data = figure and (self._live(figure) or self.stored.get(figure.key))
-        return picture(figure, data, state="sheet") if figure and data is not None else ""
+    def _drawn(self, figure: Figure | None, state: str, after: str = "") -> str:
+        """Draw a figure with its live result, else with the stored one; "" where there is neither."""
+        if figure is None:
+            return ""
+        if (live := self._live(figure)) is not None:
+            return picture(figure, live, state=state, after=after)
+        with suppress(*OUTDATED):
+            if (stored := self.stored.get(figure.key)) is not None:
+                return picture(figure, stored, state=state, after=after)
+        return ""
 
     def _live(self, figure: Figure) -> dict[str, Any] | None:
         """Return what was computed for a figure before; one that needs no model is computed at once."""

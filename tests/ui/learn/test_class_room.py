@@ -82,3 +82,10 @@ def test_other_choices_are_not_counted(room: ClassRoom) -> None:
 def test_a_room_that_is_gone_is_left(room: ClassRoom) -> None:
     for name in ("look", "leave"):
         assert 'data-left="true"' in act(room, name, "1" * 16, "AAAA")
+
+
+def test_what_an_older_version_has_stored_is_left_out(room: ClassRoom) -> None:
+    room.learn.stored = {key: {"old": True} for key in room.learn.stored}
+    code = opened(room)
+    act(room, "join", "1" * 16, code, made=["alike"])
+    assert "model: <b>" not in act(room, "look", TEACHER, code)

@@ -82,6 +82,14 @@ def test_every_lesson_has_questions_a_sheet_and_a_page_for_teachers(tab: LearnTa
     assert to_html(lesson.questions[0].answer) not in sheet
 
 
+def test_what_an_older_version_has_stored_is_left_out(tab: LearnTab, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab.live.clear()
+    monkeypatch.setattr(tab, "stored", {key: {} for key in tab.stored})
+    for lesson in LESSONS:
+        assert "Being computed" not in show(tab, f"t=learn&lesson={lesson.id}&view=sheet")[tab.top]
+    assert "Being computed" in show(tab, "t=learn&lesson=respect&step=4")[tab.picture]
+
+
 def test_what_a_student_changes_is_part_of_the_link(tab: LearnTab) -> None:
     query = "?t=learn&lesson=respect&step=4&p.sentence1=a+man+rides+a+bike"
     shown = show(tab, query)

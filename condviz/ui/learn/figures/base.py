@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+from jinja2 import UndefinedError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from condviz.data.lessons import explain
@@ -26,6 +27,8 @@ Lines = Annotated[tuple[str, ...], BeforeValidator(_split), Field(max_length=12)
 """Several texts; in a form one per line."""
 
 
+OUTDATED = (LookupError, TypeError, ValueError, UndefinedError)
+"""Raised by a figure or its template for a result that an older version has stored."""
 HIDDEN = {"hidden": True}
 """`json_schema_extra` of a field with a title that gets no control of its own."""
 
