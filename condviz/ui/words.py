@@ -121,13 +121,13 @@ class WordsTab:
         self.form = [self.sentence, self.sentence2, self.conditions, self.model]
         asked = [*self.form, self.shown]
         done = [self.result, self.shown, *self.parts.values()]
+        controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
+        controls += [self.head_condition, self.figure_condition]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.run.click, self.model.input], self.read, asked, done, **main)
         linked = {"needs": ("s1", "rs1"), **main}
         self.page.on_first_visit("router", partial(self.read, asked=False), asked, done, **linked)
         connect(self.tries.example, self.example, [self.shown, *self.compare], [*self.form, *done], **main)
-        controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
-        controls += [self.head_condition, self.figure_condition]
         filled = [*self.form, *done, *controls]
         self.page.on_link("router", self.open_link, [self.model, self.shown], filled, **linked)
         self.page.on_models(self.model, self._choices)
@@ -138,7 +138,7 @@ class WordsTab:
         self._on_open("heads", self.show_heads, [self.head_condition], [self.heads])
         self._on_open("figures", self.show_figures, [self.figure_condition], [self.figures])
         self._on_open("export", self.show_exports, [], [self.hand_out, self.table])
-        self._on_open("pair", self.show_pair, [], [self.pair, *done], [self.both.click])
+        self._on_open("pair", self.show_pair, [], [self.pair, self.result, self.shown], [self.both.click])
         publish(self.api_router, "router")
 
     def _on_open(
@@ -171,17 +171,13 @@ class WordsTab:
             asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
             link: Values of the link that asks for it.
         """
-        before = dimmed(self._picture(shown) if shown else "")
-        try:
-            work = self._start_reading(sentence, sentence2, conditions, model)
-            for done, total in work.steps():
-                doing = "Reading with" if self.pool.loaded(self._split(model)[0]) else "Loading"
-                message = busy(f"{doing} {self._info(model).title}.", done, total)
-                yield {self.notice: message, self.result: before, self.stop: gr.update(visible=True)}
-            reading = work.result()
-        except Exception:
-            yield {self.result: before}
-            raise
+        yield {self.result: dimmed(self._picture(shown) if shown else "")}
+        work = self._start_reading(sentence, sentence2, conditions, model)
+        for done, total in work.steps():
+            doing = "Reading with" if self.pool.loaded(model) else "Loading"
+            message = busy(f"{doing} {self.pool.info(model).title}.", done, total)
+            yield {self.notice: message, self.stop: gr.update(visible=True)}
+        reading = work.result()
         yield {
             self.result: self._picture(reading, chosen, expected, asked="1" if asked else ""),
             self.shown: reading,
@@ -193,8 +189,7 @@ class WordsTab:
     def example(self, event: gr.EventData, shown: WordReading | None, *compare: str) -> Iterator[dict]:
         """Fill the form with an example, or with the texts of the Compare tab, and read it with the best router."""
         name = str(event.id)
-        if name in self.examples:
-            example = self.examples[name]
+        if example := self.examples.get(name):
             texts = example.sentence1, "", "\n".join(example.conditions)
         elif name == "compare" and compare:
             texts = compare
@@ -207,33 +202,28 @@ class WordsTab:
     def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
         """Restore the form from a link and read it."""
         sentence, sentence2, conditions, names = _texts(values)
-        known = [base for base, _ in map(self._split, names) if base in self.pool.names]  # a variant opens its model
+        known = [base for base, _ in map(split_variant, names) if base in self.pool.names]  # a variant opens its model
         # Links of the first edition name several models; the best router leads.
         model = self.default if self.default in known else next(iter(known), model)
-        texts = sentence, sentence2, joined(conditions), model
-        yield dict(zip(self.form, texts, strict=True))
-        chosen = number(values, "at", 0, low=0, high=max(0, len(conditions) - 1))
-        yield from self.read(*texts, shown, chosen=chosen, link=values)
+        form = sentence, sentence2, joined(conditions), model
+        yield dict(zip(self.form, form, strict=True))
+        chosen = number(values, "at", 0, low=0, high=max(0, len(lines(form[2])) - 1))
+        yield from self.read(*form, shown, chosen=chosen, link=values)
 
     def _controls(self, reading: WordReading, link: Values) -> dict:
         """Set the controls of the sections as a link has them."""
-        conditions, choices = _numbered(reading), self._readers()
-        layers = _layers(reading)
-        words_deleted = number(link, "delete", DELETE_COUNT, low=1, high=max(DELETE_CHOICES))
-
-        def condition(key: str, default: int = 0) -> gr.Dropdown:
-            last = len(conditions) - 1
-            return gr.Dropdown(conditions, value=number(link, key, min(default, last), low=0, high=last))
-
+        choices, layers, last = self._readers(), _layers(reading), len(reading.conditions) - 1
+        deleted = number(link, "delete", DELETE_COUNT, low=1, high=max(DELETE_CHOICES))
+        conditions = (
+            (self.more, "more", 0), (self.less, "less", min(1, last)),
+            (self.head_condition, "heads", 0), (self.figure_condition, "figures", 0),
+        )  # fmt: skip
         return {
             self.tokens: "tokens" in link,
             self.layer: gr.Dropdown(layers, value=number(link, "layer", -1, low=-len(layers), high=-1)),
-            self.more: condition("more"),
-            self.less: condition("less", 1),
             self.others: gr.CheckboxGroup(choices, value=_known(choices, link.get("others", []))),
-            self.count: words_deleted if words_deleted in DELETE_CHOICES else DELETE_COUNT,
-            self.head_condition: condition("heads"),
-            self.figure_condition: condition("figures"),
+            self.count: deleted if deleted in DELETE_CHOICES else DELETE_COUNT,
+            **{menu: _menu(reading, number(link, key, place, low=0, high=last)) for menu, key, place in conditions},
         }
 
     # ---- sections; what is chosen in them becomes part of the address ------------------------------------------------
@@ -269,26 +259,23 @@ class WordsTab:
         """Show what one condition weighs more than another."""
         if len(reading.conditions) < 2:
             raise DataError("There is only one condition. Add a second one to see a difference.")
-        last = len(reading.conditions) - 1
-        more, less = (value if value in range(last + 1) else place for place, value in ((0, more), (1, less)))
-        choices = _numbered(reading)
+        more, less = _place(reading, more), _place(reading, less, 1)
         shown = words.difference([reading], more, less)
         return {
             self.difference: noted(shown, more=_unless(more, 0), less=_unless(less, 1)),
-            self.more: gr.Dropdown(choices, value=more),
-            self.less: gr.Dropdown(choices, value=less),
+            self.more: _menu(reading, more),
+            self.less: _menu(reading, less),
         }
 
     def show_models(self, reading: WordReading, others: list[str]) -> Iterator[dict]:
         """Read the same texts with several models."""
         choices = self._readers()
-        trained = [name for _, name in choices if name in self.pool.names and self._info(name).trained]
-        routers = [name for name in trained if self._info(name).has_router]
+        infos = [self._info(name) for _, name in choices]
+        routers = [info.name for info in infos if info.has_router and info.trained][:MAX_MODELS]
         chosen = _known(choices, others) or routers
         if len(chosen) > MAX_MODELS:
             raise DataError(f"{len(chosen)} models are chosen, and at most {MAX_MODELS} can be shown. Leave some out.")
-        menu = {self.others: gr.CheckboxGroup(choices, value=chosen)}
-        yield menu
+        yield {self.others: gr.CheckboxGroup(choices, value=chosen)}
         texts = [text.sentence for text in reading.texts]
         readings, failed = [], {}
         for name in chosen:
@@ -298,11 +285,9 @@ class WordsTab:
                 readings.append((yield from follow(work, f"Reading with {title}.", self.notices["models"])))
             except CondvizError as error:
                 failed[title] = str(error)
-            if readings:
-                _check_size(readings)
-                yield {self.side: render("words/models.html", strips=words.strips(readings), failed=failed)}
-        side = render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)
-        yield {self.side: noted(side, others=_unless(chosen, routers))}
+            _check_size(readings)
+            side = render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)
+            yield {self.side: noted(side, others=_unless(chosen, routers))}
 
     def show_deletion(self, reading: WordReading, count: int) -> Iterator[dict]:
         """Test whether the score depends on the heaviest words."""
@@ -317,21 +302,21 @@ class WordsTab:
         """Show attention in every layer and head."""
         from condviz.analysis.attention import read_heads
 
-        place = condition if condition in range(len(reading.conditions)) else 0
+        place = _place(reading, condition)
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
         found = yield from follow(work, "Reading layers and heads.", self.notices["heads"])
         shown = noted(router.heads(found), heads=_unless(place, 0))
-        yield {self.heads: shown, self.head_condition: gr.Dropdown(_numbered(reading), value=place)}
+        yield {self.heads: shown, self.head_condition: _menu(reading, place)}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show the three pictures of the CSR paper."""
         from condviz.analysis.attention import read_pictures
 
-        place = condition if condition in range(len(reading.conditions)) else 0
+        place = _place(reading, condition)
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
         pictures = yield from follow(work, "Reading the attention.", self.notices["figures"])
         shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
-        yield {self.figures: shown, self.figure_condition: gr.Dropdown(_numbered(reading), value=place)}
+        yield {self.figures: shown, self.figure_condition: _menu(reading, place)}
 
     def show_exports(self, reading: WordReading) -> dict:
         """Offer the values as a table, link, JSON, CSV and Python."""
@@ -365,7 +350,7 @@ class WordsTab:
         from condviz.analysis.words import check_texts, delete_words, read_words, to_record
 
         texts, conditions = check_texts(_sentences(sentence1, sentence2), conditions)
-        names = list(dict.fromkeys(map(str, models))) if isinstance(models, list) else []
+        names = list(dict.fromkeys(models))
         if not 1 <= len(names) <= MAX_MODELS:
             raise DataError(f"Choose 1 to {MAX_MODELS} models, got {len(names)}, for instance csr.")
         readings = [self._run(name, read_words, texts, conditions).result() for name in names]
@@ -394,14 +379,11 @@ class WordsTab:
         return found
 
     def _info(self, name: str) -> ModelInfo:
-        base, variant = self._split(name)
+        base, variant = split_variant(name)
         return describe_variant(self.pool.info(base), variant) if variant else self.pool.info(base)
 
-    def _split(self, name: str) -> tuple[str, str]:
-        return (name, "") if name in self.pool.names else split_variant(name)
-
     def _run(self, name: str, function: Callable[..., Any], *args: Any) -> Work:  # noqa: ANN401
-        base, variant = self._split(name)
+        base, variant = split_variant(name)
         return self.pool.run(_on_model, base, variant, function, *args)
 
     def _start_reading(self, sentence: str, sentence2: str, conditions: str, model: str) -> Work:
@@ -433,8 +415,14 @@ def _sentences(sentence: str, sentence2: str) -> list[str]:
     return [sentence, *second]
 
 
-def _numbered(reading: WordReading) -> list[tuple[str, int]]:
-    return [(condition, place) for place, condition in enumerate(reading.conditions)]
+def _place(reading: WordReading, chosen: int | None, default: int = 0) -> int:
+    """Return the position of a condition that was chosen, perhaps for a reading before; the default if it is none."""
+    return chosen if chosen in range(len(reading.conditions)) else default
+
+
+def _menu(reading: WordReading, place: int) -> gr.Dropdown:
+    """Offer the conditions by their positions."""
+    return gr.Dropdown([(condition, number) for number, condition in enumerate(reading.conditions)], value=place)
 
 
 def _layers(reading: WordReading) -> list[tuple[str, int]]:

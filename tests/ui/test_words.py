@@ -83,6 +83,8 @@ def test_links_of_the_first_edition_still_open(tab: WordsTab) -> None:
 def test_a_link_names_the_condition_that_is_shown(tab: WordsTab) -> None:
     done = last(tab.open_link({"s1": [ONE], "c": ["the sport", "the mood"], "at": ["1"]}, "csr", None))
     assert 'value="1" checked' in done[tab.result]
+    blank = last(tab.open_link({"s1": [ONE], "c": ["the sport", " "], "at": ["1"]}, "csr", None))
+    assert blank[tab.shown].conditions == ("the sport",)
 
 
 def test_every_example_fills_the_form(tab: WordsTab) -> None:
@@ -130,13 +132,17 @@ def test_models_without_a_router_say_so(tab: WordsTab) -> None:
         last(tab.show_heads(reading, 0))
 
 
-def test_models_are_read_side_by_side_and_a_broken_one_stands_alone(tab: WordsTab) -> None:
+def test_models_are_read_side_by_side_and_a_broken_one_stands_alone(
+    tab: WordsTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     reading = read(tab)
     view = last(tab.show_models(reading, ["csr@three-layers", "hyper-cl", "bi-encoder", "magic"]))[tab.side]
     assert "CSR, three layers (untrained)" in view
     assert "The file is cut short." in view
     with pytest.raises(DataError, match="at most 8"):
         last(tab.show_models(reading, [name for _, name in tab._readers()]))
+    monkeypatch.setattr(words, "MAX_MODELS", 1)
+    assert last(tab.show_models(reading, []))[tab.others].value == [tab.default]  # of more routers, the first
 
 
 def test_the_endpoint_answers_plain_json(tab: WordsTab) -> None:
