@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -45,8 +46,10 @@ class Share:
         folder = self._model(shown)
         target = zip_of(folder.name)
         target.parent.mkdir(parents=True, exist_ok=True)
-        packed = shutil.make_archive(str(target.with_suffix("")), "zip", folder.parent, folder.name)
-        return {self.zip: gr.DownloadButton(value=packed, visible=True)}
+        # Somebody else may be saving the same model: it takes the place of the file before in one step.
+        packed = shutil.make_archive(f"{target}.{secrets.token_hex(4)}", "zip", folder.parent, folder.name)
+        os.replace(packed, target)
+        return {self.zip: gr.DownloadButton(value=str(target), visible=True)}
 
     def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
         """Push the finished model to the hub. The token is used once and kept nowhere."""
