@@ -69,7 +69,7 @@ class LinkTask(Task):
 
         frozen = recipe.tuning == "frozen"
         self.stored = kgc.stored_vectors(self.method, self.texts, progress=told) if frozen else None
-        self.module = LinkModel(self._vectors(told), self._loss(), self_negatives=recipe.self_negatives)
+        self.module = LinkModel(self._vectors(told), self._loss(), recipe)
         self._ranked: dict[str, dict[str, float]] = {}
 
     def warmup(self, steps: int) -> float:
@@ -129,7 +129,7 @@ class LinkTask(Task):
             return TripleEncoder(method, self.graph, recipe)
         method.backbone.requires_grad_(False)
         relations = method.backbone.encode([(name,) for name in names], pooling=method.method_config.pooling)
-        return TripleHead(method, self.stored, relations, normalize=recipe.normalize)
+        return TripleHead(method, self.stored, relations)
 
     def _loss(self) -> LinkContrast:
         recipe, graph = self.recipe, self.graph
@@ -149,12 +149,12 @@ class LinkModel(nn.Module):
     Args:
         vectors: Gives the vectors of (head, relation), of tails and of heads alone.
         loss: The loss; its temperature is trained, and its queue of earlier tails belongs to a saved state.
-        self_negatives: The head of a query is a negative, too.
+        recipe: Says whether queries have length 1, and whether their heads are negatives, too.
     """
 
-    def __init__(self, vectors: nn.Module, loss: LinkContrast, *, self_negatives: bool) -> None:
+    def __init__(self, vectors: nn.Module, loss: LinkContrast, recipe: LinkRecipe) -> None:
         super().__init__()
-        self.vectors, self.loss, self.self_negatives = vectors, loss, self_negatives
+        self.vectors, self.loss, self.recipe = vectors, loss, recipe
 
     @property
     def tokens(self) -> int:
@@ -163,11 +163,13 @@ class LinkModel(nn.Module):
 
     def forward(self, triples: Tensor) -> dict[str, Tensor]:
         """Compute {"loss"} of triples (b, 3), relations in [0, 2N)."""
-        queries, tails, heads = self.vectors(triples)
         # In single precision: a temperature of 0.05 multiplies rounding errors of half precision by twenty.
+        queries, tails, heads = (vectors.float() for vectors in self.vectors(triples))
         with torch.autocast(queries.device.type, enabled=False):
-            own = heads.float() if self.self_negatives else None
-            return {"loss": self.loss(queries.float(), tails.float(), triples=triples.cpu(), heads=own)}
+            if self.recipe.normalize:
+                queries = functional.normalize(queries, dim=1)
+            own = heads if self.recipe.self_negatives else None
+            return {"loss": self.loss(queries, tails, triples=triples.cpu(), heads=own)}
 
 
 class TripleEncoder(nn.Module):
@@ -204,7 +206,7 @@ class TripleEncoder(nn.Module):
         with quick_attention(self.inner.method.backbone):
             queries = self.inner.embed(asked)[ask.to(device)]
             plain = functional.normalize(self.inner.embed_alone(alone).float(), dim=1)[place.to(device)]
-        return _finish(queries, self.recipe.normalize), plain[len(rows) :], plain[: len(rows)]
+        return queries, plain[len(rows) :], plain[: len(rows)]
 
     def text(self, entity: int, other: int) -> str:
         """Return the text of an entity beside another one."""
@@ -219,12 +221,11 @@ class TripleHead(nn.Module):
         method: A method that encodes both apart; its encoder stays as it is.
         entities: What the encoder gives for each entity, (E, d).
         relations: The same for each relation and inverse relation, (2N, d).
-        normalize: As in `LinkRecipe`.
     """
 
-    def __init__(self, method: SeparableEncoder, entities: Tensor, relations: Tensor, *, normalize: bool) -> None:
+    def __init__(self, method: SeparableEncoder, entities: Tensor, relations: Tensor) -> None:
         super().__init__()
-        self.method, self.normalize = method, normalize
+        self.method = method
         self.register_buffer("entities", entities, persistent=False)
         self.register_buffer("relations", relations, persistent=False)
 
@@ -242,8 +243,7 @@ class TripleHead(nn.Module):
         used, index = triples[:, 1].unique(return_inverse=True)
         conditions = self.method.project_conditions(self.relations[used])
         queries = self.method.embed_by_condition(heads, conditions, index)
-        tails, heads = functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
-        return _finish(queries, self.normalize), tails, heads
+        return queries, functional.normalize(tails, dim=1), functional.normalize(heads, dim=1)
 
 
 class UpperLayers(nn.Module):
@@ -277,7 +277,7 @@ class UpperLayers(nn.Module):
         conditions = self.method.project_conditions(pooled[len(entities) :])
         queries = self.method.embed_by_condition(heads, conditions, index.to(device))
         plain = functional.normalize(vectors.float(), dim=1)[place.to(device)]
-        return _finish(queries, self.recipe.normalize), plain[len(triples) :], plain[: len(triples)]
+        return queries, plain[len(triples) :], plain[: len(triples)]
 
     def pooled(self, texts: Sequence[int]) -> Tensor:
         """Run the trained layers on texts by their number: (n, d), with gradient where it is switched on."""
@@ -300,8 +300,3 @@ def _collate(triples: list[Tensor], *, inverse: int) -> dict[str, Tensor]:
     if not inverse:
         return {"triples": rows}
     return {"triples": torch.cat([rows, (rows + torch.tensor([0, inverse, 0]))[:, [2, 1, 0]]])}
-
-
-def _finish(queries: Tensor, normalize: bool) -> Tensor:
-    """Scale (head, relation) vectors to length 1 where that is wanted, in single precision."""
-    return functional.normalize(queries.float(), dim=1) if normalize else queries.float()

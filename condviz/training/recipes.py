@@ -165,11 +165,10 @@ class Recipe:
         if self.method not in CATALOG:
             raise ConfigError(f"method is {self.method!r}.{suggest(self.method, CATALOG)} Known: {', '.join(CATALOG)}.")
         self.method_config()
-        for refused, message in self._conflicts():
-            if refused:
-                raise ConfigError(message)
+        for message in self._conflicts():
+            raise ConfigError(message)
 
-    def _conflicts(self) -> Iterable[tuple[object, str]]:
+    def _conflicts(self) -> Iterable[str]:
         """Yield what does not go together, and what to do about it."""
         return ()
 
@@ -229,44 +228,37 @@ class SentenceRecipe(Recipe):
     keep: Keep = "best"
     patience: Annotated[Int, Field(ge=0)] = 0
 
-    def _conflicts(self) -> Iterable[tuple[object, str]]:
+    def _conflicts(self) -> Iterable[str]:
         alone = CATALOG[self.method].encodes
-        yield not self.train, "train is empty; it needs at least one source, [[train]]."
-        yield (
-            self.loss.contrasts and self.batching == "rows",
-            'infonce and quadruplet compare two conditions. Set batching = "pairs".',
-        )
-        yield (
-            self.frozen_layers and self.tuning not in ("layers", "lora"),
-            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers" or "lora".',
-        )
-        yield (
-            self.batching == "pairs" and self.batch_size % 2,
-            f"batch_size is {self.batch_size}; pairs of rows need an even number.",
-        )
-        yield (
-            self.loss.plain and (self.tuning == "frozen" or not alone),
-            "loss.plain keeps the vectors of sentences without a condition. A cross-encoder has none, and those of a "
-            "frozen encoder cannot change: set loss.plain = 0.",
-        )
-        yield (
-            self.teacher and not self.loss.teacher,
-            f"teacher is {list(self.teacher)}, but loss.teacher is 0. Give it a weight.",
-        )
-        yield (
-            not self.validation and (self.keep == "best" or self.patience),
-            'The best weights are found on validation rows. Add [[validation]], or set keep = "last".',
-        )
-        yield self.patience and self.keep != "best", 'patience needs keep = "best".'
-        yield (
-            self.batching != "blocks" and any(source.draws > 1 for source in self.train),
-            'draws of a source needs batching = "blocks": single pairs are drawn once.',
-        )
-        yield (
-            alone and any(source.name == "scenes-plain" for source in self.train),
-            "Rows without a condition (scenes-plain) are for a cross-encoder. Other encoders keep their vectors "
-            "without a condition by loss.plain, for instance --set loss.plain=5.",
-        )
+        if not self.train:
+            yield "train is empty; it needs at least one source, [[train]]."
+        yield from self._batching_conflicts()
+        if self.frozen_layers and self.tuning not in ("layers", "lora"):
+            yield f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers" or "lora".'
+        if self.loss.plain and (self.tuning == "frozen" or not alone):
+            yield (
+                "loss.plain keeps the vectors of sentences without a condition. A cross-encoder has none, and those of "
+                "a frozen encoder cannot change: set loss.plain = 0."
+            )
+        if self.teacher and not self.loss.teacher:
+            yield f"teacher is {list(self.teacher)}, but loss.teacher is 0. Give it a weight."
+        if not self.validation and (self.keep == "best" or self.patience):
+            yield 'The best weights are found on validation rows. Add [[validation]], or set keep = "last".'
+        if self.patience and self.keep != "best":
+            yield 'patience needs keep = "best".'
+        if alone and any(source.name == "scenes-plain" for source in self.train):
+            yield (
+                "Rows without a condition (scenes-plain) are for a cross-encoder. Other encoders keep their vectors "
+                "without a condition by loss.plain, for instance --set loss.plain=5."
+            )
+
+    def _batching_conflicts(self) -> Iterable[str]:
+        if self.loss.contrasts and self.batching == "rows":
+            yield 'infonce and quadruplet compare two conditions. Set batching = "pairs".'
+        if self.batching == "pairs" and self.batch_size % 2:
+            yield f"batch_size is {self.batch_size}; pairs of rows need an even number."
+        if self.batching != "blocks" and any(source.draws > 1 for source in self.train):
+            yield 'draws of a source needs batching = "blocks": single pairs are drawn once.'
 
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
@@ -325,32 +317,28 @@ class LinkRecipe(Recipe):
     validation_triples: Annotated[Int, Field(ge=0)] = 0
     disk: DiskType = "float16"
 
-    def _conflicts(self) -> Iterable[tuple[object, str]]:
-        once, layers = self.tuning != "full", self.tuning == "layers"
+    def _conflicts(self) -> Iterable[str]:
         known = [name for name, method in CATALOG.items() if method.answers_links]
-        yield (
-            self.method not in known,
-            f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}.",
-        )
-        yield (
-            once and not CATALOG[self.method].separable,
-            f"tuning is {self.tuning!r} and method {self.method!r}, which has no head over the vectors of entities and "
-            'relations. Use tri-encoder or hyper-cl, or set tuning = "full".',
-        )
-        yield (
-            once and self.neighbours,
-            "A frozen encoder, or layer, reads each entity once, so the answer to a train triple would be in the text "
-            "of its head. Set neighbours = false.",
-        )
-        yield (
-            layers and self.method_config().pooling not in STORED_POOLINGS,
-            f"pooling is {self.method_config().pooling!r}, which needs states of several layers. With tuning = "
-            f'"layers" it is one of {", ".join(STORED_POOLINGS)}.',
-        )
-        yield (
-            self.frozen_layers and not layers,
-            f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".',
-        )
+        if self.method not in known:
+            yield f"method is {self.method!r}; encoders that can predict links: {', '.join(known)}."
+        once, layers = self.tuning != "full", self.tuning == "layers"
+        if once and not CATALOG[self.method].separable:
+            yield (
+                f"tuning is {self.tuning!r} and method {self.method!r}, which has no head over the vectors of entities "
+                'and relations. Use tri-encoder or hyper-cl, or set tuning = "full".'
+            )
+        if once and self.neighbours:
+            yield (
+                "A frozen encoder, or layer, reads each entity once, so the answer to a train triple would be in the "
+                "text of its head. Set neighbours = false."
+            )
+        if layers and self.method_config().pooling not in STORED_POOLINGS:
+            yield (
+                f"pooling is {self.method_config().pooling!r}, which needs states of several layers. With tuning = "
+                f'"layers" it is one of {", ".join(STORED_POOLINGS)}.'
+            )
+        if self.frozen_layers and not layers:
+            yield f'frozen_layers is {self.frozen_layers}, which needs tuning = "layers".'
 
 
 _SENTENCES, _LINKS = TypeAdapter(SentenceRecipe), TypeAdapter(LinkRecipe)
