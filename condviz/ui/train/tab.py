@@ -329,7 +329,7 @@ class TrainTab:
             self.run: views.render_run(run, focus=focus, asked=asked),
             self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
             self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
-            self.runs: views.render_runs([views.view_job(job, owner) for job in jobs], run.id),
+            self.runs: views.render_runs(jobs, run.id),
             self.log: render("train/log.html", log=run.log, mine=run.mine),
         }
         if run.stamp != shown["drawn"]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache, cached
 
 from condviz.errors import CondvizError
 from condviz.paths import ASSETS
@@ -156,7 +159,7 @@ def view_job(job: Job, token: str | None, *, log: bool = False) -> RunView:
         left=job.seconds_left, speed=beat.tokens_per_second, records=tuple(job.records()), recipe=job.recipe, mine=mine,
         probes=job.status.probes if mine else (),  # of the owner's table
         log="\n".join(job.log().splitlines()[-LOG_LINES:]) if log and mine else "",
-        created=time.strftime("%Y-%m-%d %H:%M", time.localtime(job.status.created)),
+        created=_started(job),
     )  # fmt: skip
 
 
@@ -262,14 +265,29 @@ def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
     return {row.texts: row.label for row in rows}
 
 
-def render_runs(runs: Sequence[RunView], shown: str) -> str:
+def render_runs(jobs: Sequence[Job], shown: str) -> str:
     """Render all trainings, newest first; a name shows that one."""
+    rows = [
+        {"job": job, "method": job.recipe.get("method", ""), "state": STATES.get(job.state, job.state),
+         "started": _started(job), "time": duration(job.elapsed),
+         "best": _best_of_ended(job) if job.status.ended else _best(job)}
+        for job in jobs
+    ]  # fmt: skip
+    return render("train/runs.html", rows=rows, shown=shown)
 
-    def row(run: RunView) -> dict[str, Any]:
-        facts = {"state": STATES.get(run.state, run.state), "time": duration(run.elapsed)}
-        return {"run": run, "best": [run.kept.get(key) for key in ("spearman", "pair_accuracy")], **facts}
 
-    return render("train/runs.html", rows=[row(run) for run in runs], shown=shown)
+def _best(job: Job) -> tuple[float | None, float | None]:
+    """Read what the kept weights reach: Spearman and pair accuracy."""
+    run = RunView(job.id, job.name, "", job.state, records=tuple(job.records()), recipe=job.recipe)
+    return run.kept.get("spearman"), run.kept.get("pair_accuracy")
+
+
+# Logs are long, and all trainings are shown again at every tick.
+_best_of_ended = cached(LRUCache(1_000), key=lambda job: (job.folder, job.status.ended), lock=threading.Lock())(_best)
+
+
+def _started(job: Job) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(job.status.created))
 
 
 def render_check(found: Preflight) -> str:
