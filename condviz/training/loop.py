@@ -9,7 +9,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import torch
@@ -31,7 +31,7 @@ LOG_STEPS = 10
 KEPT_STATES = 2
 """The best state and the newest."""
 NEVER = 2**31
-Wish = Literal["go", "save", "stop"]
+Wish = Literal["go", "save", "stop"]  # from the weakest to the strongest
 Steer = Callable[[int, int], Wish]
 """Asked after each step (steps done, steps in all): go on, save a state and go on, or save one and stop."""
 Probe = tuple[str, str, str]
@@ -152,17 +152,17 @@ class Loop(Trainer):
         if self.accelerator.num_processes > 1 and not task.divisible:
             raise ConfigError("The triples of a batch are each other's negatives: train links on one device.")
         self.remove_callback(PrinterCallback)
-        self.add_callback(_Moments(recipe.evaluations, evaluated=task.evaluated))
+        self.moments = _Moments(recipe.evaluations, steer, evaluated=task.evaluated)
+        self.records = Log(run, report, task, self.measure_start)
+        self.add_callback(self.moments)
         if recipe.patience:
             self.add_callback(EarlyStoppingCallback(recipe.patience))
-        self.records, self.steering = Log(run, report, task, self.measure_start), _Steering(steer)
         self.add_callback(self.records)
-        self.add_callback(self.steering)
 
     @property
     def stopped(self) -> bool:
         """Whether somebody stopped the training before its last step."""
-        return self.steering.stopped and self.state.global_step < self.state.max_steps
+        return self.moments.stopped and self.state.global_step < self.state.max_steps
 
     def measure_start(self) -> dict[str, Any]:
         """Return what the model reaches before the first step, so that a curve shows what training has changed."""
@@ -295,10 +295,15 @@ class Log(TrainerCallback):
 
 
 class _Moments(TrainerCallback):
-    """Asks for an evaluation and a saved state at even distances, the last one at the end of each epoch."""
+    """Says after each step what comes next.
 
-    def __init__(self, per_epoch: int, *, evaluated: bool) -> None:
-        self.per_epoch, self.evaluated = per_epoch, evaluated
+    The model is evaluated and a state saved at even distances, the last time at the end of each epoch. In between it is
+    saved or stopped where `steer` asks for it, in all processes at the same step.
+    """
+
+    def __init__(self, per_epoch: int, steer: Steer | None, *, evaluated: bool) -> None:
+        self.per_epoch, self.steer, self.evaluated = per_epoch, steer, evaluated
+        self.stopped = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         steps = max(1, round(state.max_steps / args.num_train_epochs))
@@ -306,30 +311,21 @@ class _Moments(TrainerCallback):
         if step in {math.ceil(steps * (part + 1) / self.per_epoch) for part in range(self.per_epoch)}:
             control.should_log = control.should_save = True
             control.should_evaluate = self.evaluated
+        wish = self._ask(args.device, state) if self.steer else "go"
+        if wish != "go" and not control.should_evaluate:  # an evaluation may end the training by itself
+            control.should_save = True
+            if wish == "stop":
+                control.should_training_stop = self.stopped = True
 
-
-class _Steering(TrainerCallback):
-    """Saves and stops where somebody asks for it, in all processes at the same step."""
-
-    WISHES: tuple[Wish, ...] = ("go", "save", "stop")
-
-    def __init__(self, steer: Steer | None) -> None:
-        self.steer, self.stopped = steer, False
-
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
-        if self.steer is None:
-            return
-        wish = self.WISHES.index(self.steer(state.global_step, state.max_steps))
-        # The strongest wish of all processes: one that stopped alone would leave the others waiting for it.
+    def _ask(self, device: torch.device, state: TrainerState) -> Wish:
+        """Return the strongest wish of all processes: one that stopped alone would leave the others waiting for it."""
+        wishes = get_args(Wish)
+        wish = wishes.index(self.steer(state.global_step, state.max_steps))
         if torch.distributed.is_available() and torch.distributed.is_initialized():
-            shared = torch.tensor(wish, device=args.device)
+            shared = torch.tensor(wish, device=device)
             torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)
             wish = int(shared)
-        if self.WISHES[wish] == "go" or control.should_evaluate:  # an evaluation may end the training by itself
-            return
-        control.should_save = True
-        if self.WISHES[wish] == "stop":
-            control.should_training_stop = self.stopped = True
+        return wishes[wish]
 
 
 def _arguments(task: Task, run: Run) -> TrainingArguments:
