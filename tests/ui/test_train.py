@@ -188,6 +188,19 @@ def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainT
         tab.act(event(act="explode", run="x"), NOTHING, "")
 
 
+@pytest.mark.parametrize("after", [None, "sentence,mood\na,b\n"])
+def test_a_table_that_was_taken_away_is_not_trained_on(tab: train.TrainTab, tmp_path: Path, after: str | None) -> None:
+    table = write_table(tmp_path / "rows.csv")
+    form = (20, "quick", "mine")
+    assert recipe_text.parse(tab.read_file(str(table), *form)[tab.recipe])["train"][0]["name"] == "csv"
+    if after is not None:
+        table.write_text(after)
+    emptied = tab.read_file(after and str(table), *form)
+    assert emptied[tab.table] is None
+    with pytest.raises(DataError, match="No table yet"):
+        last(tab.begin("table", None, emptied[tab.recipe], NOTHING, ""))
+
+
 def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab, tmp_path: Path) -> None:
     job = submit(tab, tmp_path)
     end(tab.jobs, job, "failed", "The disk is full.")

@@ -193,20 +193,24 @@ class TrainTab:
     # ---- the form ----------------------------------------------------------------------------------------------------
     def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
         """Open an uploaded table, guess its columns, and show five rows."""
-        if not file:
-            empty = {self.table: None, self.sample: "", self.help: render("train/upload_help.html")}
-            return empty | {self.columns_box: gr.update(visible=False)}
         from condviz.data.columns import guess_pair_columns
         from condviz.training.tables import open_table
 
-        table = open_table(file)
-        columns, guess = list(table.columns), guess_pair_columns(table)
-        pickers = {self.columns[key]: gr.update(choices=columns, value=guess[key]) for key in COLUMNS}
-        shown = {self.columns_box: gr.update(visible=True), self.help: "", **pickers}
+        # Without a table that can be used, the recipe must not name the one before.
+        empty = {self.table: None, self.sample: "", **self._fill(recipes.compose(quality, name, None), quality)}
+        shown = {self.help: render("train/upload_help.html"), self.columns_box: gr.update(visible=False)}
+        if not file:
+            return empty | shown
         try:
+            table = open_table(file)
+            guess = guess_pair_columns(table)
+            pickers = {
+                part: gr.update(choices=list(table.columns), value=guess[key]) for key, part in self.columns.items()
+            }
+            shown = {self.help: "", self.columns_box: gr.update(visible=True), **pickers}
             return shown | self.pick(file, share, quality, name, *guess.values())
         except DataError as error:  # perhaps another column was meant
-            return shown | {self.notice: notice("", str(error)), self.table: None, self.sample: ""}
+            return empty | shown | {self.notice: notice("", str(error))}
 
     def pick(self, file: str | None, share: float, quality: str, name: str, *columns: str) -> dict:
         """Take the rated rows of the table by the chosen columns, and keep its two parts for training."""
