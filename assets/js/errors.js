@@ -97,11 +97,7 @@
       const name = area.dataset.file;
       const csv = name.endsWith(".csv");
       const parts = csv ? ["\ufeff", area.value] : [area.value]; // the mark tells spreadsheets UTF-8
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(new Blob(parts, { type: csv ? "text/csv;charset=utf-8" : "text/html;charset=utf-8" }));
-      link.download = name;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      condviz.save(parts, `${csv ? "text/csv" : "text/html"};charset=utf-8`, name);
       area.remove();
       say(`Saved ${name}`);
     });

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -15,6 +18,8 @@ from condviz.ui.errors import desk as module
 from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, Source
 from condviz.ui.errors.sections import read_remarks
+from condviz.ui.errors.tab import TAB, ErrorsTab
+from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link
 from tests.analysis.errors.toy import toy_study
@@ -29,6 +34,66 @@ def write(path: Path, head: str) -> Path:
 @pytest.fixture
 def desk() -> Desk:
     return Desk(ModelPool(["minilm"], load=lambda name: pytest.fail(f"{name} was loaded")))
+
+
+@pytest.fixture
+def tab(desk: Desk) -> ErrorsTab:
+    with gr.Blocks() as blocks:
+        return build_frame(blocks, (TAB,), desk.pool).built["errors"]
+
+
+def last(steps: Iterator[dict]) -> dict:
+    """All updates of a run, later ones over earlier ones."""
+    found: dict = {}
+    for step in steps:
+        found |= step
+    return found
+
+
+def uploaded(tab: ErrorsTab, folder: Path) -> Choice:
+    path = write(folder / "t.csv", "sentence1,sentence2,condition,label,score_m")
+    return last(tab.read_upload(str(path), "minilm", ""))[tab.choice]
+
+
+def pressed(tab: ErrorsTab, choice: Choice, filter_: str) -> Choice:
+    return last(tab.press(SimpleNamespace(name="filter", value=filter_), choice))[tab.choice]
+
+
+def test_a_further_filter_narrows_the_slice_and_no_filter_is_cut(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = pressed(tab, uploaded(tab, tmp_path), 'gold >= 4 and condition == "y"')
+    assert pressed(tab, choice, 'condition == "y"').filter == choice.filter
+    assert pressed(tab, choice, "gold >= 3 or seen").filter == f"{choice.filter} and (gold >= 3 or seen)"
+    with pytest.raises(DataError, match="2,000"):
+        last(tab.find("upload", "m", "", f"gold >= 4{' ' * 2_000}and nonsense", choice.source, choice))
+
+
+def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, tmp_path: Path) -> None:
+    assert uploaded(tab, tmp_path).names == ("m",)
+    other = write(tmp_path / "other.csv", "sentence1,sentence2,condition,label,number")
+    roles = tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))
+    tab.desk.keep(tab.desk.dataset(Source("upload", str(other), "other.csv", roles)), "minilm", np.arange(40.0))
+    assert last(tab.read_upload(str(other), "m", "minilm"))[tab.choice].names == ("minilm",)
+
+
+def test_what_is_about_another_row_or_slice_is_closed(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    opened = tab.point(SimpleNamespace(id="3"), choice)
+    assert opened[tab.choice].row == 3
+    assert opened[tab.sections.near_part].open is False
+    brushed = last(tab.brush(SimpleNamespace(ids=["0", "1"]), choice))
+    assert brushed[tab.sections.effect] == ""
+    python = tab.sections.show_exports(brushed[tab.choice])[tab.sections.hand_out]
+    assert "selected=[0, 1]" in python
+
+
+def test_an_unexpected_error_leaves_no_progress_on_the_plot(
+    tab: ErrorsTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choice, steps = uploaded(tab, tmp_path), []
+    monkeypatch.setattr(tab, "_score", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        steps.extend(tab.find("upload", "m", "", "", choice.source, choice))
+    assert "previous" in str(steps[-1][tab.plot])
 
 
 def test_a_table_with_any_columns_is_read(desk: Desk, tmp_path: Path) -> None:

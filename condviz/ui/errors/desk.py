@@ -103,7 +103,7 @@ class Choice:
         if self.source.key == "upload":
             return f"The link does not hold {self.source.name}: whoever opens it has to upload the table."
         if self.selected and not write_rows(self.selected):
-            return "So many rows, chosen one by one, do not fit into the link: it shows all."
+            return "You chose more rows than the link can hold: it shows all rows."
         return ""
 
 

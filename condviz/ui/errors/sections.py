@@ -179,6 +179,7 @@ class Sections:
         """Offer what is shown as link, JSON and Python."""
         found, source = self.desk.found(needed(choice)), choice.source.name or choice.source.key
         call = [("models", list(choice.names)), ("data", source), ("filter", choice.filter)]
+        call += [("selected", list(choice.selected))] if choice.selected else []
         python = export.python_call("find_errors", call)
         return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
 TITLES = ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)")
 """Of `PAIR_COLUMNS`."""
-MAX_FILTER = 2_000
 NO_SECOND = ("no second model", "")
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
@@ -113,7 +112,7 @@ class ErrorsTab:
     def _connect(self) -> None:
         form = [self.data, self.first, self.second, self.filter]
         shown = [self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice]
-        shown += self.sections.folded
+        shown += [*self.sections.folded, self.sections.effect]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
@@ -134,7 +133,7 @@ class ErrorsTab:
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
-        opened = [self.row, self.choice, self.plot, self.result]
+        opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part]
         for event, open_row in (
             (self.plot.click, self.point), (self.row.turn, self.turn), (self.sections.rows.select, self.pick),
         ):  # fmt: skip
@@ -149,11 +148,15 @@ class ErrorsTab:
         """Score the rows where that is needed, and show what is found."""
         source = uploaded if data == "upload" and uploaded else Source(str(data))
         old = choice or Choice()
-        second = "" if second == model else second or ""
+        same = old.source == source
+        first, second = _two((model, second) if same else self._in_pool(model, second))
+        row = old.row if same else None
         target = old.target if second or old.target not in ("first", "second") else "over"
-        row = old.row if old.source == source else None
-        chosen = Choice(source, model or "", second, (filter_ or "")[:MAX_FILTER], (), target, old.view, row)
-        yield from self._find(chosen, shown=choice)
+        yield from self._find(Choice(source, first, second, filter_ or "", (), target, old.view, row), shown=choice)
+
+    def _in_pool(self, *names: str) -> list[str]:
+        """Return those that are models; columns of the file before have no scores of other rows."""
+        return [name for name in names if name in self.pool.names]
 
     def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
         picture = ""
@@ -163,9 +166,9 @@ class ErrorsTab:
         yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **before}
         try:
             yield from self._score(choice, asked=asked)
-        except CondvizError:
+        except Exception:
             # What is still there must not pass for the answer to what was asked now.
-            old = "What was found before; the new rows could not be judged." if shown else ""
+            old = "The previous findings; the new ones could not be computed." if shown else ""
             yield {self.plot: panel_update(message=old, tone="old")}
             raise
 
@@ -201,6 +204,7 @@ class ErrorsTab:
             self.slices: self.view.slices(found, choice.target),
             self.figures: self.view.figures(found, waiting=rated),
             self.choice: choice,
+            self.sections.effect: "",
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
             **closed(self.sections.folded),
@@ -226,10 +230,9 @@ class ErrorsTab:
 
     def press(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Filter by a slice, look for another kind of slice, or draw another figure."""
-        choice, value = needed(choice), str(event.value)[:MAX_FILTER]
+        choice, value = needed(choice), str(event.value)
         if event.name == "filter":
-            if choice.filter and value not in choice.filter:
-                value = " and ".join(f"({part})" if " or " in part else part for part in (choice.filter, value))
+            value = _both(choice.filter, value)
             yield {self.filter: value}
             yield from self._show(replace(choice, filter=value, selected=(), row=None))
         elif event.name == "target" and value in TARGETS:
@@ -275,7 +278,8 @@ class ErrorsTab:
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=int(row))
         marked = {self.plot: panel_update(marked=str(row))} if mark else {}
-        return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked}
+        near = closed([self.sections.near_part])  # it is about the row before
+        return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked, **near}
 
     def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:
         row = choice.row if choice.row is not None else int(order[0]) if len(order) else None
@@ -319,18 +323,17 @@ class ErrorsTab:
             raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
         used = [column for column in chosen.values() if column]
         if len(set(used)) < len(used):
-            raise DataError("One column cannot be two things. Choose different columns.")
+            raise DataError("A column can have one role only. Choose different columns.")
         source = replace(uploaded, columns=tuple((role, column) for role, column in chosen.items() if column))
         yield {self.pickers: gr.update(visible=False), self.uploaded: source}
         yield from self._adopt(source, model, second)
 
     def _adopt(self, source: Source, model: str, second: str) -> Iterator[dict]:
-        dataset = self.desk.dataset(source)
-        names = list(dataset.stored)[:2] or [model, second or ""]
+        first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
         choices = [*self.desk.corpora(), (source.name, "upload")]
         menu = {self.data: gr.Dropdown(choices, value="upload")}
         yield menu
-        yield from self._find(Choice(source, names[0], names[1] if len(names) > 1 else ""))
+        yield from self._find(Choice(source, first, second))
         # Of two updates that arrive together gradio may drop one: the menu would name other rows than those judged.
         yield {**menu, self.notice: gr.skip()}
 
@@ -341,7 +344,7 @@ class ErrorsTab:
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
-            Source(key), first(values, "ea") or self.pool.default, second, filter_[:MAX_FILTER],
+            Source(key), first(values, "ea") or self.pool.default, second, filter_,
             target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "residuals",
             row=row - 1 if row else None,
         )  # fmt: skip
@@ -366,10 +369,10 @@ class ErrorsTab:
         from condviz.data.tables import read_pairs
         from condviz.evaluation.dataset import table_dataset
 
-        if not isinstance(models, list) or not 1 <= len(models) <= 2:
-            raise DataError(f"One model or two can be analysed, got {models!r:.80}. Give a list of names.")
-        if not isinstance(resamples, int) or not 0 <= resamples <= MAX_RESAMPLES:
-            raise DataError(f"resamples must be a whole number from 0 to {MAX_RESAMPLES:,}, got {resamples!r:.20}.")
+        if not 1 <= len(models) <= 2:
+            raise DataError(f"One or two models can be analysed, got {len(models)}.")
+        if not 0 <= resamples <= MAX_RESAMPLES:
+            raise DataError(f"resamples must be from 0 to {MAX_RESAMPLES:,}, got {resamples}.")
         if "\n" in data:
             table = read_pairs(io.StringIO(data), max_bytes=MAX_TABLE_BYTES)
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
@@ -416,6 +419,21 @@ class ErrorsTab:
         chosen = {} if keep_selection else {"selection": [str(row) for row in rows]}
         marked = None if choice.row is None else str(choice.row)
         return {self.views: head, self.plot: panel_update(figure=draw(study), message="", marked=marked, **chosen)}
+
+
+def _two(models: Iterable[str | None]) -> tuple[str, str]:
+    """Return the first two of the models that are named, each once; "" for none."""
+    first, second, *_ = *dict.fromkeys(filter(None, models)), "", ""
+    return first, second
+
+
+def _both(filter_: str, further: str) -> str:
+    """Return a filter for the rows that meet both, without a condition that is there already."""
+    if not filter_ or further == filter_:
+        return further
+    if " or " not in filter_ and further in filter_.split(" and "):
+        return filter_
+    return " and ".join(f"({part})" if " or " in part else part for part in (filter_, further))
 
 
 TAB = Tab("errors", "Errors", ErrorsTab)
