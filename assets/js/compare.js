@@ -6,7 +6,6 @@
   let timer = 0;
   const score = () => {
     clearTimeout(timer);
-    timer = 0;
     const button = document.querySelector("#cv-auto");
     if (button) (button.matches("button") ? button : button.querySelector("button")).click();
   };
@@ -26,7 +25,8 @@
     clearTimeout(timer);
     timer = setTimeout(score, PAUSE_MS);
   });
-  document.addEventListener("click", (event) => event.target.closest?.("#cv-run") && clearTimeout(timer), true);
+  // What is scored now must not be followed by the score of what was typed before.
+  document.addEventListener("click", (event) => event.target.closest?.("#cv-run, :is(#cv-tries, #cv-cards) [data-example], [data-add]") && clearTimeout(timer), true);
   document.addEventListener("focusin", (event) => event.target.matches?.(FIELDS) && (event.target.dir = "auto"));
   document.addEventListener("keydown", (event) => {
     if (!event.target.matches?.(FIELDS) || event.isComposing) return;
