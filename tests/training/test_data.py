@@ -123,3 +123,5 @@ def test_a_source_gives_no_more_rows_than_asked_for() -> None:
     whole, few = (load_blocks(Source("tables", "validation", rows=rows), 12) for rows in (0, 100))
     assert (len(few), few) == (100, whole[:100])
     assert len(load_source(Source("tables", "validation", rows=6))) == 6
+    scenes = load_source(Source("scenes", "dev"))
+    assert len(make_units(scenes, "pairs")) == len(scenes) / 2 > 100

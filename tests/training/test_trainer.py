@@ -450,11 +450,6 @@ def test_a_teacher_alone_teaches_what_it_has_scored(tmp_path: Path) -> None:
     assert records[1]["loss"] > 0
 
 
-def test_scenes_are_a_source() -> None:
-    rows = load_source(Source("scenes", split="dev"))
-    assert len(make_units(rows, "pairs")) == len(rows) / 2 > 100
-
-
 def test_data_that_cannot_be_used(tmp_path: Path) -> None:
     recipe = quick(tmp_path)
     rows = tmp_path / "rows.csv"
