@@ -41,14 +41,14 @@ class EncoderForm:
     def __init__(self, page: Page) -> None:
         """Lay out and connect; call inside the section."""
         self.page, self.pool = page, page.pool
-        self.local = local = not any(os.environ.get(name) for name in SHARED)
+        self.local = local = not is_shared()
         html(render("models/encoder_help.html", local=local), elem_id="cv-models-encoder-help")
-        titles = {name: registry.describe(f"{name}{registry.ON}encoder").title for name in METHODS}
+        on = f"{registry.ON}encoder"
         with gr.Row(elem_classes="cv-actions"):
             label = "Encoder" + (": hub id or folder" if local else "")
             own = {"allow_custom_value": local, "elem_id": "cv-models-encoder-name", "scale": 3, "min_width": 260}
             self.encoder = gr.Dropdown(list(ENCODERS), value=ENCODERS[0], label=label, **own)
-            choices = [(title.partition(registry.ON)[0], name) for name, title in titles.items()]
+            choices = [(registry.describe(name + on).title.removesuffix(on), name) for name in METHODS]
             self.method = gr.Dropdown(choices, value="bi-encoder", label="Method", scale=2, min_width=160)
             self.load = gr.Button("Load", min_width=80, scale=0, elem_id="cv-models-encoder-load")
             self.stop = stop_button(scale=0, elem_id="cv-models-encoder-stop")
@@ -95,6 +95,11 @@ class EncoderForm:
         }
 
 
+def is_shared() -> bool:
+    """Whether others use this page, too."""
+    return any(os.environ.get(name) for name in SHARED)
+
+
 def check_encoder(encoder: object, request: gr.Request) -> str:
     """Return the encoder that a visitor asks for, if it may be loaded.
 
@@ -110,7 +115,7 @@ def check_encoder(encoder: object, request: gr.Request) -> str:
     if asked in ENCODERS:
         return asked
     here = request.client is not None and request.client.host in ("127.0.0.1", "::1")
-    if not here or "x-forwarded-for" in request.headers or any(os.environ.get(name) for name in SHARED):
+    if not here or "x-forwarded-for" in request.headers or is_shared():
         raise DataError(
             f"{asked[:80]!r} is not offered here. On a page that others use, choose one of: {', '.join(ENCODERS)}. "
             "For any other, run CondViz on your own machine."

@@ -36,7 +36,7 @@ class Share:
         self.push = gr.Button("Upload to Hugging Face", min_width=140)
 
     def connect(self, shown: gr.State, owner: gr.BrowserState) -> None:
-        """Connect the buttons; they act on the training that is shown, for who has the secret of its owner."""
+        """Connect the buttons; they act on the training that is shown. To upload it takes the secret of its owner."""
         connect(self.pack.click, self.make_zip, [shown], [self.zip], notice=self.notice)
         sent = [self.repository, self.hub_token, self.private, shown, owner]
         connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice)
