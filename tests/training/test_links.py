@@ -21,6 +21,7 @@ from condviz.methods import METHODS, ConditionalEncoder
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
 from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers
+from condviz.training.preflight import check
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
 from condviz.training.states import lower_states
 from condviz.training.trainer import carry_out
@@ -247,3 +248,11 @@ def test_the_epoch_that_ranks_best_is_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(LinkTask, "card", lambda *_: "card")
     training = read_manifest(carry_out(recipe, tmp_path / "model", device="cpu"))["training"]
     assert training["best_step"] * 3 == training["steps"] * 2
+
+
+@pytest.mark.parametrize("batch_size", [6, 7])
+@pytest.mark.parametrize("tuning", [{"tuning": "full"}, UPPER], ids=lambda part: part["tuning"])
+def test_the_steps_are_told_before(tuning: dict[str, Any], batch_size: int, tmp_path: Path) -> None:
+    recipe = toy_links(tmp_path, **tuning, batch_size=batch_size)
+    task = LinkTask(recipe, "cpu")
+    assert check(recipe, roots=[tmp_path], device="cpu").steps == len(task.order) // task.batch_units
