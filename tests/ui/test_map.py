@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from weakref import ref
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -13,7 +14,9 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
-from condviz.ui.map.tab import _api_points, _untold
+from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
+from condviz.ui.page import build_frame
+from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
 from tests.plots.test_maps import FEW, MANY
 
@@ -171,6 +174,32 @@ def test_the_api_takes_pairs_or_crosses() -> None:
             _api_points(*wrong)
 
 
+@pytest.fixture
+def tab() -> MapTab:
+    pool = ModelPool(("bi-encoder", "cross-encoder"), load=lambda name: pytest.fail(f"{name} was loaded"))
+    with gr.Blocks() as blocks:
+        return build_frame(blocks, (TAB,), pool).built["map"]
+
+
+def test_a_link_never_puts_a_model_into_the_menu_that_it_does_not_have(tab: MapTab) -> None:
+    asked = {"m": ["cross-encoder"], "from": ["texts"], "s": ["One.\nTwo.\nThree."], "c": ["the sport"]}
+    assert next(tab.open_link(asked, None))[tab.model]["value"] == "bi-encoder"
+
+
+def test_an_unexpected_error_leaves_no_progress_on_the_pictures(tab: MapTab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tab.pool, "run", lambda *_, **__: 1 / 0)
+    steps = []
+    with pytest.raises(ZeroDivisionError):
+        steps.extend(tab._draw(Form("bi-encoder"), SHOWN))
+    assert all("previous" in str(steps[-1][panel]) for panel in tab.panels.values())
+
+
+def test_a_column_without_a_name_is_not_chosen(tab: MapTab, tmp_path: object) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(",c\na long sentence here,x\nanother long sentence,y\n")
+    assert tab.upload(str(path))[tab.text_column]["value"] is None
+
+
 def test_many_values_are_listed_for_searching() -> None:
     from condviz.plots.maps import colouring
     from tests.plots.test_maps import make_map
@@ -183,7 +212,6 @@ def test_many_values_are_listed_for_searching() -> None:
 def test_the_stored_map_is_that_of_the_default_model() -> None:
     from condviz.analysis.maps import EmbeddingMap
     from condviz.ui.markup import read_asset
-    from condviz.ui.pool import ModelPool
 
     stored = EmbeddingMap.from_dict(read_asset("map_scene.json"))
     assert stored.model["name"] == ModelPool().default

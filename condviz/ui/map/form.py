@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class Form:
         """
         if self.source == "scenes":
             if not 2 <= len(self.aspects) <= 6:
-                raise DataError(f"Choose two to six conditions; {len(self.aspects)} are chosen.")
+                raise DataError(f"Choose two to six conditions, not {len(self.aspects)}.")
             return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
         if self.source == "texts":
             return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=limits.MAP_POINTS)
@@ -146,10 +147,8 @@ class Maps:
 
     def keep(self, result: EmbeddingMap) -> None:
         """Keep a map that is looked at now."""
-        with self._lock:
-            self._maps.pop(id(result), None)
-            if _bytes(result) <= self._maps.maxsize:
-                self._maps[id(result)] = result
+        with self._lock, suppress(ValueError):  # one that is larger than all of the budget
+            self._maps[id(result)] = result
 
 
 MAPS = Maps()
@@ -182,7 +181,7 @@ class Shown:
         """The map; raises DataError if it had to make room for others."""
         found = self.map()
         if found is None:
-            raise DataError("This map had to make room for those of other visitors. Press Draw map to have it again.")
+            raise DataError("This map had to make room for those of other visitors. Press Draw map to draw it again.")
         return found
 
     def link(self) -> str:

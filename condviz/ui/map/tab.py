@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,10 +47,7 @@ class MapTab:
         self.head = html(render("map/empty.html"), elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
             shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350}
-            for side, label in SIDES.items():
-                with gr.Column(min_width=240, scale=3, elem_id=f"cv-map-{side}-column"):
-                    html(render("map/title.html", text=label), elem_id=f"cv-map-{side}-title")
-                    setattr(self, side, plotly_panel(elem_id=f"cv-map-{side}", label=label, **shared))
+            self.panels = {side: _panel(side, title, 240, **shared) for side, title in SIDES.items()}
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
@@ -97,11 +95,8 @@ class MapTab:
             self.impurity_stop = stop_button()
             self.measures = html("", elem_id="cv-map-measures", script=_CLICKS)
             with gr.Row(visible=False) as self.box_matrices:
-                titles = {"spectra": "Singular values of W_c", "places": "Which conditions transform alike"}
-                for name, label in titles.items():
-                    with gr.Column(min_width=280):
-                        html(render("map/title.html", text=label), elem_id=f"cv-map-{name}-title")
-                        setattr(self, name, plotly_panel(elem_id=f"cv-map-{name}", label=label, height=300))
+                self.spectra = _panel("spectra", "Singular values of W_c", 280, height=300)
+                self.places = _panel("places", "Which conditions transform alike", 280, height=300)
         start = Form("")
         with section("How the map is drawn", elem_id="cv-map-settings"), gr.Row():
             self.method = gr.Radio([("UMAP", "umap"), ("PCA", "pca")], value=start.method, label="Method")
@@ -119,13 +114,14 @@ class MapTab:
     def _connect(self) -> None:
         form = [getattr(self, name) for name in Form.__dataclass_fields__]
         boxes = [self.aspects, self.box_table, self.box_typed, self.sentences]
-        picked = [self.shown, self.head, self.legend, self.before, self.after, self.reading, self.search]
+        panels = list(self.panels.values())
+        picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
         whole = [*picked, self.colour, *self.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         linked = self.page.on_link("map", self.open_link, [self.shown], [*form, *boxes, *whole], **main)
         # A stopped run must not leave its progress on the picture.
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
-            run.failure(lambda: [panel_update(message="")] * 2, None, [self.before, self.after], queue=False, **PRIVATE)
+            run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
         if self.stored is not None:
@@ -137,7 +133,7 @@ class MapTab:
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         connect(self.all_points.expand, self.show_points, [self.shown], [self.points], **light)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], **light)
-        for panel in (self.before, self.after):
+        for panel in panels:
             connect(panel.select, self.select, [self.shown], picked, **light)
             connect(panel.click, self.open_point, [self.shown], picked, **light)
         for part in (self.legend, self.reading, self.measures):
@@ -155,10 +151,10 @@ class MapTab:
     def open_link(self, values: Values, shown: Shown | None) -> Iterator[dict]:
         """Restore form, map and what is picked on it from a link."""
         named = first(values, "m")
-        known = named if named in self.pool.names else self.pool.default
-        form, changes = Form.from_link(values, known), {}
-        for name in ("model", "source", "aspects", "sentences", "conditions", *LINKED.values()):
-            changes[getattr(self, name)] = gr.update(value=getattr(form, name))
+        known = named if named in dict(self._choices()).values() else self.pool.default
+        form = Form.from_link(values, known)
+        linked = ("model", "source", "aspects", "sentences", "conditions", *LINKED.values())
+        changes = {getattr(self, name): gr.update(value=getattr(form, name)) for name in linked}
         yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
         if shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
@@ -176,7 +172,7 @@ class MapTab:
             shown = yield from self._measured(shown, self.notice, self.stop)
         step = self._show(_picked(shown, values), asked=named != "")
         if named and named != known:
-            step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which is not here.")
+            step[self.notice] = notice("", f"This link asks for the model {named[:40]!r}, which draws no map here.")
         yield step
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
@@ -200,7 +196,7 @@ class MapTab:
         names, guess = [name for name in table.columns if name], guess_columns(table)
         message = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}. Check the columns, then press Draw map."
         return {
-            self.text_column: gr.update(choices=names, value=guess.text),
+            self.text_column: gr.update(choices=names, value=guess.text or None),
             self.condition_column: gr.update(choices=[TYPED, *names], value=guess.condition or TYPED),
             self.value_column: gr.update(choices=[NO_COLUMN, *names], value=guess.value or NO_COLUMN),
             self.box_typed: gr.update(visible=guess.condition is None),
@@ -224,10 +220,10 @@ class MapTab:
             for _ in asked.steps():
                 yield self._busy(message, 1.0)
             result = replace(result, notes=(*result.notes, *asked.result()))
-        except CondvizError:
+        except Exception:
             # What is still there must not pass for the answer to what was asked now.
             old = "The previous map; the new one could not be drawn." if shown else ""
-            yield {getattr(self, side): panel_update(message=old, tone="old") for side in SIDES}
+            yield dict.fromkeys(self.panels.values(), panel_update(message=old, tone="old"))
             raise
         yield self._show(Shown(ref(result), form, result.colour)) | {self.stop: gr.update(visible=False)}
 
@@ -341,7 +337,7 @@ class MapTab:
         """
         points = _api_points(sentences, conditions, values, crossed)
         settings = {"method": method, "n_neighbors": num_neighbors, "min_dist": min_dist, "seed": seed}
-        return self.pool.run(build_map, str(model), points, rows=len(points.texts), **settings).result().to_dict()
+        return self.pool.run(build_map, model, points, rows=len(points.texts), **settings).result().to_dict()
 
     def api_impurity(
         self,
@@ -364,14 +360,14 @@ class MapTab:
         """
         points = _api_points(sentences, conditions, values, crossed)
         k = whole(clusters, "number of clusters") or None
-        made = self.pool.run(build_map, str(model), points, rows=len(points.texts), method="pca", clusters=k).result()
+        made = self.pool.run(build_map, model, points, rows=len(points.texts), method="pca", clusters=k).result()
         sides = {side: getattr(made, side).measures.to_dict() for side in SIDES}
         return {"points": len(points.texts), **sides, "random_matrices": made.random_matrices}
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _busy(self, message: str, share: float) -> dict:
         text = f"{message}, {100 * share:.0f} %" if share else f"{message} …"
-        panels = {getattr(self, side): panel_update(message=text, tone="busy", share=share) for side in SIDES}
+        panels = dict.fromkeys(self.panels.values(), panel_update(message=text, tone="busy", share=share))
         return {**panels, self.notice: "", self.stop: gr.update(visible=True)}
 
     def _choices(self) -> list[tuple[str, str]]:
@@ -387,11 +383,11 @@ class MapTab:
         """Draw both sides, with what is picked on them."""
         from condviz.plots.maps import colouring, plot_side
 
-        colours, figures = colouring(shown.result, shown.colour), {}
-        for side in SIDES:
-            drawn = plot_side(shown.result, side, colours)
-            figures[getattr(self, side)] = panel_update(figure=drawn, message="", **_on(shown))
-        return {**figures, self.colour: gr.update(choices=view.colours(shown.result), value=colours.name)}
+        colours = colouring(shown.result, shown.colour)
+        step = {self.colour: gr.update(choices=view.colours(shown.result), value=colours.name)}
+        for side, panel in self.panels.items():
+            step[panel] = panel_update(figure=plot_side(shown.result, side, colours), message="", **_on(shown))
+        return step
 
     def _picks(self, shown: Shown) -> dict:
         """Show what is picked; the figures keep their data."""
@@ -399,13 +395,20 @@ class MapTab:
 
         MAPS.keep(shown.result)
         return {
-            **{getattr(self, side): panel_update(**_on(shown)) for side in SIDES},
+            **dict.fromkeys(self.panels.values(), panel_update(**_on(shown))),
             self.shown: shown,
             self.head: view.head(shown, picked=True),
             self.legend: view.legend(shown.result, colouring(shown.result, shown.colour), shown.value),
             self.reading: view.reading(shown.result, shown.chosen, shown.marked, shown.search or shown.value),
             self.search: shown.search,
         }
+
+
+def _panel(name: str, title: str, min_width: int, **options: Any) -> gr.HTML:  # noqa: ANN401 - as plotly_panel
+    """Lay out a figure below its title."""
+    with gr.Column(min_width=min_width, scale=3, elem_id=f"cv-map-{name}-column"):
+        html(render("map/title.html", text=title), elem_id=f"cv-map-{name}-title")
+        return plotly_panel(elem_id=f"cv-map-{name}", label=title, **options)
 
 
 def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]:  # noqa: ANN401 - a loaded model
@@ -420,10 +423,8 @@ def _untold(model: Any, points: MapPoints, *, progress: Any = None) -> list[str]
 
 
 def _compile() -> None:
-    try:
+    with suppress(CondvizError):  # without umap-learn, a map says what is missing
         warm_up()
-    except CondvizError:
-        return  # without umap-learn, a map says what is missing
 
 
 def _stored(page: Page) -> EmbeddingMap | None:
@@ -463,18 +464,15 @@ def _api_points(
 ) -> MapPoints:
     import pandas as pd
 
-    if not isinstance(sentences, list) or not isinstance(conditions, list):
-        raise DataError("sentences and conditions must be lists of texts.")
     if crossed:
         if values:
             raise DataError("values belong to one condition each; leave them out, or give one condition per sentence.")
         return points_from_texts(sentences, conditions, max_points=limits.MAP_POINTS)
     columns = {"sentences": sentences, "conditions": conditions, **({"value": values} if values else {})}
-    lengths = {name: len(cells) for name, cells in columns.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{length:,} of {name}" for name, length in lengths.items())
+    if len(set(map(len, columns.values()))) > 1:
+        found = ", ".join(f"{len(cells):,} of {name}" for name, cells in columns.items())
         raise DataError(f"Give one condition (and value) per sentence, or set crossed; got {found}.")
-    named = dict(zip(("text_column", "condition_column", "value_column"), [*columns, ""], strict=False))
+    named = {"text_column": "sentences", "condition_column": "conditions", "value_column": "value" if values else ""}
     return points_from_table(pd.DataFrame(columns), **named, max_points=limits.MAP_POINTS)
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from condviz.analysis.maps import EmbeddingMap
 from condviz.ui.export import python_call
 from condviz.ui.map.form import Shown
@@ -105,8 +103,8 @@ def positions(ids: object, number_of_points: int) -> list[int]:
     """Read ids that a browser sent as positions; whatever is none is left out."""
     if not isinstance(ids, list):
         return []
-    found = {int(item) for item in ids if isinstance(item, str | int) and str(item).isascii() and str(item).isdigit()}
-    return [int(i) for i in np.sort(list(found)) if i < number_of_points] if found else []
+    found = {int(item) for item in map(str, ids) if item.isascii() and item.isdigit() and len(item) < 10}
+    return sorted(index for index in found if index < number_of_points)
 
 
 def _item(result: EmbeddingMap, index: int) -> dict[str, Any]:
