@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from cachetools import LRUCache
 
 import condviz
 from condviz.analysis.answers import LinkProfile
@@ -23,6 +22,7 @@ from condviz.plots import links as picture
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish
+from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, read_asset, render
 from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, tries
 from condviz.ui.pool import ModelPool
@@ -41,18 +41,6 @@ SUGGESTIONS = 20
 _CLICKS = "condviz.links(element, (data) => trigger('ask', data));"
 NOWHERE = Path(os.devnull)
 """A folder that nothing can be written to: vectors of uploaded graphs stay in memory."""
-ELSEWHERE = (
-    {
-        "name": "wn18rr", "title": "WN18RR (40,943 word senses of WordNet)", "url": "https://github.com/TimDettmers/ConvE",
-        "there": "has the triples (WN18RR.tar.gz, MIT licence); wordnet-mlj12-definitions.txt is in the folder "
-        "data/WN18RR of github.com/intfloat/SimKGC.",
-    },
-    {
-        "name": "fb15k237", "title": "FB15k-237 (14,541 people, films, places)",
-        "url": "https://github.com/intfloat/SimKGC",
-        "there": "has the triples, FB15k_mid2name.txt and FB15k_mid2description.txt in the folder data/FB15k237.",
-    },
-)  # fmt: skip
 Asked = tuple[str, str] | None
 """(id of a relation, direction) that is asked first, or None for those that fit."""
 
@@ -65,13 +53,13 @@ class LinksTab:
         self.page = page
         self.trained = ModelPool(registry.link_models())
         self.graphs = list_graphs()
-        self._uploads: LRUCache[str, Graph] = LRUCache(KEPT_UPLOADS)
+        self._uploads: Newest[str, Graph] = Newest(KEPT_UPLOADS)
         stored = self._stored()
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                view = self._picture(stored, EVERYDAY, first=True) if stored else render("links/empty.html")
+                view = self._picture(stored, first=True) if stored else render("links/empty.html")
                 self.result = html(view, elem_id="cv-links-result", script=_CLICKS)
                 self.tries = html(_tries(TRIES[EVERYDAY]), elem_id="cv-links-tries", script=_CLICKS)
                 html(render("links/why.html"), elem_id="cv-links-why")
@@ -107,8 +95,7 @@ class LinksTab:
         with section("WN18RR: our models and the papers’", elem_id="cv-links-papers") as self.papers:
             self.metrics = html("", elem_id="cv-links-metrics")
         with section("Your own graph", elem_id="cv-links-own"):
-            missing = [graph for graph in ELSEWHERE if graph["name"] not in self.graphs]
-            text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, missing=missing)
+            text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, graphs=self.graphs)
             html(text, elem_id="cv-links-help")
             files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
             self.upload = gr.UploadButton("Upload the three tables", elem_id="cv-links-upload", **files)
@@ -136,7 +123,7 @@ class LinksTab:
             (self.change, self.show_change, [self.shown], self.table),
             (self.quality, self.show_quality, [self.shown], self.figures),
             (self.papers, self.show_papers, None, self.metrics),
-            (self.exports, self.show_exports, [self.shown, self.graph, self.asked], self.hand_out),
+            (self.exports, self.show_exports, [self.shown, self.asked], self.hand_out),
         ):
             connect(part.expand, show, inputs, [target], notice=self.notice)
         publish(self.api_predict_links, "predict_links")
@@ -147,7 +134,7 @@ class LinksTab:
         """Answer the questions that fit an entity."""
         from condviz.analysis.links import describe_entity, plain_name
 
-        yield {self.result: self._dimmed(shown, graph)}
+        yield {self.result: self._dimmed(shown)}
         plain_name(entity or "")  # a blank field is told before anything loads
         found = self._graph(graph)
         folder = None if graph in TITLES else NOWHERE
@@ -157,7 +144,7 @@ class LinksTab:
             yield {self.notice: busy(message, done, total), self.stop: gr.update(visible=True)}
         profile = work.result()
         yield {
-            self.result: self._picture(profile, graph, asked),
+            self.result: self._picture(profile, asked),
             self.shown: profile,
             self.asked: asked,
             self.stop: gr.update(visible=False),
@@ -178,7 +165,7 @@ class LinksTab:
 
     def change_graph(self, graph: str, shown: LinkProfile | None) -> Iterator[dict]:
         """Offer the entities, models and examples of another graph, and ask about its first example."""
-        yield {self.result: self._dimmed(shown, graph), self.notice: busy("Reading the graph.")}
+        yield {self.result: self._dimmed(shown), self.notice: busy("Reading the graph.")}
         found = self._graph(graph)
         heads = list(dict.fromkeys(found.triples[:, 0].tolist()))[:5]
         names = TRIES.get(graph) or [found.entities[number].label for number in heads]
@@ -210,10 +197,15 @@ class LinksTab:
         """Read the tables of a visitor's own graph and ask about its first entity."""
         digest, graph = read_files([Path(path) for path in paths or []])
         key = f"upload-{digest[:24]}"
-        self._uploads[key] = graph
-        choices = [(TITLES[name], name) for name in self.graphs] + [("Your graph", key)]
-        yield {self.graph: gr.Dropdown(choices, value=key, visible=True)}
+        self._uploads[key] = replace(graph, name=key)
+        yield {self.graph: self._menu(key)}
         yield from self.change_graph(key, shown)
+
+    def _menu(self, graph: str) -> gr.Dropdown:
+        """Choose a graph; an uploaded one is offered, too."""
+        own = [] if graph in self.graphs else [("Your graph", graph)]
+        choices = [*((TITLES[name], name) for name in self.graphs), *own]
+        return gr.Dropdown(choices, value=graph, visible=len(choices) > 1)
 
     def open_link(self, values: Values, shown: LinkProfile | None) -> Iterator[dict]:
         """Restore a link: graph, model, entity and, where one was asked, the question."""
@@ -222,7 +214,7 @@ class LinksTab:
         asked = (relation, "head" if first(values, "li") == "1" else "tail") if relation else None
         label = self._label(found, first(values, "le"))
         filled, model = self._filled(found, label, TRIES.get(graph, ()), first(values, "lm"))
-        yield {self.graph: graph, **filled}
+        yield {self.graph: graph if graph in self.graphs else self._menu(graph), **filled}
         yield from self.ask(label, model, graph, shown, asked)
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
@@ -245,13 +237,14 @@ class LinksTab:
         rows = kgc_scores.table_rows(kgc_scores.read_scores())
         return {self.metrics: render("links/papers.html", rows=rows, note=kgc_scores.RERANKED_NOTE)}
 
-    def show_exports(self, shown: LinkProfile | None, graph: str, asked: Asked) -> dict:
+    def show_exports(self, shown: LinkProfile | None, asked: Asked) -> dict:
         """Offer the answers as link, JSON, CSV and Python."""
         profile = _needed(shown)
-        best, link = profile.answers[0], _link(profile, graph, asked)
+        best = profile.answers[0]
+        graph = best.graph if best.graph in self.graphs else "the folder of your three tables"
         call = [("model", profile.model.name), ("head", profile.entity), ("relation", best.relation)]
         python = export.python_call("predict_links", [*call, ("direction", best.direction), ("graph", graph)])
-        return {self.hand_out: export.offer(profile, link=link, python=python, file="links.csv")}
+        return {self.hand_out: export.offer(profile, link=_link(profile, asked), python=python, file="links.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     def api_predict_links(
@@ -273,21 +266,19 @@ class LinksTab:
         """
         if graph not in self.graphs:
             raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
-        options = {"direction": "head" if inverse else "tail", "graph": graph, "k": min(int(k), 100)}
-        found = self._pool(model).run(condviz.predict_links, str(model), str(entity), str(relation), **options)
-        return found.result().to_dict()
+        options = {"direction": "head" if inverse else "tail", "graph": graph, "k": min(k, 100)}
+        return self._pool(model).run(condviz.predict_links, model, entity, relation, **options).result().to_dict()
 
     # ---- graphs and models -------------------------------------------------------------------------------------------
     def _graph(self, key: str) -> Graph:
         if key in self.graphs:
             return load_graph(key)
-        if key in self._uploads:
-            return self._uploads[key]
-        known = ", ".join(self.graphs)
-        raise DataError(
-            f"The graph {str(key)[:60]!r} is not here. Graphs on this machine: {known}. An uploaded graph stays for a "
-            "while only: upload it again."
-        )
+        if (graph := self._uploads.get(key)) is None:
+            raise DataError(
+                f"The graph {str(key)[:60]!r} is not here. Graphs on this machine: {', '.join(self.graphs)}. An "
+                "uploaded graph is kept only for a while: upload it again."
+            )
+        return graph
 
     def _pool(self, model: str) -> ModelPool:
         for name in registry.link_models():
@@ -321,13 +312,13 @@ class LinksTab:
             return text
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _picture(self, profile: LinkProfile, graph: str, asked: Asked = None, *, first: bool = False) -> str:
+    def _picture(self, profile: LinkProfile, asked: Asked = None, *, first: bool = False) -> str:
         """Render a profile; `first` is the stored one, which nobody asked for."""
         drawn = {"headline": picture.headline(profile), "cards": picture.cards(profile.answers, active=True)}
-        return render("links/result.html", profile=profile, link=_link(profile, graph, asked), asked=not first, **drawn)
+        return render("links/result.html", profile=profile, link=_link(profile, asked), asked=not first, **drawn)
 
-    def _dimmed(self, shown: LinkProfile | None, graph: str) -> str:
-        return dimmed(self._picture(shown, graph) if shown else "")
+    def _dimmed(self, shown: LinkProfile | None) -> str:
+        return dimmed(self._picture(shown) if shown else "")
 
     def _stored(self) -> LinkProfile | None:
         """Return what is shown before any model has loaded; None where it belongs to another model."""
@@ -349,9 +340,10 @@ def _tries(names: Sequence[str]) -> str:
     return tries(((name, name) for name in names), "entity")
 
 
-def _link(profile: LinkProfile, graph: str, asked: Asked) -> str:
-    entity = profile.answers[0].entity_id or profile.entity
-    pairs = [("lg", graph), ("lm", profile.model.name), ("le", entity)]
+def _link(profile: LinkProfile, asked: Asked) -> str:
+    first_answers = profile.answers[0]
+    entity = first_answers.entity_id or profile.entity
+    pairs = [("lg", first_answers.graph), ("lm", profile.model.name), ("le", entity)]
     if asked:
         pairs += [("lr", asked[0]), ("li", "1" if asked[1] == "head" else "")]
     return write_link("links", pairs)

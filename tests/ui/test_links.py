@@ -72,11 +72,12 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
     asked = merge(tab.click(event(relation="_in", direction="head"), "cat", profile.model.name, key, None), tab)
     first = asked[tab.shown].answers[0]
     assert (first.relation, first.direction) == ("_in", "head")
-    query = _link(asked[tab.shown], key, asked[tab.asked])
+    query = _link(asked[tab.shown], asked[tab.asked])
     where, values = read_link(query)
     assert where == "links"
     again = merge(tab.open_link(values, None), tab)
     assert again[tab.shown].answers[0] == first
+    assert ("Your graph", key) in again[tab.graph].choices  # else a new page could not ask about it again
 
 
 def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
@@ -87,7 +88,9 @@ def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
     assert done[tab.shown].entity == "<b>happy dogs</b>"
     for section in (tab.show_questions, tab.show_change, tab.show_quality):
         assert all(section(done[tab.shown]).values())
-    assert "predict_links" in next(iter(tab.show_exports(done[tab.shown], key, None).values()))
+    exported = next(iter(tab.show_exports(done[tab.shown], None).values()))
+    assert "predict_links" in exported
+    assert key not in exported.split("graph=")[1][:80]  # only this server knows the graph by its key
     assert "re-ranked" in next(iter(tab.show_papers().values()))
 
 
