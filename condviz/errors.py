@@ -45,19 +45,14 @@ class TruncationWarning(UserWarning):
     """A text was longer than the encoder can read, and its end was cut off."""
 
 
-def explain(error: Exception, *, skip: int = 0) -> str:
-    """Return what pydantic found wrong first, in one line; the message of any other error.
-
-    Args:
-        error: What was raised.
-        skip: How many parts of the name of the key to leave out.
-    """
+def explain(error: Exception) -> str:
+    """Return what pydantic found wrong first, in one line; the message of any other error."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):
         return str(error)
     found = error.errors(include_url=False)[0]
-    name, value, limits = ".".join(map(str, found["loc"][skip:])), found["input"], found.get("ctx", {})
+    name, value, limits = ".".join(map(str, found["loc"])), found["input"], found.get("ctx", {})
     if found["type"] == "missing":
         return f"Key {name} is missing."
     if found["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -66,7 +61,7 @@ def explain(error: Exception, *, skip: int = 0) -> str:
         return f"{name} is {value!r}, allowed is one of {limits['expected'].replace(chr(39), '')}."
     words = {"ge": "{} or more", "gt": "above {}", "le": "{} or less", "lt": "below {}"}
     if bound := next((key for key in words if key in limits), None):
-        return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:g}')}."
+        return f"{name} is {value!r}, allowed is {words[bound].format(f'{limits[bound]:,}')}."
     kinds = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list", "bool_type": "true or false"}
     text = kinds.get(found["type"], found["msg"])
     if text is found["msg"] and not text.startswith("Input should be "):
