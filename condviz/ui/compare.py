@@ -205,8 +205,9 @@ class CompareTab:
         infos.sort(key=lambda info: info.name != comparison.models[0].name)
         states = self.pool.states()  # of a model that has been removed meanwhile there is none
         known = [info for info in infos if info.name in states]
-        missing = {info.title: states[info.name].reason for info in known if states[info.name].phase == "failed"}
-        names = [info.name for info in known if info.title not in missing]
+        failed = [info for info in known if states[info.name].phase == "failed"]
+        missing = {info.title: states[info.name].reason for info in failed}
+        names = [info.name for info in known if info not in failed]
         pair = comparison.sentence1, comparison.sentence2
         work = self.pool.run(condviz.compare, names, *pair, comparison.conditions)
         message = f"Scoring with {len(names)} models."
