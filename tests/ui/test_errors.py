@@ -62,6 +62,9 @@ def pressed(tab: ErrorsTab, choice: Choice, filter_: str) -> Choice:
 def test_a_further_filter_narrows_the_slice_and_no_filter_is_cut(tab: ErrorsTab, tmp_path: Path) -> None:
     choice = pressed(tab, uploaded(tab, tmp_path), 'gold >= 4 and condition == "y"')
     assert pressed(tab, choice, 'condition == "y"').filter == choice.filter
+    brushed = last(tab.brush(SimpleNamespace(ids=["0", "1", "5"]), uploaded(tab, tmp_path)))[tab.choice]
+    narrowed = pressed(tab, brushed, "gold >= 4")
+    assert tab.desk.found(narrowed).rows.tolist() == [1, 5]
     assert pressed(tab, choice, "gold >= 3 or seen").filter == f"{choice.filter} and (gold >= 3 or seen)"
     with pytest.raises(DataError, match="2,000"):
         last(tab.find("upload", "m", "", f"gold >= 4{' ' * 2_000}and nonsense", choice.source, choice))
@@ -73,6 +76,15 @@ def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, t
     roles = tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))
     tab.desk.keep(tab.desk.dataset(Source("upload", str(other), "other.csv", roles)), "minilm", np.arange(40.0))
     assert last(tab.read_upload(str(other), "m", "minilm"))[tab.choice].names == ("minilm",)
+
+
+def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    table = tab.sections.show_rows(choice)[tab.sections.rows].value
+    assert table["headers"] == ["row", "sentence1", "sentence2", "condition", "rating", "error m"]
+    assert len(table["data"]) == 40
+    event = SimpleNamespace(row_value=table["data"][0])
+    assert tab.pick(event, choice)[tab.choice].row == table["data"][0][0] - 1
 
 
 def test_what_is_about_another_row_or_slice_is_closed(tab: ErrorsTab, tmp_path: Path) -> None:

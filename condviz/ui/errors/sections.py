@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gradio as gr
-import numpy as np
 
 from condviz.analysis.errors.filters import COLUMN_HELP, RULES
 from condviz.ui import export, limits
@@ -109,17 +108,14 @@ class Sections:
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_rows(self, choice: Choice | None) -> dict:
         """List the rows of the slice, the largest error first; a click opens one."""
-        choice = needed(choice)
-        study = self.desk.study(choice)
-        order = self.desk.found(choice).rows[:LISTED]
-        columns = {"row": study.dataset.numbers[order]}
-        columns |= {name: study.columns[name][order] for name in ("sentence1", "sentence2", "condition")}
-        columns["rating"] = study.columns["gold"][order]
-        for judged in study.judged:
-            columns[f"error {judged.model}"] = np.round(judged.error[order], 2)
-        rows = [[None if value != value else value for value in line] for line in zip(*columns.values(), strict=True)]
-        widths = ["70px", "30%", "30%", "20%", *["90px"] * (len(columns) - 4)]
-        return {self.rows: gr.Dataframe(rows, headers=list(columns), column_widths=widths)}
+        from condviz.analysis.errors.findings import rows_frame
+
+        found = self.desk.found(needed(choice))
+        errors = {f"error_{model}": f"error {model}" for model in found.models}
+        names = ["row", "sentence1", "sentence2", "condition", "label", *errors]
+        frame = rows_frame(found.study, found.rows[:LISTED])[names].round(2)
+        widths = ["70px", "30%", "30%", "20%", *["90px"] * (1 + len(errors))]
+        return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
         """List the values of a column with the most certain errors."""

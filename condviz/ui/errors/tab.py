@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from condviz.analysis.errors.study import Study
 
 VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
-TITLES = ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)")
-"""Of `PAIR_COLUMNS`."""
+TITLES = dict(zip(PAIR_COLUMNS, ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)"), strict=True))
 NO_SECOND = ("no second model", "")
 _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
@@ -91,7 +90,7 @@ class ErrorsTab:
         with gr.Column(visible=False, elem_id="cv-err-pickers") as self.pickers:
             self.sample = html("", elem_id="cv-err-sample")
             with gr.Row(elem_classes="cv-err-two"):
-                self.columns = [gr.Dropdown([], label=title, min_width=110) for title in TITLES]
+                self.columns = [gr.Dropdown([], label=title, min_width=110) for title in TITLES.values()]
             self.use = gr.Button("Use these columns", variant="primary", elem_id="cv-err-use")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
@@ -175,7 +174,7 @@ class ErrorsTab:
     def _score(self, choice: Choice, *, asked: bool) -> Iterator[dict]:
         dataset = self.desk.dataset(choice.source)
         if not choice.first:
-            choice = replace(choice, first=[*dataset.stored, self.pool.default][0])
+            choice = replace(choice, first=next(iter(dataset.stored), self.pool.default))
         # Raises where there is none of a name, before anything is scored.
         titles = {name: self.pool.info(name).title for name in choice.names if name not in dataset.stored}
         for name, title in titles.items():
@@ -234,7 +233,7 @@ class ErrorsTab:
         if event.name == "filter":
             value = _both(choice.filter, value)
             yield {self.filter: value}
-            yield from self._show(replace(choice, filter=value, selected=(), row=None))
+            yield from self._show(replace(choice, filter=value, row=None))
         elif event.name == "target" and value in TARGETS:
             choice = replace(choice, target=value)
             yield {self.slices: self.view.slices(self.desk.found(choice), value), **self._picked(choice)}
@@ -311,20 +310,17 @@ class ErrorsTab:
             self.notice: notice("", "Check the columns, then press Use these columns.", tone="info"),
         }
 
-    def use_columns(
-        self, sentence1: str, sentence2: str, condition: str, label: str,
-        uploaded: Source | None, model: str, second: str,
-    ) -> Iterator[dict]:  # fmt: skip
+    def use_columns(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the columns, the upload, both models
         """Read the table with the columns that were picked."""
+        *picked, uploaded, model, second = fields
         if uploaded is None:
             raise DataError("No table is here. Upload one first.")
-        chosen = dict(zip(PAIR_COLUMNS, (sentence1, sentence2, condition, label), strict=True))
-        if missing := [title for role, title in zip(PAIR_COLUMNS, TITLES[:3], strict=False) if not chosen[role]]:
+        chosen = {role: column for role, column in zip(PAIR_COLUMNS, picked, strict=True) if column}
+        if missing := [TITLES[role] for role in TEXT_COLUMNS if role not in chosen]:
             raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
-        used = [column for column in chosen.values() if column]
-        if len(set(used)) < len(used):
+        if len(set(chosen.values())) < len(chosen):
             raise DataError("A column can have one role only. Choose different columns.")
-        source = replace(uploaded, columns=tuple((role, column) for role, column in chosen.items() if column))
+        source = replace(uploaded, columns=tuple(chosen.items()))
         yield {self.pickers: gr.update(visible=False), self.uploaded: source}
         yield from self._adopt(source, model, second)
 
