@@ -87,8 +87,9 @@ class CompareTab:
             self.finder_stop = stop_button()
             script = "condviz.finder(element, (data) => trigger('adopt', data));"
             self.ranking = html("", elem_id="cv-ranking", script=script)
-        with section("Examples, and where it fails", elem_id="cv-compare-examples") as self.gallery:
-            self.cards = html("", elem_id="cv-cards", script=_CLICKS)
+        with section("Examples, and where it fails", elem_id="cv-compare-examples"):
+            groups = {"Where it works": self.works, "Where it fails": self.fails}
+            self.cards = html(render("compare/gallery.html", groups=groups), elem_id="cv-cards", script=_CLICKS)
         with section("Score a table", elem_id="cv-compare-table"):
             html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
             with gr.Row(elem_classes="cv-actions"):
@@ -124,7 +125,6 @@ class CompareTab:
         connect(asked, self.all_models, [self.shown, self.untrained], [self.matrix], **told)
         told = {"notice": self.finder_notice, "stop": self.finder_stop, "heavy": True}
         connect(self.finder.expand, self.find, [self.shown], [self.ranking], **told)
-        connect(self.gallery.expand, self.show_gallery, None, [self.cards], notice=self.notice)
         connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         connect(self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download], **told)
@@ -227,11 +227,6 @@ class CompareTab:
         few = min(8, (len(ranked) + 1) // 2)
         view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=few, model=model)
         yield {self.ranking: view, self.finder_stop: gr.update(visible=False)}
-
-    def show_gallery(self) -> dict:
-        """Show all examples."""
-        groups = {"Where it works": self.works, "Where it fails": self.fails}
-        return {self.cards: render("compare/gallery.html", groups=groups)}
 
     def show_exports(self, shown: Comparison | None) -> dict:
         """Offer the comparison as link, JSON, CSV and Python."""
@@ -366,9 +361,8 @@ def _stored(page: Page) -> Comparison | None:
     content = read_asset("first_screen.json")
     if not isinstance(content, dict) or content.get("models") != [page.pool.default]:
         return None
-    comparison = Comparison.from_dict(content, [page.pool.info(page.pool.default)])
-    info = replace(comparison.models[0], revision=content["revisions"][0])
-    return replace(comparison, models=(info,))
+    info = replace(page.pool.info(page.pool.default), revision=content["revisions"][0])
+    return Comparison.from_dict(content, [info])
 
 
 TAB = Tab("compare", "Compare", CompareTab)

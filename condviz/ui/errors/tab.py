@@ -223,7 +223,7 @@ class ErrorsTab:
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
-        """Take filter and selection away."""
+        """Clear the filter and the selection."""
         yield {self.filter: ""}
         yield from self._show(replace(needed(choice), filter="", selected=()))
 
@@ -289,7 +289,7 @@ class ErrorsTab:
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
     def read_upload(self, path: str | None, model: str, second: str) -> Iterator[dict]:
-        """Look into a table; where its columns do not say what they are, ask."""
+        """Read the header of a table; ask which column is which where their names do not say."""
         if not path:
             raise DataError("No file arrived. Choose a CSV file of at most 5 MB.")
         name = path.replace("\\", "/").rpartition("/")[2]
@@ -314,7 +314,7 @@ class ErrorsTab:
         """Read the table with the columns that were picked."""
         *picked, uploaded, model, second = fields
         if uploaded is None:
-            raise DataError("No table is here. Upload one first.")
+            raise DataError("No table has been uploaded. Upload one first.")
         chosen = {role: column for role, column in zip(PAIR_COLUMNS, picked, strict=True) if column}
         if missing := [TITLES[role] for role in TEXT_COLUMNS if role not in chosen]:
             raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
