@@ -115,8 +115,8 @@ class LinksTab:
         for component in (self.result, self.tries, self.more):
             connect(component.ask, self.click, [*form, self.shown], filled, **main)
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
-        told = {**main, "notice": self.upload_notice}
-        connect(self.upload.upload, self.read_upload, [self.upload, self.shown], filled, **told)
+        told, uploaded = {**main, "notice": self.upload_notice}, [*filled, self.notice]
+        connect(self.upload.upload, self.read_upload, [self.upload, self.shown], uploaded, **told)
         self.page.on_link("links", self.open_link, [self.shown], filled, needs=["le"], **main)
         for part, show, inputs, target in (
             (self.questions, self.show_questions, [self.shown], self.more),
@@ -167,13 +167,12 @@ class LinksTab:
         """Offer the entities, models and examples of another graph, and ask about its first example."""
         yield {self.result: self._dimmed(shown), self.notice: busy("Reading the graph.")}
         found = self._graph(graph)
-        heads = list(dict.fromkeys(found.triples[:, 0].tolist()))[:5]
-        names = TRIES.get(graph) or [found.entities[number].label for number in heads]
-        filled, model = self._filled(found, names[0], names)
+        entity = _examples(found)[0]
+        filled, model = self._filled(found, entity)
         yield filled
-        yield from self.ask(names[0], model, graph, shown)
+        yield from self.ask(entity, model, graph, shown)
 
-    def _filled(self, graph: Graph, entity: str, names: Sequence[str], asked: str = "") -> tuple[dict, str]:
+    def _filled(self, graph: Graph, entity: str, asked: str = "") -> tuple[dict, str]:
         """Return the updates of the form for a graph, and the model: the one that is asked for, or the first."""
         models = self._choices(graph.name)
         known = [name for _, name in models]
@@ -181,7 +180,7 @@ class LinksTab:
         filled = {
             self.entity: gr.Dropdown(self._names(graph), value=entity),
             self.model: gr.Dropdown(models, value=model or None),
-            self.tries: _tries(names),
+            self.tries: _tries(_examples(graph)),
         }
         return filled, model
 
@@ -213,7 +212,7 @@ class LinksTab:
         found = self._graph(graph)
         asked = (relation, "head" if first(values, "li") == "1" else "tail") if relation else None
         label = self._label(found, first(values, "le"))
-        filled, model = self._filled(found, label, TRIES.get(graph, ()), first(values, "lm"))
+        filled, model = self._filled(found, label, first(values, "lm"))
         yield {self.graph: graph if graph in self.graphs else self._menu(graph), **filled}
         yield from self.ask(label, model, graph, shown, asked)
 
@@ -334,6 +333,12 @@ class LinksTab:
 
 
 _needed = partial(needed, message="Nothing has been asked yet. Press Ask first.")
+
+
+def _examples(graph: Graph) -> Sequence[str]:
+    """Return entities to try, those of the first triples where none are chosen."""
+    heads = list(dict.fromkeys(graph.triples[:, 0].tolist()))[:5]
+    return TRIES.get(graph.name) or [graph.entities[number].label for number in heads]
 
 
 def _tries(names: Sequence[str]) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.kg_toy import write_graph
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -77,3 +80,17 @@ def test_an_error_dims_the_old_answer(links: Callable[..., Page]) -> None:
     page.locator("#cv-links-run").click()
     expect(page.get_by_test_id("notice-error").first).to_contain_text("No entity is given")
     expect(page.locator("#cv-links-result [aria-busy=true]")).to_be_visible()
+
+
+def test_a_graph_of_ones_own_is_asked_about_also_from_its_link(links: Callable[..., Page], tmp_path: Path) -> None:
+    page = links("&open=own")
+    tables = sorted(write_graph(tmp_path / "mine").iterdir())
+    page.locator("#cv-links-own input[type=file]").set_input_files(tables)
+    expect(page).to_have_url(re.compile("lg=upload-"))
+    page.reload()
+    expect(page.locator("#cv-links-graph input")).to_have_value("Your graph")
+    field = page.locator("#cv-links-entity input")
+    field.fill("happy dogs")
+    field.press("Enter")
+    expect(page).to_have_url(re.compile("lg=upload-.*le=happy\\+dogs"))
+    expect(page.locator(HEADLINE)).to_contain_text("happy dogs")
