@@ -144,14 +144,12 @@ class Sections:
 
     def show_near(self, choice: Choice | None) -> Iterator[dict]:
         """Find the training rows nearest to the row that is read."""
-        from condviz.ui.errors import view
-
         choice = needed(choice)
         row = int(self.desk.found(choice).rows[0]) if choice.row is None else choice.row
         pair = self.desk.study(choice).dataset.pairs[row]
         work = self.pool.run(_nearest, self.desk.scorer(choice.first), pair)
         found = yield from follow(work, "Encoding training rows.", self.near_notice)
-        yield {self.near: view.neighbours(found, choice.first)}
+        yield {self.near: render("errors/neighbours.html", found=found, model=choice.first)}
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
         """Rewrite the slice by a rule and score it again."""

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import Group, show_p
-from condviz.analysis.errors.rewrites import Effect, Neighbour
+from condviz.analysis.errors.rewrites import Effect
 from condviz.analysis.errors.slices import SIGNIFICANT
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
@@ -121,11 +121,6 @@ def effects(study: Study, found: Sequence[Effect]) -> Markup:
         up, down = int((moved > 1e-6).sum()), int((moved < -1e-6).sum())
         lines.append({"model": model, "up": up, "down": down, "mean": float(np.mean(moved)), "fitted": fitted})
     return render("errors/effect.html", rewritten=first.rewritten, lines=lines, rows=rows, models=models)
-
-
-def neighbours(found: Sequence[Neighbour], model: str) -> Markup:
-    """Render the nearest training rows."""
-    return render("errors/neighbours.html", found=found, model=model)
 
 
 def _judged(study: Study, row: int, *, current: bool) -> dict[str, Any]:
