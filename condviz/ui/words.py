@@ -171,13 +171,18 @@ class WordsTab:
             asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
             link: Values of the link that asks for it.
         """
-        yield {self.result: dimmed(self._picture(shown) if shown else "")}
-        work = self._start_reading(sentence, sentence2, conditions, model)
-        for done, total in work.steps():
-            doing = "Reading with" if self.pool.loaded(model) else "Loading"
-            message = busy(f"{doing} {self.pool.info(model).title}.", done, total)
-            yield {self.notice: message, self.stop: gr.update(visible=True)}
-        reading = work.result()
+        # Not dimmed at once: where the result follows closely, the page would lose the word that its address holds.
+        before = dimmed(self._picture(shown) if shown else "")
+        try:
+            work = self._start_reading(sentence, sentence2, conditions, model)
+            for done, total in work.steps():
+                doing = "Reading with" if self.pool.loaded(model) else "Loading"
+                message = busy(f"{doing} {self.pool.info(model).title}.", done, total)
+                yield {self.notice: message, self.result: before, self.stop: gr.update(visible=True)}
+            reading = work.result()
+        except Exception:
+            yield {self.result: before}
+            raise
         yield {
             self.result: self._picture(reading, chosen, expected, asked="1" if asked else ""),
             self.shown: reading,
