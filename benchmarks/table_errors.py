@@ -18,6 +18,7 @@ from condviz.data.corpus import WORD, RatedPair
 from condviz.data.scene_tables import SAME, UNSEEN_DOMAINS, Table, contrast_rows, group_of, load_tables
 from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import load
+from condviz.types import columns
 
 MODELS = ("bi-encoder", "case", "csr-bi", "csr-prefix")
 PARTS = ("test", "unseen_domains")
@@ -103,10 +104,9 @@ def main() -> None:
     tables = [table for table in load_tables() if table.kind == "natural" and group_of(table) in PARTS]
     rows, contrasts = find_contrasts(tables)
     high, low = np.array([contrast.places for contrast in contrasts]).T
-    texts = [[getattr(row, field) for row in rows] for field in ("sentence1", "sentence2", "condition")]
     right = []
     for name in MODELS:
-        scores = load(name, precision="float32").score(*texts)
+        scores = load(name, precision="float32").score(*columns(rows))
         right.append(scores[high] > scores[low])
     right = np.stack(right)
     about = f"{len(contrasts):,} contrasts of {len(tables)} tables, also of {' and '.join(UNSEEN_DOMAINS)}."
