@@ -19,10 +19,10 @@ from condviz.errors import DataError
 from condviz.plots import similarity
 from condviz.types import Comparison
 from condviz.ui import export, limits
-from condviz.ui.errors.desk import score_rows
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.markup import busy, dimmed, html, noted, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
 MAX_WORD_SCORES = 200

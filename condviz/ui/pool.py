@@ -21,11 +21,13 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Generic, Literal, TypeVar
 
+import numpy as np
+
 from condviz.encoder.gather import VISITOR, Visitor, step_back
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
 from condviz.paths import CHECKPOINTS
-from condviz.types import ModelInfo
+from condviz.types import ModelInfo, columns
 from condviz.ui import limits
 
 LARGE_ROWS = 1_000
@@ -384,6 +386,11 @@ class ModelPool:
             return function(found, *args, **kwargs)
         except CondvizError as error:
             return error
+
+
+def score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  # noqa: ANN401 - a loaded model
+    """Score pairs with a model; for `ModelPool.run`."""
+    return np.asarray(model.score(*columns(pairs), progress=progress))
 
 
 def _without_folder(error: CondvizError) -> str:

@@ -21,7 +21,6 @@ from condviz.data.columns import PAIR_COLUMNS, guess_pair_columns
 from condviz.data.corpora import CORPORA
 from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
-from condviz.types import columns
 from condviz.ui import limits, page
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import write_link, write_rows
@@ -225,11 +224,6 @@ class Desk:
 def resamples_for(study: Study) -> int:
     """Return as many resamples as take about a second."""
     return int(np.clip(WORK // len(study.dataset.pairs), 1000, MAX_RESAMPLES))
-
-
-def score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  # noqa: ANN401 - a loaded model
-    """Score pairs with a model; for `ModelPool.run`."""
-    return np.asarray(model.score(*columns(pairs), progress=progress))
 
 
 needed = partial(page.needed, message="Nothing has been found yet. Press Find errors first.")

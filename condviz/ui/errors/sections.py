@@ -11,10 +11,11 @@ import gradio as gr
 
 from condviz.analysis.errors.filters import COLUMN_HELP, RULES
 from condviz.ui import export, limits
-from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for, score_rows
+from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
 from condviz.ui.page import section, stop_button
+from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first
 
 if TYPE_CHECKING:

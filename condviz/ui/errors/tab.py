@@ -19,22 +19,13 @@ from condviz.data.columns import PAIR_COLUMNS, is_named
 from condviz.data.tables import TEXT_COLUMNS
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
-from condviz.ui.errors.desk import (
-    MAX_RESAMPLES,
-    MAX_TABLE_BYTES,
-    START,
-    Choice,
-    Desk,
-    Source,
-    needed,
-    resamples_for,
-    score_rows,
-)
+from condviz.ui.errors.desk import MAX_RESAMPLES, MAX_TABLE_BYTES, START, Choice, Desk, Source, needed, resamples_for
 from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
+from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, number, read_rows
 
 if TYPE_CHECKING:
