@@ -93,7 +93,7 @@ def _survey(item: Survey) -> str:
 
 def _build(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, build
-    from condviz.data.corpus import format_rows
+    from condviz.data.corpus import count_contrasts, format_rows
     from condviz.data.files import write_text
 
     rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
@@ -104,7 +104,7 @@ def _build(options: argparse.Namespace) -> None:
     corpus = CORPORA[options.corpus]
     shortcuts = corpus.shortcuts(rows)
     tell(
-        f"{len(rows):,} rows, two for each of {len(rows) // 2:,} contrasts.",
+        f"{len(rows):,} rows; {count_contrasts(rows):,} sentence pairs under two conditions.",
         *([RATINGS] if corpus.ours else []),
         f"Right by the wording alone: {100 * shortcuts.condition:.1f} %; by shared words alone: "
         f"{100 * shortcuts.overlap:.1f} % (chance: 50 %).",

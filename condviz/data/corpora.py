@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from condviz.data import cebab, csts, e2e, mams, scene_tables, scenes
+from condviz.data import cebab, csts, csts_reannotated, e2e, mams, scene_tables, scenes
 from condviz.data.corpus import VARIABLE as VARIABLE
-from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, rows_frame
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, count_contrasts, rows_frame
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
 from condviz.data.tables import PairTable, read_pairs
@@ -29,6 +29,7 @@ CORPORA = {
         mams.CORPUS,
         e2e.CORPUS,
         csts.CORPUS,
+        csts_reannotated.CORPUS,
     )
 }
 
@@ -74,7 +75,8 @@ def build(name: str, part: str, *, seed: int = 0, password: Password | None = No
     Args:
         name: Key of `CORPORA`.
         part: One of its parts. Splits are those of the release; groups never cross.
-        seed: Decides the pairs; the same seed and files give the same rows. C-STS has its own pairs.
+        seed: Decides the pairs; the same seed and files give the same rows. C-STS has its own pairs, and rows without a
+            partner behind them.
         password: Asked for the password of C-STS, if it is needed; None takes CONDVIZ_CSTS_PASSWORD.
 
     Raises:
@@ -141,6 +143,10 @@ def survey(name: str) -> Survey:
     corpus, parts = CORPORA[name], []
     for part in corpus.parts:
         count = None
+        if corpus.locate is not None and not all(corpus.found().values()):
+            advice = f"`condviz data build {name} --split {part} --out -` downloads it."
+            parts.append(Part(part, problem=f"{name} is neither in {corpus.place} nor in the hub's cache. {advice}"))
+            continue
         try:
             material = _read(name, part)
             count = material.texts
@@ -150,7 +156,7 @@ def survey(name: str) -> Survey:
             continue
         if count is None:
             count = len({text for row in rows for text in (row.sentence1, row.sentence2)})
-        parts.append(Part(part, count, len(rows) // 2, corpus.shortcuts(rows)))
+        parts.append(Part(part, count, count_contrasts(rows), corpus.shortcuts(rows)))
     return Survey(corpus, corpus.place, corpus.found(), tuple(parts))
 
 

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -77,12 +78,17 @@ def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[
     The two rows of a pair stand side by side; another seed keeps others.
     """
 
-    def rank(pair: tuple[RatedPair, RatedPair]) -> str:
+    def rank(pair: list[RatedPair]) -> str:
         texts = "\n".join(sorted((pair[0].sentence1, pair[0].sentence2)))
         return hashlib.sha256(f"{seed}\n{texts}".encode()).hexdigest()
 
-    both = sorted(zip(rows[::2], rows[1::2], strict=True), key=rank)
-    return [row for pair in both[:count] for row in pair]
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: row.pair)]
+    return [row for pair in sorted(groups, key=rank)[:count] for row in pair]
+
+
+def count_contrasts(rows: Sequence[RatedPair]) -> int:
+    """Count the sentence pairs with two rated conditions."""
+    return sum(size == 2 for size in Counter(row.pair for row in rows).values())
 
 
 def format_rows(rows: Sequence[RatedPair]) -> str:
@@ -164,6 +170,8 @@ class Corpus:
         parts: Allowed parts.
         home: Folder of what is part of this project; None for others.
         shortcuts: Measures what its rows give away without being understood.
+        locate: Finds a file; None for the folder alone. Whoever has it downloads what it does not find.
+        ratings: Where the ratings come from.
     """
 
     name: str
@@ -177,6 +185,8 @@ class Corpus:
     parts: tuple[str, ...] = RELEASE
     home: Path | None = None
     shortcuts: Callable[[Sequence[RatedPair]], Shortcuts] = measure_shortcuts
+    locate: Callable[[Path, str], Path | None] | None = None
+    ratings: str = "ratings derived from the labels of the corpus"
 
     @property
     def ours(self) -> bool:
@@ -190,6 +200,8 @@ class Corpus:
 
     def found(self) -> dict[str, bool]:
         """Return expected file -> whether it is there."""
+        if self.locate is not None:
+            return {file: self.locate(self.place, file) is not None for file in self.files}
         return {file: any(self.place.glob(file)) for file in self.files}
 
     def read(self, part: str, password: Password) -> Material:

@@ -175,10 +175,9 @@ def _label(text: str | None, place: str) -> float | None:
 def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
     """Arrange the two conditions of each sentence pair side by side.
 
-    Rows without a label, and those that are left over (a condition whose partner was dropped), are left out.
-
     Returns:
-        Two rows a pair, side by side, with the label as it is and no aspect; sentence pairs in their order.
+        The rated rows with the label as it is and no aspect: two rows a pair, side by side, sentence pairs in their
+        order; behind them those without a partner, each with a number of its own.
 
     Raises:
         DataError: If there is no row, no label, or no sentence pair with two conditions.
@@ -193,28 +192,30 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
         raise DataError(f"{name} has {len(pairs):,} rows but no label (the labels of C-STS's test are kept secret).")
     twos = [two for group in groups.values() for two in zip(group[::2], group[1::2], strict=False)]
     twos = [(first, second) for first, second in twos if first.condition.strip() != second.condition.strip()]
+    paired = {id(row) for two in twos for row in two}
+    alone = [(row,) for group in groups.values() for row in group if id(row) not in paired]
     if not twos:
         raise DataError(
             f"{name} has {len(pairs):,} rows, but each sentence pair under one condition only. Training on pairs needs "
             "two conditions for the same two sentences: add a second row for each, or train with the loss mse alone."
         )
     rows = []
-    for number, two in enumerate(twos):
+    for number, group in enumerate([*twos, *alone]):
         family = f"{name}:{number}"
-        for row in two:
+        for row in group:
             rows.append(RatedPair(number, row.sentence1, row.sentence2, row.condition, row.label, "", family, family))
     return rows
 
 
-def divide(pairs: Sequence[Pair], tenths: int = 1) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
-    """Hold back some tenths of the rows, always the same, by sentence pair.
+def divide(pairs: Sequence[Pair], tenths: int = 1, *, seed: int = 0) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
+    """Hold back some tenths of the rows, with one seed always the same, by sentence pair.
 
     Hyper-CL holds one of train back to choose by, since official validation rows are the test in its study of unseen
     conditions: a validation row is unseen if its condition does not occur in the nine tenths. CASE chooses on seven
     tenths of the re-annotated rows and tests on three.
     """
     keys = list(dict.fromkeys((pair.sentence1, pair.sentence2) for pair in pairs))
-    held = set(random.Random(0).sample(keys, len(keys) * tenths // 10))
+    held = set(random.Random(seed).sample(keys, len(keys) * tenths // 10))
     sides = [[pair for pair in pairs if ((pair.sentence1, pair.sentence2) in held) == side] for side in (False, True)]
     return tuple(sides[0]), tuple(sides[1])
 
@@ -235,4 +236,5 @@ CORPUS = Corpus(
     load=_load,
     folder="csts",
     parts=PARTS,
+    ratings="ratings by people",
 )

@@ -37,7 +37,6 @@ MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
 MAX_SCENE_PAIRS = 2_000
 BY_RULE = "ratings made by rule, for sentences that a language model wrote"
-BY_PEOPLE, DERIVED = "ratings by people", "ratings derived from the labels of the corpus"
 _COMPUTED = """row sentence1 sentence2 condition gold seen length length_gap overlap negation numerals
 numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
 RESERVED = frozenset(_COMPUTED.split())
@@ -119,7 +118,7 @@ def open_data(
     Raises:
         DataError: If it cannot be read, or has no rows or too many.
     """
-    if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):(\w+)", data)) and not Path(data).exists():
+    if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):([\w-]+)", data)) and not Path(data).exists():
         data = corpus_dataset(*corpus.groups())
     if isinstance(data, Dataset):
         return data if training_conditions is None else data.with_training(training_conditions)
@@ -213,7 +212,7 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     # A local aspect carries the id of its family, which nobody wants to read.
     aspects = [row.aspect.rpartition(":")[2] for row in rows]
     extra = {ASPECT: aspects} if any(aspects) else None
-    ratings = BY_RULE if corpora.CORPORA[corpus].ours else BY_PEOPLE if corpus == "csts" else DERIVED
+    ratings = BY_RULE if corpora.CORPORA[corpus].ours else corpora.CORPORA[corpus].ratings
     return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
 
 

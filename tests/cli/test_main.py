@@ -379,7 +379,7 @@ def test_data_build_writes_a_table_that_evaluate_reads(
     assert cli.main(["data", "build", "csts", "--split", "dev", "--out", str(out)]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "note: 4 rows, two for each of 2 contrasts." in captured.err
+    assert "note: 4 rows; 2 sentence pairs under two conditions." in captured.err
     assert "must not be passed on decrypted" in captured.err
     assert cli.main(["evaluate", "--model", "words", "--data", str(out), "--resamples", "0"]) == 0
     capsys.readouterr()
