@@ -11,7 +11,9 @@ COPY requirements.txt .
 RUN pip install --no-cache-dir --disable-pip-version-check uv==0.13.9 \
     && uv pip install --no-cache --python "$(command -v python)" --torch-backend "$TORCH" --requirement requirements.txt
 
-RUN mkdir /home/condviz/.cache runs && chown 1000:1000 . runs /home/condviz/.cache
+# What is made here lies apart from what is shipped, so that a volume never hides the models of a newer image.
+RUN mkdir -p /home/condviz/.cache /home/condviz/data/runs /home/condviz/data/checkpoints \
+    && chown -R 1000:1000 . /home/condviz/.cache /home/condviz/data
 USER 1000
 COPY --chown=1000:1000 . .
 ENV GRADIO_SERVER_NAME=0.0.0.0 \
@@ -25,5 +27,5 @@ RUN python -m condviz score --model minilm "A man surfs." "A woman skis." --cond
 
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
-    CMD python -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:7860/robots.txt', timeout=9)"
+    CMD python -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:7860/healthz', timeout=9)"
 CMD ["python", "app.py"]

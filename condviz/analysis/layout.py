@@ -10,11 +10,15 @@ the map.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
+import tempfile
 import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -130,7 +134,7 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress | None) -> np.ndarray:
-    umap = require("umap", "app")
+    umap = _import_compiled("umap")
     neighbors = min(made.n_neighbors, len(rows) - 1)
     near = nearest(rows, neighbors - 1, progress=None if progress is None else lambda done, total: progress(0, 1))
     # umap-learn counts a point as its own first neighbour, at distance 0.
@@ -159,6 +163,20 @@ def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress 
         return reducer.fit_transform(rows)
     finally:
         _one_layout.release()
+
+
+def _import_compiled(module: str) -> ModuleType:
+    """Import what numba compiles; on a read-only file system numba gets a temporary folder for its cache."""
+    try:
+        return require(module, "app")
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        numba = require("numba", "app")
+        folder = tempfile.mkdtemp(prefix="condviz-numba-")  # of this process alone: numba loads what lies there as code
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        numba.config.CACHE_DIR = folder
+        return require(module, "app")
 
 
 def _share_interpreter() -> None:

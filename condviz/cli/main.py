@@ -95,6 +95,10 @@ def build_parser() -> argparse.ArgumentParser:
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
+    serve.add_argument("--mcp", action="store_true", help="offer the endpoints as tools of an MCP server, too")
+    serve.add_argument("--log-requests", action="store_true", help="log method, path, status and time; never texts")
+    text = "addresses or networks of proxies, with commas, whose X-Forwarded-For is believed (default: 127.0.0.1)"
+    serve.add_argument("--forwarded-allow-ips", metavar="ADDRESSES", help=text)
     serve.set_defaults(command=_serve)
     for name in COMMANDS.split():
         import_module(f"condviz.cli.{name}").add_to(commands)
@@ -114,15 +118,21 @@ def _serve(options: argparse.Namespace) -> None:
                 pass
         except OSError as error:
             raise ConfigError(f"GRADIO_TEMP_DIR, the folder for uploads, cannot be written: {error}.") from error
+    if options.forwarded_allow_ips:
+        os.environ["FORWARDED_ALLOW_IPS"] = options.forwarded_allow_ips
+    if options.log_requests:
+        os.environ["CONDVIZ_LOG"] = "1"
     require("gradio", "app")
+    if options.mcp:
+        require("mcp", "mcp")
     gc.disable()  # what a page is built of stays: looking for garbage in it takes a tenth of a second
     try:
         from condviz.ui.app import build_app, launch_options
 
-        launch = launch_options(options.host, options.port)
+        launch = launch_options(options.host, options.port) | ({"mcp_server": True} if options.mcp else {})
         blocks = build_app()
         try:
-            blocks.launch(**launch, prevent_thread_lock=True)
+            blocks.launch(**launch, prevent_thread_lock=True, quiet=True)
         except OSError as error:
             place = f"{launch['server_name']}:{launch['server_port']}"
             raise ConfigError(
@@ -131,6 +141,9 @@ def _serve(options: argparse.Namespace) -> None:
             ) from error
     finally:
         gc.enable()
+    if blocks.mcp_error:
+        tell(blocks.mcp_error)
+    print(f"Running on http://{blocks.server_name}:{blocks.server_port}", flush=True)
     blocks.block_thread()
 
 

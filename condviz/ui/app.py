@@ -24,7 +24,7 @@ from condviz.ui.page import Page, Tab, build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
 from condviz.ui.search import tab as search
-from condviz.ui.server import middleware, password, routes
+from condviz.ui.server import middleware, password, routes, trust_proxies
 from condviz.ui.theme import build_theme, page_head, show_preview
 from condviz.ui.train import tab as train
 
@@ -102,6 +102,7 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
         port: By default GRADIO_SERVER_PORT, else 7860.
     """
     show_preview()
+    trust_proxies()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
     return {
         "server_name": host,

@@ -14,10 +14,10 @@ import numpy as np
 import condviz
 from condviz.data.examples import Example, load_examples
 from condviz.data.language import vocabulary
-from condviz.data.texts import check_conditions, check_sentence
+from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
-from condviz.types import Comparison
+from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.markup import busy, dimmed, html, noted, notice, read_asset, render
@@ -129,6 +129,7 @@ class CompareTab:
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         connect(self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download], **told)
         publish(self.api_compare, "compare")
+        publish(self.api_score, "score")
         publish(self.api_attribution, "attribution")
         publish(self.api_applies, "applies")
 
@@ -280,6 +281,40 @@ class CompareTab:
             {"models", "conditions", "scores", "unconditional", "percentiles", ...}; missing numbers are null.
         """
         return self.pool.run(condviz.compare, models, sentence1, sentence2, conditions).result().to_dict()
+
+    def api_score(
+        self, sentences1: list[str], sentences2: list[str], conditions: list[str], model: str
+    ) -> dict[str, list[float]]:
+        """Score many rows with one model.
+
+        Args:
+            sentences1: The first sentence of each row.
+            sentences2: The second sentence of each row.
+            conditions: The condition of each row, or one for all.
+            model: Name as /models lists it.
+
+        Returns:
+            {"scores": one number for each row, higher is more similar}.
+        """
+        if len(conditions) == 1:
+            conditions = conditions * len(sentences1)
+        counts = tuple(map(len, (sentences1, sentences2, conditions)))
+        if len(set(counts)) > 1 or not 1 <= counts[0] <= limits.TABLE_ROWS:
+            raise DataError(
+                f"There are {counts[0]:,} first sentences, {counts[1]:,} second sentences, {counts[2]:,} conditions. "
+                f"Send 1 to {limits.TABLE_ROWS:,} of each, or one condition for all."
+            )
+        rows = [
+            Pair(
+                check_sentence(sentence1, f"row {row}, sentence 1"),
+                check_sentence(sentence2, f"row {row}, sentence 2"),
+                check_condition(condition, f"row {row}, condition"),
+            )
+            for row, (sentence1, sentence2, condition) in enumerate(
+                zip(sentences1, sentences2, conditions, strict=True), 1
+            )
+        ]
+        return {"scores": self.pool.run(score_rows, model, rows, rows=len(rows)).result().tolist()}
 
     def api_attribution(self, sentence1: str, sentence2: str, condition: str, model: str) -> dict[str, Any]:
         """Return the effect of every word on the score of one model.

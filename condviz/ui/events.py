@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
+import re
 import secrets
+import textwrap
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from inspect import isgeneratorfunction
@@ -13,7 +16,7 @@ from typing import Any, get_type_hints
 
 import gradio as gr
 from gradio.blocks import Block
-from gradio.context import LocalContext
+from gradio.context import LocalContext, get_blocks_context
 from gradio.events import Dependency
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -201,7 +204,27 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
         finally:
             work.stop()
 
+    endpoint.__signature__ = inspect.signature(function, eval_str=True)  # gradio reads the type of the answer there
     gr.api(endpoint, api_name=name, **(HEAVY if heavy else {}))
+    _describe(endpoint)
+
+
+def _describe(endpoint: Callable[..., Any]) -> None:
+    """Put what the docstring says of parameters and answer into the schema of the endpoint that was published last."""
+    published = list(get_blocks_context().fns.values())[-1]
+    args, returns = (_part(inspect.getdoc(endpoint) or "", name) for name in ("Args", "Returns"))
+    entries = (entry.partition(":") for entry in re.split(r"\n(?=\S)", args))
+    texts = {name.strip(): " ".join(text.split()) for names, _, text in entries for name in names.split(",")}
+    for component, name in zip(published.inputs, inspect.signature(endpoint).parameters, strict=True):
+        component.label = name
+        component._api_info = {**component._api_info, "additional_description": texts.get(name, "")}
+    for component in published.outputs:
+        component._api_info = {**component._api_info, "description": " ".join(returns.split())}
+
+
+def _part(docstring: str, name: str) -> str:
+    found = re.search(rf"^{name}:\n((?:    .*\n?|\n)*)", docstring, re.MULTILINE)
+    return textwrap.dedent(found[1]) if found else ""
 
 
 def _typed(parameter: str, kind: TypeAdapter, value: Any) -> Any:  # noqa: ANN401

@@ -25,8 +25,8 @@ TERMS = tomllib.loads((Path(__file__).parent / "glossary.toml").read_text(encodi
 SCRIPTS = ("page", "compare", "words", "errors", "figure", "plotly_panel", "map", "train", "links", "models", "learn",
            "learn_figures", "learn_class")  # fmt: skip
 """Under assets/js, in the order in which they run: the first makes the object that the others add to."""
-STATIC = "condviz"
-"""First part of the addresses of assets, see `condviz.ui.server.routes`."""
+STATIC = "cv-static"
+"""First part of the addresses of assets, see `condviz.ui.server.routes`; not what people serve the page under."""
 
 _MARKED = re.compile(r'<dfn data-term="([a-z_-]+)">(.*?)</dfn>')
 """A term as pictures mark it, see `condviz.plots.html.term`."""

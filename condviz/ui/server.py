@@ -1,19 +1,24 @@
-"""What guards the server of the page: hosts it answers to, headers, size of requests, an optional password."""
+"""What surrounds the page on its server: static files and health, hosts, headers, sizes, compression, a request log."""
 
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import re
+import sys
+import time
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect
-from starlette.responses import FileResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +30,9 @@ from condviz.ui.plotly_panel import plotly_source
 from condviz.ui.requests import Requests, refusal
 
 LOOPBACK = ("127.0.0.1", "localhost")
+PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
+"""Where the proxy of a Space stands. With "*" instead, uvicorn would believe whatever a visitor writes."""
+LOG = logging.getLogger("condviz.requests")
 FOLDERS = ("css", "js", "fonts", "images")
 """Of the assets, for browsers."""
 HEADERS = {
@@ -41,7 +49,7 @@ HEADERS = {
 
 
 def middleware(host: str) -> list[Middleware]:
-    """Return what stands before the page.
+    """Build the middleware of the page, outermost first.
 
     Args:
         host: Address that the server listens on. On a loopback address only that machine's own names are answered, so
@@ -53,14 +61,48 @@ def middleware(host: str) -> list[Middleware]:
     # gradio asks its own address whether it has started.
     hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
     trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
-    return [trusted, Middleware(Origins, hosts=hosts), Middleware(Limits), Middleware(Requests)]
+    logged = [Middleware(RequestLog)] if os.environ.get("CONDVIZ_LOG", "") not in ("", "0") else []
+    inner = [Middleware(one) for one in (Prefix, Limits, Compression, Requests)]
+    return [*logged, trusted, Middleware(Origins, hosts=hosts), *inner]
+
+
+def trust_proxies() -> None:
+    """Let uvicorn take visitors' addresses from the proxy of a Space, so that they do not all count as one.
+
+    Elsewhere only a proxy on this machine is believed, unless uvicorn's own FORWARDED_ALLOW_IPS names others.
+    """
+    if os.environ.get("SPACE_ID"):
+        os.environ.setdefault("FORWARDED_ALLOW_IPS", PRIVATE_NETWORKS)
 
 
 def routes() -> list[BaseRoute]:
-    """Return what serves styles, scripts, fonts and pictures, under addresses that do not tell where they lie."""
+    """Return the routes of health, styles, scripts, fonts and pictures; addresses do not tell where files lie."""
     folders = [Mount(f"/{STATIC}/{name}", StaticFiles(directory=ASSETS / name)) for name in FOLDERS]
-    source = plotly_source()
-    return [*folders, Route(f"/{STATIC}/{source.name}", lambda request: FileResponse(source))]
+    plotly = plotly_source()
+    return [
+        Route("/healthz", healthz),
+        Route("/readyz", readyz),
+        Route(f"/{STATIC}/{plotly.name}", lambda request: FileResponse(plotly)),
+        *folders,
+    ]
+
+
+async def healthz(request: Request) -> JSONResponse:
+    """Answer that the server is alive, and how many of its models are loaded; always 200."""
+    return JSONResponse(_health(request))
+
+
+async def readyz(request: Request) -> JSONResponse:
+    """Answer as `healthz`, with 503 until every model is loaded or has failed."""
+    health = _health(request)
+    return JSONResponse(health, 200 if health["ready"] else 503)
+
+
+def _health(request: Request) -> dict[str, Any]:
+    pool = request.app.blocks.condviz_pool
+    phases = [state.phase for state in pool.states().values()]
+    counts = {"models": len(phases), "loaded": phases.count("ready"), "failed": phases.count("failed")}
+    return {"status": "ok", "ready": pool.settled, **counts}
 
 
 def password() -> dict[str, Any]:
@@ -73,6 +115,70 @@ def password() -> dict[str, Any]:
         return hmac.compare_digest(given.encode(), wanted.encode())
 
     return {"auth": right, "auth_message": "Any name, and the password of this page."}
+
+
+class Prefix:
+    """Serve the page under a path (GRADIO_ROOT_PATH), whether the proxy passes that path on or strips it.
+
+    Starlette finds mounted files only where the path begins with `root_path`, so a stripped one is put back.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Keep the application behind it."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        # A whole address is allowed, too; FastAPI has put it into the scope.
+        prefix = urlsplit(scope.get("root_path", "")).path.rstrip("/")
+        if prefix and scope["type"] in ("http", "websocket"):
+            path = scope["path"]
+            whole = path if path == prefix or path.startswith(f"{prefix}/") else prefix + path
+            scope = {**scope, "root_path": prefix, "path": whole}
+        await self.app(scope, receive, send)
+
+
+class Compression(GZipMiddleware):
+    """Compress pages and JSON. What has a file's name gradio compresses itself; streams of events are left alone."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        name = scope.get("path", "").rpartition("/")[2]
+        await (self.app if "." in name else super().__call__)(scope, receive, send)
+
+
+class RequestLog:
+    """Log method, path, status, time and address of every request; no query and no body, which hold visitors' texts."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Keep the application behind it; write to standard error where nobody has set up the logger."""
+        self.app = app
+        if not LOG.hasHandlers():
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
+            LOG.addHandler(handler)
+            LOG.propagate = False  # libraries set up the root logger later
+        LOG.setLevel(logging.INFO)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def answered(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answered)
+        finally:
+            # Names of uploaded files are texts of visitors as well.
+            path = re.sub(r"(/file(?:/|=)).*", r"\1...", scope["path"])[:200]
+            address, took = (scope.get("client") or ("-",))[0], 1000 * (time.perf_counter() - start)
+            LOG.info("%s %s %s %d %.0f ms", address, scope["method"], ascii(path)[1:-1], status or 499, took)
 
 
 class Origins:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from importlib import import_module
+from pathlib import Path
+
+import numba
 import numpy as np
 import pytest
+from numba.core.caching import InTreeCacheLocator
 from umap import layouts
 
-from condviz.analysis.layout import ROUNDS, Layout, project, warm_up
+from condviz.analysis.layout import ROUNDS, Layout, _import_compiled, project, warm_up
 from condviz.errors import ConfigError, DataError
 
 GENERATOR = np.random.default_rng(0)
@@ -108,3 +114,18 @@ def test_rounds_of_umap_run_beside_other_threads() -> None:
     rounds = getattr(layouts, ROUNDS)
     assert rounds.signatures, "this is what a layout compiles and runs"
     assert rounds.targetoptions["nogil"]
+
+
+def test_what_numba_compiles_is_imported_where_no_cache_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "compiled_toy.py").write_text("import numba\n\n@numba.njit(cache=True)\ndef one():\n    return 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, os.devnull)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", os.devnull)
+    monkeypatch.setattr(InTreeCacheLocator, "from_function", lambda *_: None)  # as if packages could not be written
+    with pytest.raises(RuntimeError, match="no locator available"):
+        import_module("compiled_toy")
+    assert _import_compiled("compiled_toy").one() == 1
+    assert any(Path(numba.config.CACHE_DIR).rglob("*.nbi"))

@@ -89,6 +89,21 @@ def test_the_endpoint_says_what_the_model_says_of_told_conditions(tab: compare.C
             tab.api_applies(wrong, ["the sport"])
 
 
+def test_many_rows_are_scored_as_one_by_one(tab: compare.CompareTab) -> None:
+    first, second = SENTENCES
+    rows = [first, second], [second, second]
+    for conditions in (["the sport"], ["the sport", "the mood"]):
+        scores = tab.api_score(*rows, conditions, "bi-encoder")["scores"]
+        both = conditions * 2 if len(conditions) == 1 else conditions
+        np.testing.assert_allclose(scores, tab.pool.get("bi-encoder").score(*rows, both), atol=1e-6)
+    with pytest.raises(DataError, match="2 first sentences, 2 second sentences, 3 conditions"):
+        tab.api_score(*rows, ["the sport"] * 3, "bi-encoder")
+    with pytest.raises(DataError, match=r"(?i)row 2, sentence 1"):
+        tab.api_score([first, " "], [second, second], ["the sport"], "bi-encoder")
+    with pytest.raises(DataError, match="0 first sentences"):
+        tab.api_score([], [], ["the sport"], "bi-encoder")
+
+
 def test_a_link_restores_the_form(tab: compare.CompareTab) -> None:
     shown = run(tab)
     _, values = read_link(compare._link(shown))

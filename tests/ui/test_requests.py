@@ -8,20 +8,41 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
-from gradio.routes import App
 from pydantic import ConfigDict, TypeAdapter
 from starlette.testclient import TestClient
 
 from condviz.errors import DataError
+from condviz.paths import ASSETS
 from condviz.ui import requests
 from condviz.ui.events import _typed, publish
+from condviz.ui.pool import ModelPool
 from condviz.ui.requests import UPLOADS, Uploads, forget_uploads
 from condviz.ui.server import middleware, routes
+from tests.ports import free_ports
 
 
 def double(word: str, times: int = 2) -> str:
-    """Repeat a word."""
+    """Repeat a word.
+
+    Args:
+        word: Any text,
+            on one line.
+        times: How often.
+
+    Returns:
+        The word, repeated.
+    """
     return word * times
+
+
+SERVED: list[gr.Blocks] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    while SERVED:
+        SERVED.pop().close(verbose=False)
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +52,33 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         yield make_page()
 
 
-def make_page() -> TestClient:
+def load(name: str) -> str:
+    if name == "broken":
+        raise DataError("It cannot be read.")
+    return name
+
+
+def make_page(root: str = "") -> TestClient:
     with gr.Blocks() as blocks:
         publish(double, "double", heavy=False)
         file, name = gr.File(), gr.Textbox()
         file.change(lambda path: path, file, name)
         blocks.unload(forget_uploads)
     blocks.queue(api_open=False)
-    app = App.create_app(blocks, app_kwargs={"middleware": middleware("127.0.0.1"), "routes": routes()})
-    client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
+    blocks.condviz_pool = ModelPool(["first", "broken"], load)
+    served = {"middleware": middleware("127.0.0.1"), "routes": routes()}
+    port = free_ports()[0]
+    blocks.launch(server_port=port, root_path=root, app_kwargs=served, prevent_thread_lock=True, quiet=True)
+    SERVED.append(blocks)
+    client = TestClient(blocks.app, base_url="http://127.0.0.1", raise_server_exceptions=False)
     client.blocks, blocks.max_file_size = blocks, None
     return client
 
 
 def post(page: TestClient, path: str, content: object) -> tuple[int, str]:
     body = content if isinstance(content, str) else json.dumps(content)
-    answer = page.post(f"/gradio_api/{path}", content=body, headers={"content-type": "application/json"})
+    path = path if path.startswith("/") else f"/gradio_api/{path}"
+    answer = page.post(path, content=body, headers={"content-type": "application/json"})
     return answer.status_code, answer.json().get("error", "")
 
 
@@ -86,16 +118,75 @@ def test_calls_in_order_go_through(page: TestClient, content: dict) -> None:
     assert post(page, "call/double", {"data": ["a", 2]})[0] == 200
 
 
+def test_endpoints_describe_their_parameters_and_answers(page: TestClient) -> None:
+    info = page.blocks.get_api_info()["named_endpoints"]["/double"]
+    described = [(one["parameter_name"], one["label"], one["python_type"]) for one in info["parameters"]]
+    assert described == [
+        ("word", "word", {"type": "str", "description": "Any text, on one line."}),
+        ("times", "times", {"type": "int", "description": "How often."}),
+    ]
+    assert info["returns"][0]["python_type"] == {"type": "str", "description": "The word, repeated."}
+    assert info["description"] == "Repeat a word."
+
+
+@pytest.mark.parametrize("root", ["/condviz", "/viz/words", "https://class.example/condviz"])
+@pytest.mark.parametrize("stripped", [True, False])
+def test_the_page_is_served_under_a_path_whether_the_proxy_strips_it_or_not(root: str, stripped: bool) -> None:
+    from condviz.ui.markup import STATIC, static_url
+
+    page = make_page(root)
+    prefix = "" if stripped else root.removeprefix("https://class.example")
+    for path in ("", static_url("css/page.css"), f"{STATIC}/plotly.min.js", "config", "healthz", "gradio_api/info"):
+        assert page.get(f"{prefix}/{path}").status_code == 200, path
+    assert page.get(f"{prefix}/config").json()["root"].endswith(root)
+    assert post(page, f"{prefix}/gradio_api/call/v2/double", {"word": "a"})[0] == 200
+
+
+def test_pages_are_compressed_and_files_are_left_to_gradio(page: TestClient) -> None:
+    from condviz.ui.markup import STATIC
+
+    for path in ("/", "/config", f"/{STATIC}/css/page.css"):
+        assert page.get(path, headers={"accept-encoding": "gzip"}).headers["content-encoding"] == "gzip"
+    font = next((ASSETS / "fonts").glob("*.woff2")).name
+    assert "content-encoding" not in page.get(f"/{STATIC}/fonts/{font}").headers
+
+
+def test_health_tells_alive_from_ready(page: TestClient) -> None:
+    pool = page.blocks.condviz_pool
+    assert page.get("/healthz").json() == {"status": "ok", "ready": False, "models": 2, "loaded": 0, "failed": 0}
+    assert page.get("/readyz").status_code == 503
+    pool.preload().join()
+    assert page.get("/readyz").status_code == 200
+    assert page.get("/healthz").json() == {"status": "ok", "ready": True, "models": 2, "loaded": 1, "failed": 1}
+
+
+def test_requests_are_logged_only_when_asked_for_and_without_texts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = "my-secret"
+    caplog.set_level("INFO", "condviz.requests")
+    for wanted in ("", "1"):
+        monkeypatch.setenv("CONDVIZ_LOG", wanted)
+        page = make_page()
+        page.get(f"/?s1={secret}")
+        page.get(f"/gradio_api/file={secret}.csv")
+        post(page, "call/v2/double", {"word": secret})
+        told = [record.getMessage() for record in caplog.records if record.name == "condviz.requests"]
+        assert bool(told) is bool(wanted)
+    assert any("POST /gradio_api/call/v2/double 200" in line for line in told)
+    assert not any(secret in line for line in told)
+
+
 def test_no_address_of_an_asset_tells_where_it_lies(page: TestClient) -> None:
-    from condviz.ui.markup import page_scripts, static_url
+    from condviz.ui.markup import STATIC, page_scripts, static_url
     from condviz.ui.theme import page_head
 
     assert "/" + str(Path.cwd().parts[1]) not in page_scripts() + page_head()
     for path in ("css/page.css", "js/page.js", "images/preview.png"):
         assert page.get(f"/{static_url(path)}").status_code == 200
-    assert page.get("/condviz/plotly.min.js").status_code == 200
+    assert page.get(f"/{STATIC}/plotly.min.js").status_code == 200
     for path in ("css/../recipes/quick.toml", "css/%2e%2e/recipes/quick.toml", "recipes/quick.toml", "css//etc/passwd"):
-        assert page.get(f"/condviz/{path}").status_code == 404
+        assert page.get(f"/{STATIC}/{path}").status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password
+from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password, trust_proxies
 
 
 async def echo(request: Request) -> PlainTextResponse:
@@ -85,3 +86,24 @@ def test_a_password_is_asked_for_where_one_is_set(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CONDVIZ_PASSWORD", "secret")
     assert password()["auth"]("anyone", "secret")
     assert not password()["auth"]("anyone", "wrong")
+
+
+@pytest.mark.parametrize(
+    ("trusted", "space", "address"),
+    [("", False, "172.17.0.1"), ("172.16.0.0/12", False, "198.51.100.7"), ("", True, "198.51.100.7")],
+)
+def test_visitors_behind_a_proxy_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, trusted: str, space: bool, address: str
+) -> None:
+    for name, value in (("FORWARDED_ALLOW_IPS", trusted), ("SPACE_ID", "owner/name" if space else "")):
+        monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+    trust_proxies()
+
+    async def whose(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(request.client.host)
+
+    config = uvicorn.Config(Starlette(routes=[Route("/", whose)]))
+    config.load()
+    visitor = TestClient(config.loaded_app, client=("172.17.0.1", 50000))
+    # The first address is what the visitor wrote.
+    assert visitor.get("/", headers={"x-forwarded-for": "203.0.113.9, 198.51.100.7"}).text == address
