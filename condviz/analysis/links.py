@@ -27,7 +27,6 @@ from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
 from condviz.evaluation.kgc import entity_texts, entity_vectors, neighbourhoods
-from condviz.evaluation.metrics import fold
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -285,7 +284,7 @@ class LinkPredictor:
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""
         for text in (head, plain_name(head)):  # an article may be part of the name
-            if fold(text) in self._named:
+            if self.graph.names.find(text):
                 return self.graph.find_entity(text)
         return None
 
@@ -310,11 +309,6 @@ class LinkPredictor:
         if not reranked or asked.number is None:
             return scores
         return rerank(scores[None], [self._neighbourhoods.of(asked.number)], bonus=BONUS)[0]
-
-    @cached_property
-    def _named(self) -> frozenset[str]:
-        """What finds an entity or, where several share a name, says so."""
-        return frozenset(fold(text) for item in self.graph.entities for text in (item.id, item.label, item.name))
 
     @cached_property
     def _neighbourhoods(self) -> Neighbourhoods:

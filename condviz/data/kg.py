@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 
 import numpy as np
 
+from condviz.data.texts import Names, fold
 from condviz.errors import DataError, suggest
 from condviz.paths import ASSETS
 
@@ -144,18 +145,16 @@ class Graph:
     # Search
 
     def find_entity(self, text: str) -> int:
-        """Find one entity by its id, label or name, whatever the case.
+        """Find one entity by its id, label or name, as `Names.find`.
 
         Raises:
             DataError: If there is none (similar names are given), or several of that name.
         """
-        wanted = _plain(text)
-        if wanted in self._by_label:
-            return self._by_label[wanted]
-        named = self._by_name.get(wanted, [])
+        named = self.names.find(text)
         if len(named) == 1:
             return named[0]
         if named:
+            named.sort(key=lambda i: -self._degrees[i])
             choice = "; ".join(f"{self.entities[i].label}: {self.entities[i].description[:50]}" for i in named[:8])
             raise DataError(f"There are {len(named)} entities named {text[:80]!r}. Name one of: {choice}.")
         near = [self.entities[i].label for i in self.search(text, limit=5)]
@@ -170,32 +169,37 @@ class Graph:
             text: Any text; "" finds the best connected entities.
             limit: How many at most.
         """  # noqa: D205 (one sentence)
-        wanted = _plain(text).replace("_", " ")
-        labelled = self._by_label.get(_plain(text))
-        ranked = [] if labelled is None else [(-1, 0, labelled)]
-        for i, name in enumerate(self._names):
+        wanted = fold(text).replace("_", " ")
+        meant = set(self.names.find(text))
+        ranked = [(-1, -self._degrees[i], i) for i in meant]
+        for i, name in enumerate(self._folded):
             place = name.find(wanted)
-            if place >= 0 and i != labelled:
+            if place >= 0 and i not in meant:
                 whole = 0 if name == wanted else 1 if place == 0 else 2 if name[place - 1] == " " else 3
                 ranked.append((whole, -self._degrees[i], i))
-        found = [i for *_, i in sorted(ranked)[:limit]]
-        if not found:
-            near = get_close_matches(wanted, self._by_name, n=limit, cutoff=0.6)
-            found = [i for name in near for i in self._by_name[name]][:limit]
-        return found
+        if not ranked:
+            near = {name: n for n, name in enumerate(get_close_matches(wanted, {*self._folded}, n=limit, cutoff=0.6))}
+            ranked = [(near[name], -self._degrees[i], i) for i, name in enumerate(self._folded) if name in near]
+        return [i for *_, i in sorted(ranked)[:limit]]
 
     def find_relation(self, text: str) -> int:
-        """Find a relation by its id or text, with "inverse " in front for the other direction: a number in [0, 2N).
+        """Find a relation by its id or text, as `Names.find`: a number in [0, 2N).
+
+        Only what is no relation itself is read with "inverse " as the other direction of one.
 
         Raises:
-            DataError: If there is none; the message lists all.
+            DataError: If there is none; the message lists all. If several have the text; it lists their ids.
         """
-        wanted = _plain(text)
-        inverse = wanted.startswith(INVERSE)
-        wanted = wanted.removeprefix(INVERSE).strip()
-        for number, relation in enumerate(self.relations):
-            if wanted in (_plain(relation.id), _plain(relation.text), _plain(relation.id).strip("_")):
-                return number + (self.num_relations if inverse else 0)
+        inverse, wanted = 0, text.strip()
+        found = self._kinds.find(wanted)
+        if not found and fold(wanted).startswith(INVERSE):
+            inverse, wanted = self.num_relations, wanted[len(INVERSE) :].strip()
+            found = self._kinds.find(wanted)
+        if len(found) == 1:
+            return found[0] + inverse
+        if found:
+            choice = ", ".join(self.relations[i].id for i in found)
+            raise DataError(f"There are {len(found)} relations called {wanted[:80]!r}. Name one by its id: {choice}.")
         known = [relation.text for relation in self.relations]
         listed = ", ".join(known[:30]) + (" ..." if len(known) > 30 else "")
         raise DataError(
@@ -204,20 +208,18 @@ class Graph:
         )
 
     @cached_property
-    def _names(self) -> list[str]:
-        return [_plain(item.name) for item in self.entities]
+    def names(self) -> Names:
+        """What finds entities by their ids, labels and names."""
+        return Names(*([getattr(item, part) for item in self.entities] for part in ("id", "label", "name")))
 
     @cached_property
-    def _by_label(self) -> dict[str, int]:
-        labels = {_plain(item.label): i for i, item in enumerate(self.entities)}
-        return labels | {_plain(item.id): i for i, item in enumerate(self.entities)}
+    def _kinds(self) -> Names:
+        ids = [item.id for item in self.relations]
+        return Names(ids, [item.text for item in self.relations], [name.strip("_") for name in ids])
 
     @cached_property
-    def _by_name(self) -> dict[str, list[int]]:
-        named: dict[str, list[int]] = defaultdict(list)
-        for i, name in enumerate(self._names):
-            named[name].append(i)
-        return {name: sorted(group, key=lambda i: -self._degrees[i]) for name, group in named.items()}
+    def _folded(self) -> list[str]:
+        return [fold(item.name) for item in self.entities]
 
     @cached_property
     def _degrees(self) -> list[int]:
@@ -238,7 +240,8 @@ def build_graph(
 
     Args:
         name: Of the graph.
-        entities: At least one; ids and labels are unique, names are not blank.
+        entities: At least one; ids and labels are unique, names are not blank. A label that is the id of another gets
+            its own id behind it.
         relations: At least one; ids are unique.
         splits: Split -> triples of ids; a missing split counts as empty.
         hops, notice: As in `Graph`.
@@ -250,6 +253,10 @@ def build_graph(
     if not entities or not relations:
         raise DataError(f"{name} has {len(entities)} entities and {len(relations)} relations. Give at least one each.")
     numbers = _numbered(name, "entity", [item.id for item in entities])
+    entities = [
+        replace(item, label=f"{item.label} ({item.id})") if numbers.get(item.label, i) != i else item
+        for i, item in enumerate(entities)
+    ]
     _numbered(name, "label", [item.label for item in entities])
     kinds = _numbered(name, "relation", [item.id for item in relations])
     if blank := next((item.id for item in entities if not item.name.strip()), None):
@@ -280,10 +287,6 @@ def _numbered(name: str, kind: str, values: Sequence[str]) -> dict[str, int]:
             rows = f"{first + 1} and {number + 1}"
             raise DataError(f"{name}: {kind} {value!r} is in rows {rows}. Remove one of them.")
     return numbers
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import regex
@@ -79,10 +81,52 @@ def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CON
     checked = [check_condition(text, f"condition {number}") for number, text in enumerate(conditions, start=1)]
     first_at: dict[str, int] = {}
     for number, text in enumerate(checked, start=1):
-        first = first_at.setdefault(" ".join(text.casefold().split()), number)
+        first = first_at.setdefault(fold(text), number)
         if first != number:
             raise DataError(f"Conditions {first} and {number} are the same: {_excerpt(text)}. Remove one of them.")
     return checked
+
+
+def fold(name: str) -> str:
+    """Return a name as it is compared where nothing is the same to the letter.
+
+    Upper and lower case, the two Unicode forms of accents, and runs of blanks are alike.
+    """
+    return " ".join(unicodedata.normalize("NFC", name.casefold()).split())
+
+
+class Names:
+    """Finds things by their names. Names that differ are different: looser readings come after stricter ones.
+
+    Args:
+        columns: Names of the same n things, for instance their ids and labels; earlier columns go first.
+    """
+
+    def __init__(self, *columns: Sequence[str]) -> None:
+        self.columns = [list(column) for column in columns]
+
+    def find(self, name: str) -> list[int]:
+        """Return the positions of all that a name means, ascending; several where it does not say which.
+
+        The same to the letter in the first column that has it, else the same in composed Unicode, else in any column
+        but for case and blanks (`fold`).
+        """
+        composed = unicodedata.normalize("NFC", name)
+        keys = [name] * len(self.columns) + [composed] * len(self.columns) + [fold(name)]
+        return next((sorted(table[key]) for table, key in zip(self._tables, keys, strict=True) if key in table), [])
+
+    @cached_property
+    def _tables(self) -> list[dict[str, set[int]]]:
+        composed = [[unicodedata.normalize("NFC", name) for name in column] for column in self.columns]
+        levels = [[column] for column in (*self.columns, *composed)]
+        levels.append([[fold(name) for name in column] for column in self.columns])
+        tables = []
+        for level in levels:
+            tables.append(table := defaultdict(set))
+            for column in level:
+                for position, name in enumerate(column):
+                    table[name].add(position)
+        return [dict(table) for table in tables]
 
 
 def plain_cell(text: str) -> str:

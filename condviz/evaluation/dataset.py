@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from keyword import iskeyword
@@ -22,9 +23,10 @@ import numpy as np
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pairs
+from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
-from condviz.evaluation.metrics import condition_pairs, fold, is_seen
+from condviz.evaluation.metrics import condition_pairs, is_seen
 from condviz.types import Pair, columns
 
 if TYPE_CHECKING:
@@ -216,7 +218,6 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
 
 
-@cache
 def training_conditions(model: str) -> frozenset[str] | None:
     """Return the conditions that a model was trained on, as its checkpoint records its data.
 
@@ -234,16 +235,12 @@ def training_conditions(model: str) -> frozenset[str] | None:
     found: set[str] = set()
     for part in parts:
         if part.get("source") in corpora.CORPORA and part["split"] != "dev":
-            found |= _conditions_of(part["source"], part["split"])
+            with suppress(CondvizError):  # its files are not here, or not yet
+                found |= _conditions_of(part["source"], part["split"])
     return frozenset(found) or None
 
 
-@cache
-def _conditions_of(corpus: str, part: str) -> frozenset[str]:
-    try:
-        return corpora.conditions(corpus, part)
-    except CondvizError:
-        return frozenset()
+_conditions_of = cache(corpora.conditions)
 
 
 def identifier(column: str) -> str:

@@ -1,4 +1,4 @@
-"""Point estimates: how well the scores of a model agree with ratings. Needs numpy alone.
+"""Point estimates: how well the scores of a model agree with ratings. Loads no torch.
 
 Correlations as in C-STS (Deshpande et al. 2023, arXiv:2305.15093), pair accuracy as in CASE (equations 6 to 9).
 Intervals are made in `condviz.evaluation.agreement`.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from condviz.data.texts import fold
 from condviz.errors import DataError
 from condviz.types import Pair, Record
 
@@ -156,13 +157,8 @@ def condition_pairs(pairs: Sequence[Pair]) -> np.ndarray:
     for index, pair in enumerate(pairs):
         groups[pair.sentence1, pair.sentence2].append(index)
     twos = [rows for rows in groups.values() if len(rows) == 2]
-    chosen = [rows for rows in twos if pairs[rows[0]].condition.strip() != pairs[rows[1]].condition.strip()]
+    chosen = [rows for rows in twos if fold(pairs[rows[0]].condition) != fold(pairs[rows[1]].condition)]
     return np.array(chosen, dtype=np.int64).reshape(-1, 2)
-
-
-def fold(condition: str) -> str:
-    """Return a condition as it is compared with others: upper and lower case alike, runs of blanks as one."""
-    return " ".join(condition.casefold().split())
 
 
 def is_seen(conditions: Iterable[str], training: Collection[str]) -> np.ndarray:

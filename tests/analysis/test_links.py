@@ -12,7 +12,7 @@ import pytest
 import condviz
 from condviz.analysis.answers import LinkAnswers
 from condviz.analysis.links import BONUS, LinkPredictor, get_predictor
-from condviz.data.kg import phrase, with_article
+from condviz.data.kg import Entity, Relation, build_graph, phrase, with_article
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS
@@ -187,3 +187,18 @@ def test_the_shipped_model_answers_sensibly(everyday: LinkPredictor) -> None:
     assert found.questions > 100
     assert found.first / found.questions > 0.4
     assert found.clear_first / found.clear > 0.65
+
+
+def test_entities_and_relations_that_differ_only_in_case_or_a_prefix_are_asked_about_themselves() -> None:
+    entities = [Entity(key, key, name, f"{name} dogs") for key, name in (("Co", "cat"), ("CO", "man"), ("Fe", "park"))]
+    relations = [Relation("in", "the park"), Relation("inverse in", "the mood")]
+    graph = build_graph("mine", entities, relations, {"train": [("Co", "in", "Fe"), ("CO", "inverse in", "Fe")]})
+    model = METHODS["bi-encoder"](tiny_backbone(), METHODS["bi-encoder"].config_cls(pooling="mean")).eval()
+    asked = LinkPredictor(graph, model)
+    assert [asked.ask(head, "in").entity_id for head in ("Co", "CO")] == ["Co", "CO"]
+    assert [answer.id for answer in asked.ask("Co", "in").known] == ["Fe"]
+    assert [answer.id for answer in asked.ask("CO", "inverse in").known] == ["Fe"]
+    assert asked.ask("Fe", "in", direction="head").direction == "head"
+    with pytest.raises(DataError, match="2 entities named 'co'"):
+        asked.ask("co", "in")
+    assert asked.ask("CO", "inverse in").relation == "inverse in"

@@ -199,3 +199,44 @@ def test_wn18rr() -> None:
     seen = set(found.splits["train"][:, [0, 2]].ravel().tolist())
     test = found.splits["test"]
     assert sum(head not in seen or tail not in seen for head, _, tail in test.tolist()) == 210
+
+
+def metals() -> Graph:
+    """Ids, labels and names that differ only in case, in the form of an accent, or by a prefix."""
+    kinds = [("in", "is in"), ("inverse in", "inverse is in"), ("_part_of", "part of"), ("part_of", "holds"),
+             ("a", "x"), ("b", "x")]  # fmt: skip
+    items = [("Co", "Co", "a metal"), ("CO", "CO", "a gas"), ("Fe", "Fe", ""), ("caf\u00e9", "Caf\u00e9", ""),
+             ("x1", "Fe2", ""), ("Fe2", "rust", "")]  # fmt: skip
+    entities = [
+        Entity(key, f"{name} ({key})" if name in ("Co", "CO") else name, name, text) for key, name, text in items
+    ]
+    return build_graph("metals", entities, [Relation(*kind) for kind in kinds], {"train": [("Co", "in", "Fe")]})
+
+
+def test_entities_that_differ_are_different() -> None:
+    found = metals()
+    asked = ("Co", "CO", "Co (Co)", "CO (CO)", "fe", "cafe\u0301", "CAFE\u0301", "Fe2", "Fe2 (x1)", "rust")
+    assert [found.find_entity(text) for text in asked] == [0, 1, 0, 1, 2, 3, 3, 5, 4, 5]
+    assert all(found.find_entity(item.label) == number for number, item in enumerate(found.entities))
+    assert found.search("Co")[:2] == [0, 1]
+    with pytest.raises(DataError, match=r"2 entities named 'co'. Name one of: Co \(Co\): a metal; CO \(CO\): a gas"):
+        found.find_entity("co")
+
+
+def test_relations_that_differ_are_different() -> None:
+    found = metals()
+    asked = (
+        "in",
+        "is in",
+        "inverse in",
+        "Inverse is  in",
+        "inverse inverse in",
+        "_part_of",
+        "part_of",
+        "PART OF",
+        "holds",
+    )
+    assert [found.find_relation(text) for text in asked] == [0, 0, 1, 1, 7, 2, 3, 2, 3]
+    assert found.find_relation("inverse part_of") == 9
+    with pytest.raises(DataError, match=r"2 relations called 'x'. Name one by its id: a, b"):
+        found.find_relation("inverse x")

@@ -83,6 +83,8 @@ def test_only_groups_of_two_different_conditions_count() -> None:
     made = [Pair("a", "b", condition) for condition in ("x", "y")]
     made += [Pair("c", "d", condition) for condition in ("x", "y", "z")]
     made += [Pair("e", "f", "x"), Pair("g", "h", "x"), Pair("g", "h", " x")]
+    made += [Pair("i", "j", text) for text in ("The sport", "the  sport")]
+    made += [Pair("k", "l", text) for text in ("the caf\u00e9", "the cafe\u0301")]
     made += [Pair("b", "a", "x")]
     assert condition_pairs(made).tolist() == [[0, 1]]
     assert condition_pairs([]).shape == (0, 2)

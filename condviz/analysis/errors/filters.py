@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condviz.data.texts import fold
 from condviz.errors import DataError, suggest
-from condviz.evaluation.metrics import fold
 
 if TYPE_CHECKING:
     from condviz.evaluation.dataset import Dataset

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.stats import binomtest, t
 
 from condviz.analysis.errors.study import Judged, Study
+from condviz.data.texts import fold
 from condviz.evaluation.agreement import RESAMPLES, Agreement, interval, resample_means
 from condviz.evaluation.agreement import measure as agree
-from condviz.evaluation.metrics import Metric, fold
+from condviz.evaluation.metrics import Metric
 from condviz.types import Record
 
 HEADS = {

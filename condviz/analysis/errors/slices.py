@@ -22,8 +22,8 @@ from scipy.stats import false_discovery_control, hypergeom, t
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.study import Study
+from condviz.data.texts import fold
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.metrics import fold
 
 Target = Literal["over", "under", "large", "order", "first", "second"]
 MIN_SUPPORT = 15
