@@ -21,6 +21,7 @@ PICTURES = {
     "CrossTable": "condviz.plots.search",
     "Groups": "condviz.plots.search",
     "Hits": "condviz.plots.search",
+    "Searches": "condviz.plots.search",
     "SortingConditions": "condviz.plots.search",
     "Twins": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
@@ -35,5 +36,6 @@ def to_html(result: Result) -> str:
     """Render the result of a public function as HTML that stands alone: markup, and the styles that it needs."""
     from condviz.plots.html import with_styles
 
-    module = import_module(PICTURES[type(result).__name__])
+    names = (kind.__name__ for kind in type(result).__mro__)
+    module = import_module(next(PICTURES[name] for name in names if name in PICTURES))
     return with_styles(module.to_html(result), *getattr(module, "STYLES", ()))

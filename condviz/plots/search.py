@@ -23,9 +23,9 @@ CARRYING = 3
 
 
 def to_html(result: Hits | Groups | CrossTable | Twins | SortingConditions) -> Markup:
-    """Render the hits of one search; or groups, pairs and so on, which have templates of their names."""
-    if isinstance(result, Hits):
-        return headline([result]) + columns([result])
+    """Render the hits of one search, or of several side by side; others have templates of their names."""
+    if results := [result] if isinstance(result, Hits) else getattr(result, "results", ()):
+        return headline(results) + columns(results)
     return render(f"search/{type(result).__name__.lower()}.html", result=result)
 
 

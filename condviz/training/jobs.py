@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,9 +233,11 @@ class Jobs:
         return same.submit(recipe, device=job.status.device, probes=job.status.probes, owner=token or "")
 
     def free_name(self, name: str) -> str:
-        """Return the name, or, where it is taken, the same with "-2" or the next number."""
-        taken, stem = self._taken(), re.sub(r"-[2-9]$", "", name)
-        return next(found for found in (name, *(f"{stem}-{i}" for i in range(2, 1000))) if found not in taken)
+        """Return the name, or, where it is taken, the same with "-2", or its number counted on: "run-5", "run-6"."""
+        taken = self._taken()
+        stem, number = re.fullmatch(r"(.*?)(?:-([1-9][0-9]*))?", name, re.DOTALL).groups()
+        further = (f"{stem}-{i}" for i in count(int(number or 1) + 1))
+        return next(found for found in chain([name], further) if found not in taken)
 
     def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
         """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.

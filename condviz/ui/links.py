@@ -15,13 +15,13 @@ import condviz
 from condviz.analysis.answers import LinkProfile
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
-from condviz.errors import CondvizError, DataError
+from condviz.errors import CondvizError, DataError, check_count
 from condviz.evaluation import kgc_scores
 from condviz.models import registry
 from condviz.plots import links as picture
 from condviz.types import ModelInfo
 from condviz.ui import export
-from condviz.ui.events import connect, publish
+from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, read_asset, render
 from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, tries
@@ -126,7 +126,16 @@ class LinksTab:
             (self.exports, self.show_exports, [self.shown, self.asked], self.hand_out),
         ):
             connect(part.expand, show, inputs, [target], notice=self.notice)
+        changed = [self.page.models_changed.change, self.page.blocks.load]
+        gr.on(changed, self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
+        if self.trained.forks:  # each process would load them anew
+            self.page.warm_up.append(lambda: self.trained.preload().join())
         publish(self.api_predict_links, "predict_links")
+
+    def offer(self, graph: str) -> dict:
+        """Offer the models that there are by now; one may have been trained or loaded since."""
+        name = graph if graph in self.graphs else self._graph(graph).name
+        return {self.model: gr.update(choices=self._choices(name))}
 
     def ask(
         self, entity: str, model: str, graph: str, shown: LinkProfile | None, asked: Asked = None
@@ -265,7 +274,8 @@ class LinksTab:
         """
         if graph not in self.graphs:
             raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
-        options = {"direction": "head" if inverse else "tail", "graph": graph, "k": min(k, 100)}
+        check_count("k", k, 1, 100)
+        options = {"direction": "head" if inverse else "tail", "graph": graph, "k": k}
         return self._pool(model).run(condviz.predict_links, model, entity, relation, **options).result().to_dict()
 
     # ---- graphs and models -------------------------------------------------------------------------------------------

@@ -14,11 +14,13 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from time import monotonic
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -189,6 +191,8 @@ class ModelPool:
         self._infos: dict[str, ModelInfo] = {}
         self._models: dict[str, Any] = {}
         self._states = {name: LoadState() for name in self.names}
+        self._removed: Counter[str] = Counter()
+        self._asked: dict[str, float] = {}
         # Loading one model at a time keeps the memory peak low, and the second finds the shared encoder.
         self._loading = threading.Lock()
         # Held for moments: which models there are, and what is known of them.
@@ -291,8 +295,17 @@ class ModelPool:
         """Forget a model whose checkpoint has been deleted; unknown names are ignored."""
         with self._lock:
             self.names = tuple(known for known in self.names if known != name)
+            self._removed[name] += 1
             for table in (self._states, self._models, self._infos):
                 table.pop(name, None)
+
+    def version(self, name: str) -> int:
+        """Return how many models of this name have been removed: what is kept about one is not about the next."""
+        return self._removed[name]
+
+    def idle_longest(self, names: Iterable[str]) -> list[str]:
+        """Return names of models, the one that was asked for longest ago first."""
+        return sorted(names, key=lambda name: self._asked.get(name, 0.0))
 
     def preload(self) -> threading.Thread:
         """Load all models in one background thread, the default first."""
@@ -362,6 +375,7 @@ class ModelPool:
             DataError: If the list is empty.
         """
         names = [models] if isinstance(models, str) else list(dict.fromkeys(models))
+        self._asked.update(dict.fromkeys(names, monotonic()))
         if not names:
             raise DataError(f"No model is chosen. Choose at least one of: {', '.join(self.names)}.")
         for name in names:

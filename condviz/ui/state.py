@@ -73,6 +73,14 @@ def write_rows(rows: Iterable[int]) -> str:
     return text if len(text) <= MAX_TEXT else ""
 
 
+def place(value: object, count: int) -> int | None:
+    """Return a position below `count` that a browser sent, or None for anything else."""
+    text = str(value)
+    # isdigit alone takes "²", which int does not.
+    found = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else count
+    return found if found < count else None
+
+
 def read_rows(text: str, count: int) -> tuple[int, ...]:
     """Return those positions below `count`, ascending; whatever is none is left out."""
     rows: set[int] = set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ from condviz.analysis.errors.filters import COLUMN_HELP
 from condviz.data import corpora
 from condviz.errors import DataError
 from condviz.evaluation.dataset import RESERVED, identifier, make_dataset, open_data, training_conditions
+from condviz.models import registry
+from condviz.paths import CHECKPOINTS
 from condviz.types import Pair
 
 HEAD = "sentence1,sentence2,condition,label"
@@ -122,6 +126,20 @@ def test_the_conditions_of_a_training_are_those_of_its_checkpoint() -> None:
     assert training_conditions("tri-hadamard") == corpora.conditions("scenes", "train")
     assert training_conditions("minilm") is None
     assert training_conditions("no such model") is None
+
+
+def test_the_conditions_of_a_training_are_those_of_the_model_that_has_the_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "CHECKPOINTS", tmp_path)
+    assert training_conditions("mine") is None
+    shutil.copytree(CHECKPOINTS / "tri-hadamard", tmp_path / "mine")
+    assert training_conditions("mine") == corpora.conditions("scenes", "train")
+    manifest = tmp_path / "mine" / "condviz.json"
+    content = json.loads(manifest.read_text())
+    content["training"]["data"] = [part | {"source": "tables"} for part in content["training"]["data"][:1]]
+    manifest.write_text(json.dumps(content))
+    assert training_conditions("mine") == corpora.conditions("tables", content["training"]["data"][0]["split"])
 
 
 def test_the_digest_depends_on_rows_and_columns() -> None:

@@ -201,6 +201,15 @@ def test_running_again_takes_a_free_name(jobs: Jobs) -> None:
     assert again.id != job.id
 
 
+@pytest.mark.parametrize(
+    ("name", "free"), [("run-5", "run-6"), ("run-10", "run-11"), ("run-0", "run-0-2"), ("a-9", "a-10")]
+)
+def test_a_name_with_a_number_is_counted_on(jobs: Jobs, name: str, free: str) -> None:
+    assert jobs.free_name(name) == name
+    submit(jobs, name)
+    assert jobs.free_name(name) == free
+
+
 def test_running_again_reads_what_was_admitted_before(jobs: Jobs, tmp_path_factory: pytest.TempPathFactory) -> None:
     outside = tmp_path_factory.mktemp("outside")
     wider = Jobs(jobs.folder, checkpoints=jobs.checkpoints, roots=[*jobs.roots, outside])

@@ -10,6 +10,7 @@ import gradio as gr
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, DataError
+from condviz.models import registry
 from condviz.ui.markup import html
 from condviz.ui.models import encoders
 from condviz.ui.models.encoders import ENCODERS, KEPT, METHODS, SHARED, EncoderForm, check_encoder
@@ -64,6 +65,17 @@ def test_a_folder_becomes_a_model_of_all_tabs(form: EncoderForm, tmp_path: Path)
     assert model.info.title.endswith("on mine")
     assert len(model.encode(SENTENCES, SENTENCES)) == len(SENTENCES)
     assert (name, form.pool.names[0]) == (form.pool.names[-1], "minilm")
+    assert len(form.pool.names) == 1 + KEPT
+
+
+def test_the_encoder_that_was_used_last_stays(form: EncoderForm, tmp_path: Path) -> None:
+    place = str(tiny_folder(tmp_path / "mine"))
+    first, *rest = (f"{method}{registry.ON}{place}" for method in METHODS)
+    list(form.add(request(), place, METHODS[0]))
+    for method in METHODS[1:]:
+        form.pool.run(lambda model: None, first).result()
+        list(form.add(request(), place, method))
+    assert {first, rest[-1]} < set(form.pool.names)
     assert len(form.pool.names) == 1 + KEPT
 
 

@@ -137,6 +137,45 @@ def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:
     assert desk.study(Choice(source, "minilm")).first.model == "minilm"
 
 
+def test_the_same_rows_under_another_name_keep_their_own(desk: Desk, tmp_path: Path) -> None:
+    choices = []
+    for name in ("alice.csv", "bob.csv"):
+        path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
+        choices.append(
+            Choice(Source("upload", str(path), name, tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))), "m")
+        )
+    assert [desk.found(choice).study.dataset.name for choice in choices] == ["alice.csv", "bob.csv"]
+
+
+def test_scores_of_a_model_are_not_those_of_the_next_of_its_name(desk: Desk, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
+    source = Source("upload", str(path), "t.csv", tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True)))
+    desk.keep(desk.dataset(source), "minilm", np.arange(40.0))
+    assert desk.study(Choice(source, "minilm"))
+    desk.pool.remove("minilm")
+    desk.pool.add("minilm")
+    assert desk.known(desk.dataset(source), "minilm") is None
+    with pytest.raises(DataError, match="Find errors"):
+        desk.study(Choice(source, "minilm"))
+
+
+def test_both_menus_offer_what_has_come_since_and_the_columns_of_the_file(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    tab.pool.add("csr")
+    for chosen, own in ((choice, ["m"]), (None, [])):
+        menus = tab.offer(chosen)
+        assert {name for _, name in menus[tab.first]["choices"]} == {*own, "minilm", "csr"}
+        assert {name for _, name in menus[tab.second]["choices"]} == {"", *own, "minilm", "csr"}
+
+
+def test_rows_that_are_none_are_not_chosen(tab: ErrorsTab, tmp_path: Path) -> None:
+    choice = uploaded(tab, tmp_path)
+    shown = last(tab.brush(SimpleNamespace(ids=["3", "²", "99", "1"]), choice))
+    assert shown[tab.choice].selected == (1, 3)
+    with pytest.raises(DataError, match="no row '²'"):
+        tab.point(SimpleNamespace(id="²"), choice)
+
+
 def test_a_budget_drops_what_was_used_longest_ago(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DATASETS", 60_000)
     small = Desk(desk.pool)

@@ -94,6 +94,13 @@ def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
     assert "re-ranked" in next(iter(tab.show_papers().values()))
 
 
+def test_the_menu_offers_models_that_have_come_since(tab: LinksTab) -> None:
+    before = tab.offer("everyday")[tab.model]["choices"]
+    tab.page.pool.add("hyper-cl")
+    after = tab.offer("everyday")[tab.model]["choices"]
+    assert [name for _, name in after if (_, name) not in before] == ["hyper-cl"]
+
+
 def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
     model = registry.link_models("everyday")[0]
     with pytest.raises(DataError, match="No entity"):
@@ -108,6 +115,9 @@ def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
         tab.show_change(None)
     with pytest.raises(DataError, match="no graph"):
         tab.api_predict_links("bee", "eats", model, graph="/etc")
+    for k in (0, 101):
+        with pytest.raises(CondvizError, match="from 1 to 100"):
+            tab.api_predict_links("bee", "eats", model, k=k)
 
 
 def test_the_endpoint_answers_as_the_function(tab: LinksTab) -> None:

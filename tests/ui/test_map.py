@@ -230,3 +230,8 @@ def test_a_map_that_was_not_looked_at_makes_room_for_others() -> None:
     assert shown[2].result.points == FEW.points
     with pytest.raises(DataError, match="Press Draw map"):
         shown[1].with_search("1")
+
+
+def test_a_sentence_with_a_line_separator_is_one_sentence() -> None:
+    form = Form("case", "texts", sentences="One\u2028two.\nThree.\n\nFour.", conditions="the sport")
+    assert len(form.points().texts) == 3

@@ -106,6 +106,20 @@ def test_a_model_that_has_come_since_is_the_last() -> None:
     assert pool.get("b") == "B"
 
 
+def test_another_model_of_a_name_is_another_version() -> None:
+    pool = ModelPool(["a"], str)
+    pool.remove("a")
+    pool.add("a")
+    assert (pool.version("a"), pool.version("b")) == (1, 0)
+
+
+def test_models_are_in_the_order_of_their_last_use() -> None:
+    pool = ModelPool(["a", "b", "c"], str)
+    for name in ("b", "a"):
+        pool.run(len, name).result()
+    assert pool.idle_longest(pool.names) == ["c", "b", "a"]
+
+
 def test_a_model_that_is_removed_while_it_loads_leaves_nothing_behind() -> None:
     pool = ModelPool(["a"], lambda name: pool.remove(name) or name.upper())
     pool.add("b")

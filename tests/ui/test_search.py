@@ -13,13 +13,14 @@ import gradio as gr
 import numpy as np
 import pytest
 
-from condviz.errors import DataError
+from condviz.errors import CondvizError, DataError
 from condviz.methods.baselines import BiEncoder
 from condviz.methods.configs import BiEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import demo
+from condviz.types import Hits
 from condviz.ui.markup import html
 from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
@@ -223,12 +224,27 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
     answer = tab.api_search(FORM[0], "the sport", "hyper-cl", 2)
     assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
+    for k in (0, 51):
+        with pytest.raises(CondvizError, match="from 1 to 50"):
+            tab.api_search(FORM[0], "the sport", "hyper-cl", k)
 
 
 def test_an_example_fills_the_whole_form_and_is_searched_as_it_says(tab: SearchTab) -> None:
     done = merge(tab.example(SimpleNamespace(id="0"), "hyper-cl", None))
     assert (done[tab.query], done[tab.contains], done[tab.k]) == (TRIES[0][0], "", HITS)
     assert done[tab.shown].k == HITS
+    with pytest.raises(DataError, match="does not exist"):
+        merge(tab.example(SimpleNamespace(id="²"), "hyper-cl", None))
+
+
+def test_searches_and_other_kinds_of_results_have_pictures(tab: SearchTab) -> None:
+    found = merge(tab.search(*FORM, None))[tab.shown]
+    assert SENTENCES[0] in found._repr_html_()
+
+    class Mine(Hits):
+        """Hits of a program of somebody's own."""
+
+    assert SENTENCES[0] in Mine(**vars(found.results[0]))._repr_html_()
 
 
 def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.ui.state import MAX_TEXT, first, lines, number, read_link, read_rows, write_link, write_rows
+from condviz.ui.state import MAX_TEXT, first, lines, number, place, read_link, read_rows, write_link, write_rows
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -47,6 +47,12 @@ def test_chosen_rows_come_back_as_runs_and_anything_else_is_left_out() -> None:
     assert read_rows("7-3.x.-1.1-2-3.\u0663.5", 9) == (5,)
     assert read_rows("0-99999999", 3) == (0, 1, 2)
     assert write_rows(range(0, 2 * MAX_TEXT + 1, 2)) == ""
+
+
+def test_a_position_that_a_browser_sent_is_checked() -> None:
+    assert [place(value, 5) for value in ("4", 3, 0)] == [4, 3, 0]
+    for wrong in ("5", "²", "\u0663", "-1", "1.0", "", None, "9" * 5000):
+        assert place(wrong, 5) is None
 
 
 def test_lone_surrogates_do_not_reach_the_address() -> None:

@@ -231,6 +231,31 @@ def test_on_a_space_strangers_see_no_buttons_and_no_log(
     assert tab.api_stop(job.id, "mine")["state"] == "stopping"
 
 
+def test_on_a_space_only_the_owner_packs_a_model(
+    tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = submit(tab, tmp_path, owner="mine")
+    write_status(job.folder, replace(job.status, state="done"))
+    job.out.mkdir(parents=True)
+    (job.out / "condviz.json").write_text("{}")
+    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    shown = {**NOTHING, "run": job.id}
+    for call in (lambda: tab.share_model.make_zip(shown, "yours"),
+                 lambda: tab.share_model.send("a/b", "t", True, shown, "yours")):  # fmt: skip
+        with pytest.raises(DataError, match="somebody else"):
+            call()
+    assert tab.share_model.zip in tab.share_model.make_zip(shown, "mine")
+
+
+def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainTab, tmp_path: Path) -> None:
+    run = view.view_job(submit(tab, tmp_path), None)
+    source = tmp_path / "later.csv"
+    run = replace(run, recipe={**run.recipe, "validation": [{"name": "csv", "path": str(source)}]})
+    assert view.find_ratings(run) == {}
+    source.write_text("sentence1,sentence2,condition,label\na,b,x,1\na,b,y,5\n")
+    assert view.find_ratings(run) == {("a", "b", "x"): 1.0, ("a", "b", "y"): 5.0}
+
+
 def test_where_training_is_off_a_recording_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPACE_ID", "somebody/condviz")
     monkeypatch.delenv("CONDVIZ_TRAINING", raising=False)
@@ -311,14 +336,14 @@ def test_a_link_holds_what_was_changed_in_the_form(tab: train.TrainTab, table: d
 
 def test_a_model_is_packed_only_when_it_is_there(tab: train.TrainTab, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no model yet"):
-        tab.share_model.make_zip(NOTHING)
+        tab.share_model.make_zip(NOTHING, "")
     job = submit(tab, tmp_path)
     with pytest.raises(DataError, match="has no model"):
-        tab.share_model.make_zip({**NOTHING, "run": job.id})
+        tab.share_model.make_zip({**NOTHING, "run": job.id}, "")
     write_status(job.folder, replace(job.status, state="done"))
     job.out.mkdir(parents=True)
     (job.out / "condviz.json").write_text("{}")
-    packed = tab.share_model.make_zip({**NOTHING, "run": job.id})[tab.share_model.zip]
+    packed = tab.share_model.make_zip({**NOTHING, "run": job.id}, "")[tab.share_model.zip]
     assert isinstance(packed, gr.DownloadButton)
     with pytest.raises(DataError, match="owner/name"):
         tab.share_model.send("bad name", "t", True, {**NOTHING, "run": job.id}, "")

@@ -123,6 +123,8 @@ def next_number(text: str) -> str | None:
         if word.isdigit():
             return str(int(word) + 1)
         following = COUNTING[COUNTING.index(word.lower()) + 1]
+        if len(word) > 1 and word.isupper():
+            return following.upper()
         return following.capitalize() if word[0].isupper() else following
 
     changed = _NUMBER.sub(step, text)

@@ -154,7 +154,7 @@ class Desk:
             return dataset.stored[name]
         weights = getattr(self.pool.loaded(name), "weights_hash", None)
         with self._lock:
-            found = self._scores.get((dataset.digest, name))
+            found = self._scores.get((dataset.digest, self._known_as(name)))
         if found is not None:
             return found
         stored = self._keep(self._results, ("stored", dataset.digest), lambda: read_stored(dataset)).get(name)
@@ -163,12 +163,21 @@ class Desk:
     def keep(self, dataset: Dataset, name: str, scores: np.ndarray) -> None:
         """Keep computed scores."""
         with self._lock:
-            self._scores[dataset.digest, name] = scores
+            self._scores[dataset.digest, self._known_as(name)] = scores
+
+    def _known_as(self, name: str) -> tuple[str, int]:
+        """Return a name and which model of that name it is: one may be deleted, and another trained under it."""
+        return name, self.pool.version(name)
 
     def study(self, choice: Choice) -> Study:
         """Return the rows with the scores of the chosen models; raises DataError if some are not in memory."""
         dataset, names = self.dataset(choice.source), choice.names
-        return self._keep(self._studies, (dataset.digest, names), lambda: self.judge(dataset, names))
+        return self._keep(self._studies, self._key(choice), lambda: self.judge(dataset, names))
+
+    def _key(self, choice: Choice) -> Hashable:
+        # The same rows may have come under another name, which only those who brought them may see.
+        dataset = self.dataset(choice.source)
+        return dataset.name, dataset.digest, *map(self._known_as, choice.names)
 
     def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
         """Make a study of one or two models whose scores are known; errors as in `study`."""
@@ -186,7 +195,7 @@ class Desk:
         from condviz.analysis.errors.findings import analyse
 
         study = self.study(choice)
-        key = (study.dataset.digest, choice.names, choice.filter, choice.selected, resamples)
+        key = (self._key(choice), choice.filter, choice.selected, resamples)
         settings = {"filter": choice.filter, "selected": choice.selected, "resamples": resamples}
         # Kept without the study itself, which has a budget of its own.
         bare = self._keep(self._results, key, lambda: replace(analyse(study, **settings), study=None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
-from condviz.ui.state import Values, first, number, read_rows
+from condviz.ui.state import Values, first, number, place, read_rows
 
 if TYPE_CHECKING:
     from condviz.analysis.errors.findings import ErrorStudy
@@ -129,7 +129,8 @@ class ErrorsTab:
         ):  # fmt: skip
             connect(event, open_row, [self.choice], opened, notice=self.notice)
         self.sections.connect(self.notice)
-        self.page.on_models(self.first)
+        changed = [self.page.models_changed.change, self.page.blocks.load]
+        gr.on(changed, self.offer, [self.choice], [self.first, self.second], queue=False, **PRIVATE)
         publish(self.api_errors, "errors")
 
     def find(
@@ -143,6 +144,18 @@ class ErrorsTab:
         row = old.row if same else None
         target = old.target if second or old.target not in ("first", "second") else "over"
         yield from self._find(Choice(source, first, second, filter_ or "", (), target, old.view, row), shown=choice)
+
+    def offer(self, choice: Choice | None) -> dict:
+        """Offer the models that there are by now, and the columns of the file."""
+        stored = ()
+        with suppress(CondvizError):  # a table that is gone has none
+            stored = tuple(self.desk.dataset(choice.source).stored) if choice else ()
+        choices = self._choices(stored)
+        return {self.first: gr.update(choices=choices), self.second: gr.update(choices=[NO_SECOND, *choices])}
+
+    def _choices(self, stored: Collection[str]) -> list[tuple[str, str]]:
+        own = [(f"{name} (from the file)", name) for name in stored]
+        return [*own, *((title, name) for title, name in self.pool.choices() if name not in stored)]
 
     def _in_pool(self, *names: str) -> list[str]:
         """Return those that are models; columns of the file before have no scores of other rows."""
@@ -174,8 +187,7 @@ class ErrorsTab:
                 for done, total in work.steps():
                     yield self._busy(f"{title} scores {len(dataset.pairs):,} rows.", done, total)
                 self.desk.keep(dataset, name, work.result())
-        stored = [(f"{name} (from the file)", name) for name in dataset.stored]
-        choices = [*stored, *((title, name) for title, name in self.pool.choices() if name not in dataset.stored)]
+        choices = self._choices(dataset.stored)
         yield {
             self.first: gr.Dropdown(choices, value=choice.first),
             self.second: gr.Dropdown([NO_SECOND, *choices], value=choice.second),
@@ -238,8 +250,10 @@ class ErrorsTab:
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
-        ids = [int(one) for one in event.ids if str(one).isdigit()]
-        yield from self._show(replace(needed(choice), selected=tuple(ids), row=None), keep_selection=True)
+        choice = needed(choice)
+        count = len(self.desk.dataset(choice.source).pairs)
+        rows = {place(one, count) for one in event.ids} - {None}
+        yield from self._show(replace(choice, selected=tuple(sorted(rows)), row=None), keep_selection=True)
 
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:
@@ -248,26 +262,27 @@ class ErrorsTab:
 
     def pick(self, event: gr.SelectData, choice: Choice | None) -> dict:
         """Open a row of the table."""
-        return self._open(needed(choice), int(event.row_value[0]) - 1, mark=True)
+        return self._open(needed(choice), (place(event.row_value[0], 10**9) or 0) - 1, mark=True)
 
     def turn(self, event: gr.EventData, choice: Choice | None) -> dict:
         """Open the next or previous row of the slice."""
         choice = needed(choice)
         order = self.desk.found(choice).rows
         # Without a choice the first row of the slice is open.
-        place = np.flatnonzero(order == (choice.row if choice.row is not None else order[0]))
-        step = 1 if int(event.step) > 0 else -1
-        target = int(place[0]) + step if len(place) else 0
+        here = np.flatnonzero(order == (choice.row if choice.row is not None else order[0]))
+        step = -1 if str(event.step).startswith("-") else 1
+        target = int(here[0]) + step if len(here) else 0
         if not 0 <= target < len(order):
             return {}
         return self._open(choice, int(order[target]), mark=True)
 
     def _open(self, choice: Choice, row: Any, *, mark: bool = False) -> dict:  # noqa: ANN401 - from the browser
         study = self.desk.study(choice)
-        if not str(row).isdigit() or int(row) >= len(study.dataset.pairs):
+        found = place(row, len(study.dataset.pairs))
+        if found is None:
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
-        choice = replace(choice, row=int(row))
-        marked = {self.plot: panel_update(marked=str(row))} if mark else {}
+        choice = replace(choice, row=found)
+        marked = {self.plot: panel_update(marked=str(found))} if mark else {}
         near = closed([self.sections.near_part])  # it is about the row before
         return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked, **near}
 
@@ -275,8 +290,8 @@ class ErrorsTab:
         row = choice.row if choice.row is not None else int(order[0]) if len(order) else None
         if row is None or row >= len(study.dataset.pairs):
             return {self.row: render("errors/nothing.html")}
-        place = np.flatnonzero(order == row)
-        return {self.row: self.view.row_view(study, row, int(place[0]) if len(place) else -1, len(order))}
+        here = np.flatnonzero(order == row)
+        return {self.row: self.view.row_view(study, row, int(here[0]) if len(here) else -1, len(order))}
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
     def read_upload(self, path: str | None, model: str, second: str) -> Iterator[dict]:

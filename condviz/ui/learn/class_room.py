@@ -26,6 +26,7 @@ from condviz.ui.learn.figures.base import OUTDATED
 from condviz.ui.learn.figures.compare import Bet, Bets
 from condviz.ui.limits import Counts
 from condviz.ui.markup import html, render
+from condviz.ui.state import place
 
 if TYPE_CHECKING:
     from condviz.ui.learn.tab import LearnTab
@@ -208,17 +209,18 @@ class ClassRoom:
             return closed | {self.notice: explain(error)}
         lesson, step = str(event.lesson), str(event.step)
         figures = self.learn.figures.get(lesson, [])
-        if not step.isdigit() or not 1 <= int(step) <= len(figures) or not isinstance(figures[int(step) - 1], Bets):
+        index = place(step, len(figures) + 1)
+        if not index or not isinstance(figures[index - 1], Bets):
             raise DataError("There is nothing to bet on in this step. Go to a step with bets, then open class mode.")
-        figure, place = figures[int(step) - 1], f"{lesson[:20]} {step} "
+        figure, key = figures[index - 1], f"{lesson[:20]} {index} "
         for number, choice in enumerate(event.made[: len(figure.pairs)]):
             if choice in CHOICES:
-                ROOMS.bet(code, person, f"{place}{number}", choice, address)
+                ROOMS.bet(code, person, f"{key}{number}", choice, address)
         seen = ROOMS.look(code, person, address)
         rows = [
-            (number, seen.counts[f"{place}{number}"], said, pair)
+            (number, seen.counts[f"{key}{number}"], said, pair)
             for number, (pair, said) in enumerate(zip(figure.pairs, self._said(figure), strict=True))
-            if f"{place}{number}" in seen.counts
+            if f"{key}{number}" in seen.counts
         ]
         return {self.shown: render("learn/class.html", code=code, seen=seen, rows=rows, **_together(rows))}
 

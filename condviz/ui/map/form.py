@@ -74,7 +74,7 @@ class Form:
                 raise DataError(f"Choose two to six conditions, not {len(self.aspects)}.")
             return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
         if self.source == "texts":
-            return points_from_texts(self.sentences.splitlines(), lines(self.conditions), max_points=limits.MAP_POINTS)
+            return points_from_texts(lines(self.sentences), lines(self.conditions), max_points=limits.MAP_POINTS)
         if not self.table:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         return points_from_table(

@@ -10,6 +10,7 @@ from condviz.analysis.maps import EmbeddingMap
 from condviz.ui.export import python_call
 from condviz.ui.map.form import Shown
 from condviz.ui.markup import render
+from condviz.ui.state import place
 
 if TYPE_CHECKING:
     from condviz.plots.maps import Colouring
@@ -103,8 +104,7 @@ def positions(ids: object, number_of_points: int) -> list[int]:
     """Read ids that a browser sent as positions; whatever is none is left out."""
     if not isinstance(ids, list):
         return []
-    found = {int(item) for item in map(str, ids) if item.isascii() and item.isdigit() and len(item) < 10}
-    return sorted(index for index in found if index < number_of_points)
+    return sorted({place(item, number_of_points) for item in ids} - {None})
 
 
 def _item(result: EmbeddingMap, index: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ ENCODERS = (
 """All that a visitor of a shared page may ask for: at most 0.5 GB each."""
 METHODS = ("unconditional", *(name for name in registry.ZERO_SHOT if name != "minilm"))
 KEPT = 3
-"""Models of this section that are in memory; the oldest goes when another is loaded."""
+"""Models of this section that are in memory; the one that was used longest ago goes when another is loaded."""
 SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")
 """Settings of a page that is meant for others."""
 
@@ -76,7 +76,8 @@ class EncoderForm:
         except CondvizError:
             self.pool.remove(name)
             raise
-        for other in [other for other in self.pool.names if registry.ON in other][:-KEPT]:
+        others = (other for other in self.pool.names if registry.ON in other and other != name)
+        for other in self.pool.idle_longest(others)[: 1 - KEPT]:
             self.pool.remove(other)
         title = self.pool.info(name).title
         told = notice("", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info")

@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 
 import condviz
-from condviz.errors import CondvizError, DataError
+from condviz.errors import CondvizError, DataError, check_count
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
@@ -29,7 +29,7 @@ from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.search import view
 from condviz.ui.search.view import HITS, SCENES, Searches
-from condviz.ui.state import Values, first, joined, lines, number
+from condviz.ui.state import Values, first, joined, lines, number, place
 
 SHIPPED = ("Example sentences: a favourable selection", SCENES)
 MAX_CONDITIONS = 3
@@ -190,10 +190,10 @@ class SearchTab:
 
     def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
         """Fill the form with an example and search."""
-        index = str(event.id)
-        if not index.isdigit() or int(index) >= len(TRIES):
+        index = place(event.id, len(TRIES))
+        if index is None:
             raise DataError("This example does not exist any more. Reload the page.")
-        query, conditions = TRIES[int(index)]
+        query, conditions = TRIES[index]
         form = {
             self.query: query, self.conditions: "\n".join(conditions), self.corpus: SCENES, self.model: model,
             self.contains: "", self.where: "", self.k: HITS,
@@ -327,7 +327,8 @@ class SearchTab:
         Returns:
             {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        options = {"k": min(k, MOST_HITS), "where": where, "contains": contains, "words": words}
+        check_count("k", k, 1, MOST_HITS)
+        options = {"k": k, "where": where, "contains": contains, "words": words}
         work = self.pool.run(_search_all, self._names(model), SCENES, query, [condition], options)
         return work.result()[0].to_dict()
 

@@ -36,14 +36,14 @@ class Share:
         self.push = gr.Button("Upload to Hugging Face", min_width=140)
 
     def connect(self, shown: gr.State, owner: gr.BrowserState) -> None:
-        """Connect the buttons; they act on the training that is shown. To upload it takes the secret of its owner."""
-        connect(self.pack.click, self.make_zip, [shown], [self.zip], notice=self.notice)
+        """Connect the buttons; they act on the training that is shown, for whoever has the secret of its owner."""
+        connect(self.pack.click, self.make_zip, [shown, owner], [self.zip], notice=self.notice)
         sent = [self.repository, self.hub_token, self.private, shown, owner]
         connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice)
 
-    def make_zip(self, shown: Mapping[str, Any]) -> dict:
+    def make_zip(self, shown: Mapping[str, Any], owner: str) -> dict:
         """Pack the finished model."""
-        folder = self._model(shown)
+        folder = self._model(shown, owner)
         target = zip_of(folder.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         # Somebody else may be saving the same model: it takes the place of the file before in one step.
@@ -53,9 +53,7 @@ class Share:
 
     def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
         """Push the finished model to the hub. The token is used once and kept nowhere."""
-        folder, repository, token = self._model(shown), str(repository or "").strip(), str(token or "").strip()
-        if not self.jobs.get(shown["run"]).may_change(owner):
-            raise DataError("This model was trained by somebody else: only they can upload it.")
+        folder, repository, token = self._model(shown, owner), str(repository or "").strip(), str(token or "").strip()
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
             raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
         from huggingface_hub import HfApi
@@ -69,10 +67,12 @@ class Share:
             raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
         return {self.hub_token: "", self.notice: notice("Uploaded", address, tone="info")}
 
-    def _model(self, shown: Mapping[str, Any]) -> Path:
+    def _model(self, shown: Mapping[str, Any], owner: str) -> Path:
         if not shown["run"]:
             raise DataError("There is no model yet. Train one first.")
         job = self.jobs.get(shown["run"])
+        if not job.may_change(owner):
+            raise DataError("This model was trained by somebody else: only they can pack or upload it.")
         if job.state != "done" or not job.out.is_dir():
             raise DataError(f"Training {job.name} is {job.state}: it has no model.")
         return job.out

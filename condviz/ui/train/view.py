@@ -248,7 +248,10 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
 def find_ratings(run: RunView) -> dict[tuple[str, str, str], float]:
     """Find the ratings of the rows held back; none where they cannot be read, which the training itself reports."""
     if run.id:
-        return _ratings(json.dumps(run.recipe.get("validation", ())))
+        try:
+            return _ratings(json.dumps(run.recipe.get("validation", ())))
+        except (CondvizError, OSError):  # not kept: a file may come back
+            return {}
     head = load_recording()[0]
     return {tuple(probe): rating for probe, rating in zip(head["probes"], head.get("ratings", ()), strict=False)}
 
@@ -258,10 +261,7 @@ def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
     from condviz.training.data import load_source
     from condviz.training.recipes import Source
 
-    try:
-        rows = [row for source in json.loads(sources) for row in load_source(Source(**source))]
-    except (CondvizError, OSError):
-        return {}
+    rows = [row for source in json.loads(sources) for row in load_source(Source(**source))]
     return {row.texts: row.label for row in rows}
 
 

@@ -107,6 +107,7 @@ def test_a_model_that_guesses_from_the_wording_is_seen_through() -> None:
     [
         ("Two dogs and 3 cats.", "Three dogs and 4 cats."),
         ("nineteen", "twenty"),
+        ("TWO DOGS AND Three cats", "THREE DOGS AND Four cats"),
         ("A dog in 3.5 miles", None),
         ("Someone alone", None),
     ],

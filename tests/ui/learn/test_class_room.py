@@ -67,7 +67,9 @@ def test_a_student_sees_a_pair_after_betting_on_it(room: ClassRoom) -> None:
     assert "1 alike, 1 unlike" in act(room, "look", "2" * 16, code, made=["unlike"])
 
 
-@pytest.mark.parametrize("values", [{"step": 99}, {"step": "x"}, {"lesson": "none"}, {"code": "AAAA"}])
+@pytest.mark.parametrize(
+    "values", [{"step": 99}, {"step": "x"}, {"step": "²"}, {"step": 0}, {"lesson": "none"}, {"code": "AAAA"}]
+)
 def test_what_is_not_there_is_told(room: ClassRoom, values: dict[str, Any]) -> None:
     code = opened(room)
     with pytest.raises(DataError):
