@@ -189,6 +189,7 @@ class Comparison(Result):
         applies: (2, m) float32 in [0, 1]: does each sentence tell what the condition asks for? See `TOLD`.
         notes: Things the reader has to know, for instance that a text was cut.
         words: What each word does to the score of the first model: one per condition, or empty.
+        unknown: Words of each sentence that the tokenizer of the first model has no token for, such as emoji.
     """
 
     sentence1: str
@@ -202,6 +203,7 @@ class Comparison(Result):
     applies: np.ndarray
     notes: tuple[str, ...] = ()
     words: tuple[Attribution, ...] = ()
+    unknown: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     computed = "ratings", "untold"
 
     @property
@@ -233,6 +235,7 @@ class Comparison(Result):
             models=tuple(models),
             notes=tuple(content["notes"]),
             words=tuple(Attribution.from_dict(item) for item in content["words"]),
+            unknown=tuple(map(tuple, content.get("unknown", ((), ())))),
             **arrays,
         )
 

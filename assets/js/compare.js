@@ -50,6 +50,13 @@
       if (box && sorted) condviz.note("compare", { sort: "1" });
     };
     watch("value", () => setTimeout(show, 0));
+    // The sentences under the bars are marked for the condition that the pointer is on.
+    element.addEventListener("pointerover", (event) => {
+      const row = event.target.closest(".cv-bars-row");
+      const pairs = row ? [...element.querySelectorAll(".cv-bars-pair")] : [];
+      const chosen = row ? [...row.parentElement.children].indexOf(row) : 0;
+      pairs.forEach((pair, index) => { pair.hidden = index !== chosen; });
+    });
     element.addEventListener("change", (event) => {
       sorted = event.target.checked;
       condviz.note("compare", { sort: sorted ? "1" : "" });

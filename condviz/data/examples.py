@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -37,6 +38,13 @@ class Example:
     expected: tuple[Level, ...]
     note: str = ""
     fails: bool = False
+
+
+@lru_cache(64)
+def expected_levels(sentence1: str, sentence2: str) -> dict[str, Level]:
+    """Return how alike a careful reader finds a pair of the gallery under its conditions; empty for any other pair."""
+    found = (one for one in load_examples() if (one.sentence1, one.sentence2) == (sentence1, sentence2))
+    return {condition: level for one in found for condition, level in zip(one.conditions, one.expected, strict=True)}
 
 
 def load_examples() -> list[Example]:

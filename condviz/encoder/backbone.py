@@ -292,6 +292,12 @@ class Backbone(nn.Module):
         unique = list(dict.fromkeys(items))
         return [item for item, row in zip(unique, self.tokenize(unique), strict=True) if row.truncated]
 
+    def unknown_words(self, text: str) -> tuple[str, ...]:
+        """Return the parts of a text that the tokenizer has no token for, such as emoji, each once, in their order."""
+        spans = zip(self.tokenize([(text,)])[0].ids, self.spans(text), strict=False)  # an end token has no span
+        found = (text[start:end] for token, (start, end) in spans if token == self.tokenizer.unk_token_id)
+        return tuple(dict.fromkeys(word for word in found if word))
+
     # Tokens to vectors
 
     def forward(self, tokens: Tokens, pooling: Pooling) -> Tensor:

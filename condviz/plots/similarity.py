@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from condviz.data.examples import expected_levels
 from condviz.data.language import not_english
 from condviz.plots.html import render
 from condviz.plots.words import is_quiet
@@ -12,6 +13,10 @@ from condviz.types import TOLD, Attribution, Comparison
 
 LITTLE = 10.0
 """Difference of two percentiles below which a condition is said to change little."""
+TYPICAL = 50.0
+"""Percentile of a typical pair: words carry a score above it, and set a pair apart below it."""
+LEVELS = {"low": (0, "unlike"), "medium": (1, "in between"), "high": (2, "alike")}
+"""What a careful reader finds, in order, and how that is said."""
 CHANGE_LIMIT = {"cross": 1.0, "bi": 0.4, "tri": 0.4}
 """End of the colour scale for changes of the score: of a cosine, or of a cross-encoder's output in units of ratings.
 Fixed, so that two screenshots can be compared."""
@@ -36,6 +41,11 @@ def degree(percentile: float) -> str:
     return next(word for floor, word in _DEGREES if percentile >= floor)
 
 
+def share(percentile: float) -> str:
+    """Return a percentile in print: no score is above all pairs there are."""
+    return f"{min(99, max(1, round(float(percentile))))} %"
+
+
 def silent(comparison: Comparison, column: int) -> str:
     """Return who may not say what a condition asks for: "the sentences", "sentence 1", "sentence 2", or ""."""
     first, second = comparison.applies[:, column] < TOLD
@@ -52,6 +62,10 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]
     values: dict = {
+        "model": comparison.models[0].title,
+        "blind": unread(comparison),
+        "unknown": list(dict.fromkeys(word for words in comparison.unknown for word in words)),
+        "wrong": misordered(comparison),
         "foreign": "" if english else not_english(comparison.sentence1, comparison.sentence2),
         "untold": [(c, silent(comparison, i)) for i, c in enumerate(comparison.conditions) if comparison.untold[i]],
     }
@@ -60,7 +74,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
         high, low = order[0], order[-1]  # two, even where all are equal
         values |= {"high": comparison.conditions[high], "low": comparison.conditions[low]}
         values |= {"high_degree": degree(places[high]), "low_degree": degree(places[low])}
-        values |= {"spread": float(places[high] - places[low]), "place": round(float(places[high]))}
+        values |= {"spread": float(places[high] - places[low]), "place": share(places[high])}
     return render("similarity/headline.html", known=len(known), little=LITTLE, **values)
 
 
@@ -72,19 +86,22 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         before: Percentile that a condition had before a sentence was edited; drawn as a pale bar.
     """
     rows, ratings = [], comparison.ratings[0]
+    expected = expected_levels(comparison.sentence1, comparison.sentence2)
     for column, condition in enumerate(comparison.conditions):
         read = comparison.words[column] if comparison.words else None
-        score = float(comparison.scores[0, column])
+        score, place = float(comparison.scores[0, column]), float(comparison.percentiles[0, column])
         rows.append(
             {
                 "condition": condition,
                 "score": score,
                 "change": score - float(comparison.unconditional[0]),
-                "place": float(comparison.percentiles[0, column]),
+                "place": place,
+                "share": share(place),
+                "expected": LEVELS[expected[condition]][1] if condition in expected else "",
                 "before": (before or {}).get(condition),
                 "rating": float(ratings[column]) if np.isfinite(ratings[column]) else None,
                 "silent": silent(comparison, column),
-                "read": decisive(read) if read else None,
+                "read": decisive(read, place) if read else None,
             }
         )
     order = np.argsort([-row["place"] for row in rows], kind="stable")
@@ -95,17 +112,72 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
         rows=rows,
         mark=float(comparison.unconditional_percentiles[0]),
         base=float(comparison.unconditional[0]),
+        blind=unread(comparison),
+        pairs=[attribution(read, comparison.sentence1, comparison.sentence2) for read in comparison.words],
         notes=comparison.notes,
         kind=f"{comparison.models[0].kind}-encoder",
     )
 
 
-def decisive(read: Attribution) -> dict[str, object]:
-    """Return up to three words that decide a score, by the largest effect, and whether they set the pair apart."""
+def decisive(read: Attribution, place: float) -> dict[str, object]:
+    """Return the words behind a score, by the size of their effect, and what they do.
+
+    They carry a score above that of a typical pair if they raise it most, and set the pair apart below it if they lower
+    it most. Otherwise they decide it, one way or the other. Function words and marks are left out, numbers are not.
+
+    Args:
+        read: Effects of leaving out each word.
+        place: Percentile of the score.
+
+    Returns:
+        "verb"; "words", at most three; "against", those that pull the other way at least half as much; and "idle",
+        numbers of one sentence alone that are neither, because they hardly count.
+    """
     effects = zip((*read.words1, *read.words2), np.concatenate([read.effects1, read.effects2]), strict=True)
-    counted = [0.0, *(float(effect) for word, effect in effects if np.isfinite(effect) and not is_quiet(word.text))]
-    apart = -min(counted) > max(counted)
-    return {"words": [word for word in read.strongest(6, apart=apart) if not is_quiet(word)][:3], "apart": apart}
+    known = ((word.text.lower(), float(effect)) for word, effect in effects if not is_quiet(word.text))
+    counted = sorted((pair for pair in known if np.isfinite(pair[1])), key=lambda pair: -abs(pair[1]))
+    largest = abs(counted[0][1]) if counted else 0.0
+    raises = largest > 0 and counted[0][1] > 0
+    clear = raises == (place >= TYPICAL)
+
+    def strongest(least: float, *, side: bool | None) -> list[str]:
+        kept = [word for word, effect in counted if abs(effect) >= least and side in (None, effect > 0)]
+        return list(dict.fromkeys(kept))[:3]
+
+    words = strongest(max(0.01, 0.25 * largest), side=raises if clear else None)
+    against = strongest(max(0.01, 0.5 * largest), side=not raises) if clear else []
+    against = [word for word in against if word not in words]
+    numbers = {word.text.lower() for word in read.words1} ^ {word.text.lower() for word in read.words2}
+    numbers = sorted(word for word in numbers if any(map(str.isdigit, word)))
+    verb = ("carried by" if raises else "set apart by") if clear else "decided by"
+    idle = [word for word in numbers if word not in [*words, *against]]
+    return {"verb": verb, "words": words, "against": against, "idle": idle[:3]}
+
+
+def unread(comparison: Comparison) -> bool:
+    """Return whether the first model cannot read a sentence, or what the two differ in: its scores say nothing."""
+    rest = []
+    for sentence, words in zip((comparison.sentence1, comparison.sentence2), comparison.unknown, strict=True):
+        for word in words:
+            sentence = sentence.replace(word, " ")
+        rest.append(" ".join(sentence.split()))
+    return any(comparison.unknown) and (rest[0] == rest[1] or not all(any(map(str.isalnum, text)) for text in rest))
+
+
+def misordered(comparison: Comparison) -> tuple[str, str] | None:
+    """Return two conditions of a shipped example that the first model orders unlike a careful reader, or None.
+
+    The reader finds the sentences more alike under the first than under the second; of several, those furthest apart.
+    """
+    expected = expected_levels(comparison.sentence1, comparison.sentence2)
+    known = [
+        (LEVELS[expected[text]][0], float(place), text)
+        for text, place in zip(comparison.conditions, comparison.percentiles[0], strict=True)
+        if text in expected
+    ]
+    wrong = [(low[1] - high[1], high[2], low[2]) for high in known for low in known if high[0] > low[0]]
+    gap, high, low = max(wrong, default=(-1.0, "", ""))
+    return (high, low) if gap >= 0 else None
 
 
 def matrix(comparison: Comparison) -> Markup:

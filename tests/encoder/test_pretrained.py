@@ -227,3 +227,10 @@ def test_auto_precision_on_cuda(monkeypatch: pytest.MonkeyPatch, hardware: bool,
     assert choose_precision("auto", "cuda") == expected
     with pytest.raises(ConfigError, match="precision must be one of auto, float32"):
         choose_precision("double", "cuda")
+
+
+@pytest.mark.slow
+def test_words_without_a_token_are_named_once_and_as_they_are_written() -> None:
+    backbone = load_backbone(precision="float32")
+    assert backbone.unknown_words("I love it 😂 and 😂, not 😭") == ("😂", "😭")
+    assert backbone.unknown_words("Löwen essen 3.5 kg [UNK] Fleisch, don't they?") == ()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from condviz.data.examples import load_examples
 from condviz.plots import similarity
 from condviz.types import Attribution, Calibration, Comparison, Word
 from tests.stand_ins import LengthModel
@@ -66,17 +67,68 @@ def test_marks_and_function_words_carry_no_bar(comparison: Comparison) -> None:
     assert '<b dir="auto">the</b>' not in drawn
 
 
-def test_a_bar_names_what_sets_the_pair_apart_where_that_counts_more(comparison: Comparison) -> None:
+def test_words_are_said_to_do_what_they_do_to_the_score(comparison: Comparison) -> None:
     words = (Word("three", 0, 5), Word("suitcases", 6, 15), Word("woman", 16, 21), Word("the", 22, 25))
     effects = np.array([-0.3, -0.1, 0.02, 0.5], np.float32)
-    low = Attribution("length", CONDITIONS[0], 0.1, words, (), effects, np.zeros(0, np.float32))
-    high = replace(low, effects1=-effects)
-    none = replace(low, effects1=np.array([np.nan, 0.001, 0, 0], np.float32))
-    drawn = similarity.bars(replace(comparison, words=(low, high, none)))
+    lowers = Attribution("length", CONDITIONS[0], 0.1, words, (), effects, np.zeros(0, np.float32))
+    raises = replace(lowers, effects1=-effects)
+    none = replace(lowers, effects1=np.array([np.nan, 0.001, 0, 0], np.float32))
     said = '%s <b dir="auto">three</b>, <b dir="auto">suitcases</b><'
-    assert said % "set apart by" in drawn
+    drawn = similarity.bars(replace(comparison, words=(raises, none, lowers)))
     assert said % "carried by" in drawn
+    assert said % "set apart by" in drawn
     assert drawn.count("no single word decides it") == 1
+    # A word that raises a low score does not carry it, nor does one that lowers a high score set the pair apart.
+    drawn = similarity.bars(replace(comparison, words=(lowers, none, raises)))
+    assert drawn.count(said % "decided by") == 2
+
+
+def test_numbers_count_as_words_and_are_named_even_where_they_hardly_count() -> None:
+    first, second = (Word("1,000", 0, 5), Word("euros", 6, 11)), (Word("9,000", 0, 5), Word("euros", 6, 11))
+    read = Attribution("m", "the amount", 0.4, first, second, np.float32([-0.3, 0.2]), np.float32([-0.2, 0.1]))
+    assert similarity.decisive(read, 20.0) == {
+        "verb": "set apart by", "words": ["1,000", "9,000"], "against": ["euros"], "idle": [],
+    }  # fmt: skip
+    read = replace(read, effects1=np.float32([0.001, 0.2]))
+    assert similarity.decisive(read, 80.0)["idle"] == ["1,000"]
+
+
+def test_both_sentences_stand_under_the_bars_with_their_words_marked(comparison: Comparison) -> None:
+    assert 'data-testid="attribution"' not in similarity.bars(comparison)
+    read = Attribution("length", CONDITIONS[0], 0.9, (Word("surfs", 6, 11),), (), np.float32([0.4]), np.float32([]))
+    drawn = similarity.bars(replace(comparison, words=tuple(replace(read, condition=text) for text in CONDITIONS)))
+    assert drawn.count('data-testid="attribution"') == 3
+    assert drawn.count('cv-bars-pair" hidden') == 2
+
+
+def test_what_the_tokenizer_does_not_know_is_said_instead_of_a_score(comparison: Comparison) -> None:
+    laughing = replace(comparison, sentence1="I love it 😂", sentence2="I love it 😭", unknown=(("😂",), ("😭",)))
+    head, drawn = similarity.headline(laughing), similarity.bars(laughing)
+    assert "cannot read" in head
+    assert "😂" in head
+    assert "alike" not in head
+    assert drawn.count(">not read<") == 3
+    assert "%</strong>" not in drawn
+    told = similarity.headline(replace(laughing, sentence2="I hate it", unknown=(("😂",), ())))
+    assert "cannot read" in told
+    assert "very alike" in told
+    alone = replace(comparison, sentence1="😂😂 !", sentence2="A woman skis.", unknown=(("😂😂",), ()))
+    assert similarity.unread(alone)
+    assert not similarity.unread(comparison)
+
+
+def test_a_shipped_example_says_what_a_reader_finds_and_where_the_model_is_wrong(comparison: Comparison) -> None:
+    example = next(one for one in load_examples() if one.id == "bicycle-red-green")  # low, high, high
+    right = replace(
+        comparison, sentence1=example.sentence1, sentence2=example.sentence2, conditions=example.conditions,
+        percentiles=np.array([[10.0, 90.0, 50.0]], np.float32),
+    )  # fmt: skip
+    assert "it is wrong" not in similarity.headline(right)
+    assert similarity.bars(right).count("a reader:") == 3
+    wrong = replace(right, percentiles=np.array([[80.0, 90.0, 20.0]], np.float32))
+    assert similarity.misordered(wrong) == ("the colour of the wall", "the colour of the bicycle")
+    assert "it is wrong" in similarity.headline(wrong)
+    assert "a reader" not in similarity.bars(comparison)
 
 
 def test_a_notebook_shows_the_effects_of_words() -> None:
