@@ -1,18 +1,29 @@
-"""Folders beside the package: what is shipped with it and is not code."""
+"""Where files lie: what ships with the package, and what people make with it.
+
+In a clone all of it is beside the package. An installed package has its assets inside, and what people make goes into
+the folder for data of the user, as platformdirs names it.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parent.parent
+from platformdirs import user_data_path
 
-ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or _ROOT / "assets")
-"""Texts, styles and scripts: beside the package in a checkout; CONDVIZ_ASSETS moves it."""
-CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _ROOT / "checkpoints")
-"""Trained models, one per subfolder: beside the package in a checkout; CONDVIZ_CHECKPOINTS moves it."""
-JOBS = Path(os.environ.get("CONDVIZ_JOBS") or _ROOT / "runs")
-"""Trainings, one per subfolder: beside the package in a checkout; CONDVIZ_JOBS moves it."""
+_INSIDE = Path(__file__).resolve().parent / "assets"
+CLONE = None if _INSIDE.is_dir() else Path(__file__).resolve().parents[1]
+"""The clone, or Space, that the program runs from; None where the package is installed."""
+_DATA = CLONE or user_data_path("condviz", appauthor=False)
+
+ASSETS = Path(os.environ.get("CONDVIZ_ASSETS") or (CLONE / "assets" if CLONE else _INSIDE))
+"""Texts, styles and scripts."""
+CHECKPOINTS = Path(os.environ.get("CONDVIZ_CHECKPOINTS") or _DATA / "checkpoints")
+"""Where trained models are written, one per subfolder."""
+MODEL_FOLDERS = tuple(dict.fromkeys((CHECKPOINTS, _DATA / "checkpoints")))
+"""Where trained models are looked for, the first folder first."""
+JOBS = Path(os.environ.get("CONDVIZ_JOBS") or _DATA / "runs")
+"""Trainings, one per subfolder, and uploaded tables."""
 CACHE = "CONDVIZ_CACHE"
 """The variable that moves `cache_folder`."""
 

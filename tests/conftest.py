@@ -45,7 +45,7 @@ MARKED = {
         "methods/test_csr.py::test_other_types_of_encoder", "models/test_registry.py::test_any_method_is_built",
         "store/test_kill.py", "test_assets.py::test_no_damaged", "test_contract.py::test_trained_encoder",
         "test_contract.py::test_visitors_at_once", "test_golden.py", "test_readme.py", "test_reference.py",
-        "test_reference_maths.py", "test_smoke.py", "training/test_model.py::test_a_batch_scores",
+        "test_reference_maths.py", "test_smoke.py", "test_wheel.py", "training/test_model.py::test_a_batch_scores",
         "training/test_model.py::test_similarity_without", "training/test_papers.py::test_cosines",
         "training/test_papers.py::test_counts_and_norms", "training/test_preflight.py::test_our_own_data",
         "training/test_preflight.py::test_steps_are", "ui/learn/test_class_room.py", "ui/learn/test_tab.py",

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     if options.cards:
         from condviz.evaluation.cards import write_card
         from condviz.models.manifest import MANIFEST
-        from condviz.models.registry import CHECKPOINTS
+        from condviz.paths import CHECKPOINTS
 
         for name in names:  # zero-shot models and folders elsewhere keep what they have
             if (CHECKPOINTS / name / MANIFEST).is_file():
@@ -277,12 +277,12 @@ def _write_link_cards(scores: list[LinkScores]) -> None:
     from condviz.data.kg_formats import NOTICES
     from condviz.evaluation.cards import link_card
     from condviz.models.manifest import CARD, read_manifest
-    from condviz.models.registry import CHECKPOINTS, describe, link_models
+    from condviz.models.registry import describe, find_folder, link_models
 
     here = link_models()
     for item in scores:
         if item.model in here:
-            folder = CHECKPOINTS / item.model
+            folder = find_folder(item.model)
             manifest = read_manifest(folder)
             metrics = {**manifest["metrics"], item.report["split"]: item.report["plain"]["mean"]}
             notice = NOTICES.get(item.report["graph"], "")

@@ -65,9 +65,10 @@ def write_space(folder: Path, hardware: str) -> list[str]:
     root = Path(__file__).resolve().parents[2]
     if missing := [name for name in FILES if not (root / name).is_file()]:
         raise ConfigError(f"{root} has no {missing[0]}: `deploy` sends a checkout. Run it in a clone of CondViz.")
-    trees = {"condviz": root / "condviz", "docs": root / "docs", "assets": paths.ASSETS}
-    for name, source in {**trees, "checkpoints": paths.CHECKPOINTS}.items():
-        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    trees = [("condviz", root / "condviz"), ("docs", root / "docs"), ("assets", paths.ASSETS)]
+    trees += [("checkpoints", place) for place in reversed(paths.MODEL_FOLDERS) if place.is_dir()]  # own ones last
+    for name, source in trees:
+        shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
     for name in FILES:
         shutil.copy2(root / name, folder / name)
     _edit(folder / "README.md", "suggested_hardware", hardware)

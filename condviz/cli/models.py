@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_table, load_asked, progress_bar
+from condviz.cli.options import format_table, load_asked, progress_bar, tell
 from condviz.errors import CheckpointError, ConfigError
 from condviz.types import plain
 
@@ -32,6 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Print the models of sentences, then those of knowledge graphs."""
+    from condviz.models.hub import REVISIONS, explain_missing
     from condviz.models.registry import describe, link_models, list_models
 
     infos, broken = [], {}
@@ -50,6 +51,8 @@ def run(options: argparse.Namespace) -> None:
         text=lambda: "\n".join([format_table(HEAD, rows, right={4}), *damaged]),
         json=lambda: [*map(plain, infos), *({"name": name, "broken": why} for name, why in broken.items())],
     )
+    if absent := [name for name in REVISIONS if name not in {info.name for info in infos} | broken.keys()]:
+        tell(f"Not on this machine: {', '.join(absent)}. {explain_missing(absent[0])}")
 
 
 def run_calibrate(options: argparse.Namespace) -> None:

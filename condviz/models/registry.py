@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.errors import CheckpointError, ConfigError, UnknownModelError, first_line, suggest
+from condviz.errors import CheckpointError, ConfigError, UnknownModelError, suggest
 from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
-from condviz.models import manifest
-from condviz.paths import CHECKPOINTS, is_folder
+from condviz.models import hub, manifest
+from condviz.paths import MODEL_FOLDERS, is_folder
 from condviz.types import ModelInfo
 
 if TYPE_CHECKING:
@@ -36,45 +38,50 @@ class Preset:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-ZERO_SHOT = {
+UNTRAINED = {
     "minilm": Preset("unconditional", {"pooling": "mean"}),
     "bi-encoder": Preset("bi-encoder", {"pooling": "mean"}),
     "tri-hadamard": Preset("tri-encoder", {"composition": "hadamard", "pooling": "mean"}),
+    "tri-concat": Preset("tri-encoder", {"composition": "concat"}),
     "csr": Preset("csr", {"num_routed_layers": 1}),
     "csr-bi": Preset("csr-bi", {"pooling": "mean"}),
     "csr-prefix": Preset("csr-prefix", {"pooling": "mean"}),
     "case": Preset("case", {"prompt": "cond", "subtract": True}),
 }
-"""Models that need no training: they are listed."""
-UNTRAINED = ZERO_SHOT | {"tri-concat": Preset("tri-encoder", {"composition": "concat"})}
 """What `load(name, backbone=...)` builds under these names; every other method under its own, with a random head."""
+ZERO_SHOT = {"minilm": UNTRAINED["minilm"]} | {
+    f"{name}{ZERO_SHOT_SUFFIX}": UNTRAINED[name]
+    for name in ("bi-encoder", "tri-hadamard", "csr", "csr-bi", "csr-prefix", "case")
+}
+"""Models that need no training. The suffix tells them from the trained ones; minilm is the default encoder as it is."""
 
 
 def list_models() -> list[str]:
     """Return the names of all models of sentences: checkpoints, and what works without training.
 
-    Where a checkpoint has the name of an untrained model, that one is listed as NAME-zero-shot. A damaged checkpoint is
-    listed as well: `describe` says what is wrong with it. `link_models` lists the models of knowledge graphs.
+    Untrained ones have the suffix -zero-shot. A damaged checkpoint is listed as well: `describe` says what is wrong
+    with it. `link_models` lists the models of knowledge graphs.
     """
-    trained = [name for name in _checkpoint_names() if not _graph_of(name)]
-    untrained = [name + ZERO_SHOT_SUFFIX if name in trained else name for name in ZERO_SHOT]
+    trained = [name for name, folder in _checkpoints().items() if not _graph_of(folder)]
+    untrained = [name for name in ZERO_SHOT if name not in trained]
     return [*untrained[:1], *trained, *untrained[1:]]
 
 
 def link_models(graph: str = "") -> list[str]:
     """Return the names of the models that were trained to predict the links of a knowledge graph."""
-    found = {name: _graph_of(name) for name in _checkpoint_names()}
+    found = {name: _graph_of(folder) for name, folder in _checkpoints().items()}
     return [name for name, known in found.items() if known and graph in ("", known)]
 
 
-def describe(name: str) -> ModelInfo:
+def describe(name: str | os.PathLike[str]) -> ModelInfo:
     """Describe a model without loading weights.
 
     Raises:
         UnknownModelError: If there is no such model on this machine.
         CheckpointError: If its folder cannot be read.
     """
-    base, variant = split_variant(str(name))
+    name = _text(name)
+    base, variant = split_variant(name)
     if variant and not is_folder(name):
         return describe_variant(describe(base), variant)
     folder, preset = _resolve(name)
@@ -82,12 +89,12 @@ def describe(name: str) -> ModelInfo:
         return _describe(name, preset)
     if folder is None:
         raise _unknown(name)
-    content = manifest.read_manifest(folder)
+    content, downloaded = manifest.read_manifest(folder), name in hub.REVISIONS and folder.name != name
     return _describe(
-        folder.name,
+        name if downloaded else folder.name,
         Preset(content["method"], content["config"]),
         trained=True,
-        source="checkpoint" if folder.parent == CHECKPOINTS else "folder",
+        source="hub" if downloaded else "checkpoint" if folder.parent in MODEL_FOLDERS else "folder",
         added_parameters=manifest.parameter_count(folder),
         path=str(folder),
         graph=manifest.graph_of(content),
@@ -96,9 +103,10 @@ def describe(name: str) -> ModelInfo:
 
 
 def load(
-    name: str | ConditionalScorer,
+    name: str | os.PathLike[str] | ConditionalScorer,
     *,
-    backbone: str = "",
+    backbone: str | os.PathLike[str] = "",
+    revision: str = "",
     device: str = "auto",
     precision: str = "auto",
     **settings: Any,  # noqa: ANN401 (those of the method)
@@ -106,18 +114,20 @@ def load(
     """Load a model, or build a method on any encoder.
 
     Args:
-        name: One of `list_models()`, a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint;
-            of a CSR model also a variant such as "csr@hidden", see `condviz.methods.catalog`. With `backbone`: a
-            method, or a key of `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one. A loaded model is
-            returned as it is.
+        name: One of `list_models()`, a model that ships (its weights are downloaded where they are not on this
+            machine), a checkpoint folder, or a hub id "owner/name" of a repository with a checkpoint; of a CSR model
+            also a variant such as "csr@hidden", see `condviz.methods.catalog`. With `backbone`: a method, or a key of
+            `UNTRAINED`; "csr on intfloat/e5-base-v2" says both in one. A loaded model is returned as it is.
         backbone: Hub id or folder of an encoder: the method is built on it, untrained. Pooling, prefix and instruction
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
+        revision: Commit, branch or tag of a hub id; "" takes the newest.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32", "bfloat16" or "float16".
         **settings: Of the method, for instance pooling="cls"; only with `backbone`.
 
     Raises:
-        UnknownModelError: If there is no such model.
+        UnknownModelError: If there is no such model, or a model that ships is neither here nor on the hub: a name
+            without -zero-shot or an encoder never stands for untrained weights.
         CheckpointError: If it, or the encoder, cannot be read.
         ConfigError: If device or precision is not available, or a setting is unknown or not allowed.
 
@@ -128,8 +138,11 @@ def load(
     """
     if hasattr(name, "score"):
         return name
+    name, backbone = _text(name), os.fspath(backbone)
     if not backbone and (built := _split_built(name)) is not None:
         name, backbone = built
+    if revision and (backbone or not _is_hub_id(name)):
+        raise ConfigError(f'revision="{revision}" goes with a hub id "owner/name" alone, got {name!r}.')
     if backbone:
         return _build_on(backbone, name, settings, device=device, precision=precision)
     if settings:
@@ -137,25 +150,29 @@ def load(
             f"{', '.join(settings)}: the settings of {name} are stored with it. Name an encoder to build another, for "
             'instance backbone="intfloat/e5-base-v2".'
         )
-    base, variant = split_variant(str(name))
+    base, variant = split_variant(name)
     if variant and not is_folder(name):
         return load(base, device=device, precision=precision).make_variant(variant)
-    folder, preset = _resolve(name)
+    preset = _resolve(name)[1]
     if preset is not None:
         from condviz.encoder.pretrained import load_backbone
 
         return _build(preset, describe(name), load_backbone(device=device, precision=precision))
-    from_hub = folder is None
-    if from_hub:
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-            raise _unknown(name)
-        folder = _download(name)
+    return _load_trained(name, revision, device=device, precision=precision)
+
+
+def _load_trained(name: str, revision: str, **options: str) -> ConditionalScorer:
     from condviz.models import checkpoints
 
-    model = checkpoints.load(folder, device=device, precision=precision)
-    info = describe(str(folder))
-    if from_hub:
-        info = replace(info, name=name, source="hub")
+    folder, from_hub = _resolve(name)[0], False
+    if folder is None and name in hub.REVISIONS:
+        folder = hub.fetch_shipped(name)
+    elif folder is None:
+        if not _is_hub_id(name):
+            raise _unknown(name)
+        folder, from_hub = _download(name, revision), True
+    model = checkpoints.load(folder, **options)
+    info = replace(describe(folder), name=name, source="hub") if from_hub else describe(name)
     model.info = replace(info, revision=model.fingerprint[:12])
     return model
 
@@ -223,18 +240,19 @@ def _split_built(name: str) -> tuple[str, str] | None:
     return (method, encoder) if on and encoder and (method in UNTRAINED or method in CATALOG) else None
 
 
-def _checkpoint_names() -> list[str]:
-    try:
-        folders = [folder for folder in CHECKPOINTS.iterdir() if not folder.name.startswith(".")]  # those: half written
-    except OSError:
-        return []
-    return sorted(folder.name for folder in folders if (folder / manifest.MANIFEST).is_file())
+def _checkpoints() -> dict[str, Path]:
+    """Return the folders of trained models by name: those of `MODEL_FOLDERS`, and what was downloaded before."""
+    found = {name: folder for name in hub.REVISIONS if (folder := hub.find_downloaded(name))}
+    for place in reversed(MODEL_FOLDERS):
+        with suppress(OSError):
+            found |= {folder.name: folder for folder in place.iterdir() if (folder / manifest.MANIFEST).is_file()}
+    return {name: found[name] for name in sorted(found) if not name.startswith(".")}  # those: half written
 
 
-def _graph_of(name: str) -> str:
+def _graph_of(folder: Path) -> str:
     """Return the graph of a checkpoint; "" for one of sentences, and for a damaged one, reported when it is used."""
     try:
-        return manifest.graph_of(manifest.read_manifest(CHECKPOINTS / name))
+        return manifest.graph_of(manifest.read_manifest(folder))
     except CheckpointError:
         return ""
 
@@ -243,40 +261,45 @@ def find_folder(name: str) -> Path:
     """Return the folder of a trained model by its name or path; raises UnknownModelError where there is none."""
     folder, preset = _resolve(name)
     if preset is not None:
-        trained = ", ".join(_checkpoint_names())
+        trained = ", ".join(_checkpoints())
         raise UnknownModelError(f"{name[:80]} has no folder: nobody has trained it. Trained models: {trained}.")
     if folder is None:
         raise _unknown(name)
     return folder
 
 
+def _text(name: object) -> str:
+    """Return a name, or a path as a text; other things are unknown."""
+    if not isinstance(name, str | os.PathLike):
+        raise _unknown(name)
+    return os.fspath(name)
+
+
+def _is_hub_id(name: str) -> bool:
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None
+
+
 def _resolve(name: str) -> tuple[Path | None, Preset | None]:
     """Return the folder of a trained model, or the preset of an untrained one, or neither."""
     if (built := _split_built(name)) is not None:
         return None, _preset(built[0])
-    if not isinstance(name, str) or not name.strip() or "\0" in name:
+    if not name.strip() or "\0" in name:
         raise _unknown(name)
-    if name in _checkpoint_names():
-        return CHECKPOINTS / name, None
-    preset = ZERO_SHOT.get(name.removesuffix(ZERO_SHOT_SUFFIX))
-    if preset is not None:
-        return None, preset
-    if is_folder(name):
+    if (folder := _checkpoints().get(name)) is not None:
+        return folder, None
+    if name in ZERO_SHOT:
+        return None, ZERO_SHOT[name]
+    if is_folder(name) and name not in hub.REVISIONS:
         return Path(name).resolve(), None
     return None, None
 
 
-def _download(name: str) -> Path:
-    from huggingface_hub import snapshot_download
-
+def _download(name: str, revision: str) -> Path:
     try:
-        return Path(snapshot_download(name, allow_patterns=list(manifest.FILES)))
-    except Exception as error:  # the hub client raises errors of several libraries
+        return hub.download(name, revision)
+    except CheckpointError as error:
         here = ", ".join([*list_models(), *link_models()])
-        raise CheckpointError(
-            f"{name} is no model or folder on this machine, and could not be fetched from the hub "
-            f"({type(error).__name__}: {first_line(error)}). Models here: {here}."
-        ) from error
+        raise CheckpointError(f"{name} is no model or folder on this machine. {error} Models here: {here}.") from error
 
 
 def _no_method(name: str) -> UnknownModelError:
@@ -287,5 +310,8 @@ def _no_method(name: str) -> UnknownModelError:
 def _unknown(name: object) -> UnknownModelError:
     if ON in str(name):
         return _no_method(str(name).partition(ON)[0])
+    if name in hub.REVISIONS:
+        return UnknownModelError(hub.explain_missing(name))
     names = [*list_models(), *link_models()]
-    return UnknownModelError(f"There is no model {str(name)[:80]!r}.{suggest(name, names)} Models: {', '.join(names)}.")
+    hint = suggest(str(name), [*names, *hub.REVISIONS])
+    return UnknownModelError(f"There is no model {str(name)[:80]!r}.{hint} Models: {', '.join(names)}.")

@@ -29,7 +29,7 @@ from condviz.encoder.pretrained import choose_device
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.methods.catalog import CATALOG
 from condviz.models.registry import list_models
-from condviz.paths import ASSETS, CHECKPOINTS
+from condviz.paths import ASSETS, MODEL_FOLDERS
 from condviz.training import spare
 from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
@@ -268,7 +268,7 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
         raise ConfigError(
             f"name is {recipe.name[:80]!r}; allowed are up to 64 letters, digits, dots, hyphens and underscores."
         )
-    folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), CHECKPOINTS)]
+    folders = [Path(root).resolve() for root in (*roots, corpora.data_folder(), *MODEL_FOLDERS)]
     init = _model("init", recipe.init, folders)
     recipe = replace(recipe, backbone=_encoder(recipe.backbone, folders), init=init)
     if isinstance(recipe, LinkRecipe):

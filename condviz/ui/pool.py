@@ -28,7 +28,7 @@ import numpy as np
 from condviz.encoder.gather import VISITOR, Visitor, step_back
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
-from condviz.paths import CHECKPOINTS
+from condviz.paths import MODEL_FOLDERS
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
 
@@ -409,4 +409,7 @@ def score_rows(model: Any, pairs: Any, *, progress: Any = None) -> np.ndarray:  
 
 def _without_folder(error: CondvizError) -> str:
     """Return the message of an error; visitors need not know where on the server the models lie."""
-    return str(error).replace(f"{CHECKPOINTS}{os.sep}", "")
+    message = str(error)
+    for folder in MODEL_FOLDERS:
+        message = message.replace(f"{folder}{os.sep}", "")
+    return message

@@ -141,7 +141,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (models / "bi-encoder").symlink_to(paths.CHECKPOINTS / "bi-encoder")
     (models / ".half-written").mkdir()
     (models / ".half-written" / "secret").touch()
-    monkeypatch.setattr(paths, "CHECKPOINTS", models)
+    monkeypatch.setattr(paths, "MODEL_FOLDERS", (models,))
     return tmp_path
 
 
@@ -221,7 +221,7 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
             found = client.predict(*texts, ["bi-encoder"], api_name="/compare")
             expected = condviz.compare(["bi-encoder"], *texts)
             np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-6)
-            assert client.predict(*texts, ["csr"], 0, api_name="/router")["models"]
+            assert client.predict(*texts, ["csr-zero-shot"], 0, api_name="/router")["models"]
             points = (["One.", "Two.", "Three.", "Four."], ["a", "b"], "bi-encoder", None, True, "umap", 15, 0.1, 0)
             assert len(client.predict(*points, api_name="/embedding_map")["texts"]) == 8
             with pytest.raises(AppError, match="Sentence 1"):

@@ -21,9 +21,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
     backbone = load_backbone(str(tiny_folder(tmp_path / "encoder")), device="cpu", precision="float32")
     model = METHODS["hyper-cl"](backbone, METHODS["hyper-cl"].config_cls(rank=4, pooling="mean"))
-    for module in (registry, checkpoints):
-        if hasattr(module, "CHECKPOINTS"):
-            monkeypatch.setattr(module, "CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path / "checkpoints",))
     training = {"recipe": {"graph": "toy", "neighbours": False}, "data": [{"graph": "mine"}]}
     checkpoints.save(model, tmp_path / "checkpoints" / "mine-hyper-cl", training=training)
     checkpoints.save(model, tmp_path / "checkpoints" / "sentences")

@@ -26,7 +26,7 @@ from condviz.methods import (
     SeparableEncoder,
     register,
 )
-from condviz.models import checkpoints, registry
+from condviz.models import checkpoints, hub, registry
 from tests.tiny import CONDITIONS, SENTENCES, edit_json, tiny_folder
 
 ROWS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
@@ -36,7 +36,7 @@ OPTIONS = {"device": "cpu", "precision": "float32"}
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of checkpoints; no hub."""
-    monkeypatch.setattr(registry, "CHECKPOINTS", tmp_path / "checkpoints")
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path / "checkpoints",))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path / "checkpoints"
 
@@ -55,33 +55,105 @@ def trained(tmp_path: Path, method: str = "csr") -> ConditionalScorer:
     return METHODS[method](load_backbone(str(place), **OPTIONS), METHODS[method].config_cls())
 
 
+UNTRAINED = [
+    "minilm", "bi-encoder-zero-shot", "tri-hadamard-zero-shot", "csr-zero-shot", "csr-bi-zero-shot",
+    "csr-prefix-zero-shot", "case-zero-shot",
+]  # fmt: skip
+
+
 def test_untrained_models_are_there_at_once(folder: Path) -> None:
-    assert registry.list_models() == ["minilm", "bi-encoder", "tri-hadamard", "csr", "csr-bi", "csr-prefix", "case"]
+    assert registry.list_models() == UNTRAINED
     assert condviz.list_models is registry.list_models
 
 
-def test_a_checkpoint_takes_over_a_name(folder: Path, tmp_path: Path, tiny_default: None) -> None:
+@pytest.mark.parametrize("name", sorted(hub.REVISIONS))
+def test_a_trained_name_never_means_untrained(folder: Path, name: str) -> None:
+    for call in (registry.load, registry.describe, registry.find_folder):
+        with pytest.raises(UnknownModelError, match="trained weights of") as caught:
+            call(name)
+        assert hub.hub_id(name) in str(caught.value)
+        assert str(hub.CHECKPOINTS / name) in str(caught.value)
+        assert "\n" not in str(caught.value)
+    assert name not in [*registry.list_models(), *registry.link_models()]
+
+
+def test_a_variant_of_a_trained_name_is_not_made_of_an_untrained_model(folder: Path, tiny_default: None) -> None:
+    with pytest.raises(UnknownModelError, match="trained weights of csr"):
+        registry.load("csr@hidden", **OPTIONS)
+    assert registry.load("csr-zero-shot@hidden", **OPTIONS).info.name == "csr-zero-shot@hidden"
+
+
+def test_the_models_that_ship_are_those_of_the_clone() -> None:
+    shipped = Path(__file__).parents[2] / "checkpoints"
+    assert set(hub.REVISIONS) == {folder.name for folder in shipped.iterdir() if (folder / "condviz.json").is_file()}
+
+
+def test_a_shipped_model_comes_from_the_hub_at_its_pinned_commit(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    place = checkpoints.save(trained(tmp_path), tmp_path / commit)
+    monkeypatch.setitem(hub.REVISIONS, "csr", commit)
+    asked = []
+
+    def download(repository: str, *, revision: str, local_files_only: bool = False, **_: object) -> str:
+        asked.append((repository, revision))
+        if local_files_only and len(asked) < 4:
+            raise OSError("not here")
+        return str(place)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert "csr" not in registry.list_models()
+    model = registry.load("csr", **OPTIONS)
+    assert set(asked) == {("condviz/condviz-csr", commit)}
+    assert (model.info.name, model.info.source, model.info.trained) == ("csr", "hub", True)
+    assert "csr" in registry.list_models()
+    assert replace(model.info, revision="") == registry.describe("csr")
+
+
+def test_a_revision_goes_with_a_hub_id(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_default: None
+) -> None:
+    place = checkpoints.save(trained(tmp_path), tmp_path / "one")
+    asked = {}
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **given: asked.update(given) or str(place))
+    assert registry.load("someone/one", revision="v1", **OPTIONS).info.source == "hub"
+    assert asked["revision"] == "v1"
+    for name, options in (("minilm", {}), ("csr", {"backbone": "someone/one"}), (str(place), {})):
+        with pytest.raises(ConfigError, match="goes with a hub id"):
+            registry.load(name, revision="v1", **options)
+
+
+def test_own_folders_come_before_those_that_ship(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = checkpoints.save(trained(tmp_path, "bi-encoder"), tmp_path / "shipped" / "csr").parent
+    checkpoints.save(trained(tmp_path), folder / "csr")
+    checkpoints.save(trained(tmp_path), shipped / "case")
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (folder, shipped))
+    assert registry.describe("csr").path == str(folder / "csr")
+    assert {"csr", "case"} < set(registry.list_models())
+
+
+def test_paths_are_taken_as_texts_are(folder: Path, tmp_path: Path) -> None:
+    place = checkpoints.save(trained(tmp_path), tmp_path / "mine")
+    assert registry.describe(place) == registry.describe(str(place))
+    assert registry.load(place, **OPTIONS).info == registry.load(str(place), **OPTIONS).info
+    built = registry.load("csr", backbone=tmp_path / "encoder", **OPTIONS)
+    assert built.info.name == f"csr on {tmp_path / 'encoder'}"
+    found = condviz.compare([place, built], "a b", "c d", ["e"])
+    assert [model.name for model in found.models] == ["mine", built.info.name]
+
+
+def test_a_checkpoint_is_listed_beside_the_untrained(folder: Path, tmp_path: Path, tiny_default: None) -> None:
     checkpoints.save(trained(tmp_path), folder / "csr")
     checkpoints.save(trained(tmp_path), folder / "mine")
-    names = registry.list_models()
-    assert names == [
-        "minilm",
-        "csr",
-        "mine",
-        "bi-encoder",
-        "tri-hadamard",
-        "csr-zero-shot",
-        "csr-bi",
-        "csr-prefix",
-        "case",
-    ]
+    assert registry.list_models() == ["minilm", "csr", "mine", *UNTRAINED[1:]]
     assert (registry.describe("csr").trained, registry.describe("csr").source) == (True, "checkpoint")
     info = registry.describe("csr-zero-shot")
     assert (info.trained, info.source, info.name) == (False, "zero-shot", "csr-zero-shot")
     assert registry.load("csr-zero-shot", **OPTIONS).info.trained is False
 
 
-@pytest.mark.parametrize("name", ["minilm", "bi-encoder", "tri-hadamard", "csr", "csr-bi", "csr-prefix", "case"])
+@pytest.mark.parametrize("name", UNTRAINED)
 def test_what_is_described_is_what_is_loaded(folder: Path, tiny_default: None, name: str) -> None:
     model, info = registry.load(name, **OPTIONS), registry.describe(name)
     assert info.revision == ""

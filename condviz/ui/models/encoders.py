@@ -28,7 +28,10 @@ ENCODERS = (
     DEFAULT_BACKBONE,
 )
 """All that a visitor of a shared page may ask for: at most 0.5 GB each."""
-METHODS = ("unconditional", *(name for name in registry.ZERO_SHOT if name != "minilm"))
+METHODS = (
+    "unconditional",
+    *(name.removesuffix(registry.ZERO_SHOT_SUFFIX) for name in registry.ZERO_SHOT if name != "minilm"),
+)
 KEPT = 3
 """Models of this section that are in memory; the one that was used longest ago goes when another is loaded."""
 SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")

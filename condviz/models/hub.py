@@ -1,0 +1,89 @@
+"""The trained models that this project publishes on the Hugging Face hub, each at a pinned commit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from condviz.errors import CheckpointError, UnknownModelError, first_line
+from condviz.models import manifest
+from condviz.paths import CHECKPOINTS
+
+OWNER = "condviz"
+"""Of the repositories; the only place that says it."""
+REVISIONS = {
+    "bi-encoder": "",
+    "case": "",
+    "cross-encoder": "",
+    "csr": "",
+    "csr-bi": "",
+    "csr-prefix": "",
+    "everyday-concat": "",
+    "hyper-cl": "",
+    "tri-concat": "",
+    "tri-hadamard": "",
+    "wn18rr-concat": "",
+    "wn18rr-hyper-cl": "",
+}
+"""The shipped models, and the commit of each on the hub; "" until it is published."""
+
+
+def hub_id(name: str) -> str:
+    """Return the hub id of a shipped model."""
+    return f"{OWNER}/condviz-{name}"
+
+
+def explain_missing(name: str) -> str:
+    """Say where a shipped model can be had that is not on this machine."""
+    found = f"{hub_id(name)} on the hub" + ("" if REVISIONS[name] else ", which is not published yet")
+    return (
+        f"The trained weights of {name} are not on this machine. They are those of {found}; or copy checkpoints/{name} "
+        f"of a clone of CondViz to {CHECKPOINTS / name}, or let CONDVIZ_CHECKPOINTS name the folder of a clone."
+    )
+
+
+def fetch_shipped(name: str) -> Path:
+    """Return the folder of a shipped model that is not in the folders of models: downloaded, once.
+
+    Raises:
+        UnknownModelError: If it is not published yet.
+        CheckpointError: If it cannot be downloaded.
+    """
+    if not REVISIONS[name]:
+        raise UnknownModelError(explain_missing(name))
+    try:
+        return download(hub_id(name), REVISIONS[name])
+    except CheckpointError as error:
+        raise CheckpointError(f"{error} {explain_missing(name)}") from error
+
+
+def find_downloaded(name: str) -> Path | None:
+    """Return the folder of a shipped model that was downloaded before; None where it was not."""
+    if not REVISIONS[name]:
+        return None
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(hub_id(name), revision=REVISIONS[name], local_files_only=True))
+    except OSError:
+        return None
+    return folder if (folder / manifest.WEIGHTS).is_file() else None  # else an earlier download was stopped
+
+
+def download(repository: str, revision: str = "") -> Path:
+    """Return the folder with the checkpoint of a repository; what is there already is not downloaded again.
+
+    Args:
+        repository: Hub id.
+        revision: Commit, branch or tag; "" takes the newest.
+
+    Raises:
+        CheckpointError: If it cannot be downloaded.
+    """
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(repository, revision=revision or None, allow_patterns=list(manifest.FILES)))
+    except Exception as error:  # the hub client raises errors of several libraries
+        raise CheckpointError(
+            f"{repository} could not be fetched from the hub ({type(error).__name__}: {first_line(error)})."
+        ) from error

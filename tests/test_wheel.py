@@ -1,0 +1,176 @@
+"""The package as people install it: a wheel, in an environment of its own, away from the clone."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.ports import free_ports
+
+ROOT = Path(__file__).parents[1]
+PAIR = ("Two men surf at dawn.", "A woman skis at dawn.")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def home(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an environment in which the wheel is installed, and nothing else of this project.
+
+    What the wheel needs is read from the environment of the tests, which has the very versions: a new download of
+    torch would take gigabytes. That its metadata names all of it is tested beside this.
+    """
+    folder = tmp_path_factory.mktemp("elsewhere")
+    uv = shutil.which("uv") or str(Path(sys.executable).with_name("uv"))
+    subprocess.run([uv, "venv", "-q", "--offline", "--python", sys.executable, folder / "env"], check=True)
+    python = folder / "env" / "bin" / "python"
+    subprocess.run([uv, "pip", "install", "-q", "--offline", "--no-deps", "--python", python, wheel], check=True)
+    packages = next((folder / "env" / "lib").glob("python*/site-packages"))
+    # Python reads no .pth file in a folder that is named in one: that of the clone does not count.
+    (packages / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder
+
+
+def run(home: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed command in an empty folder, as somebody who has nothing but the wheel."""
+    work = home / "work"
+    work.mkdir(exist_ok=True)
+    return subprocess.run(
+        [home / "env" / "bin" / "condviz", *words], cwd=work, env=surroundings(home) | variables,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONDVIZ_", "PYTHON", "XDG_"))}
+    return kept | {"HOME": str(home), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def test_the_wheel_has_the_code_and_the_assets(wheel: Path) -> None:
+    inside = set(ZipFile(wheel).namelist())
+    tracked = subprocess.run(
+        ["git", "ls-files", "condviz", "assets"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if tracked.returncode:
+        pytest.skip("not a clone")
+    wanted = {re.sub("^assets/", "condviz/assets/", name) for name in tracked.stdout.split()}
+    assert not {name for name in wanted if (ROOT / name.replace("condviz/assets", "assets")).is_file()} - inside
+    assert wheel.stat().st_size < 6e6
+
+
+def test_a_trained_name_says_where_its_weights_belong(home: Path) -> None:
+    done = run(home, "score", *PAIR, "--condition", "the sport", "--model", "bi-encoder")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "condviz/condviz-bi-encoder" in done.stderr
+    assert str(home / ".local" / "share" / "condviz" / "checkpoints" / "bi-encoder") in done.stderr
+
+
+def test_models_are_listed_and_score(home: Path) -> None:
+    listed = run(home, "models")
+    assert listed.returncode == 0
+    assert {"minilm", "bi-encoder-zero-shot"} <= {line.split()[0] for line in listed.stdout.splitlines()}
+    assert "condviz/condviz-" in listed.stderr  # where the trained ones are
+    scored = run(home, "score", *PAIR, "--condition", "the sport", "--model", "minilm")
+    assert (scored.returncode, scored.stderr) == (0, "")
+    assert "minilm" in scored.stdout
+
+
+def test_weights_are_found_in_the_folder_of_the_user_and_where_the_variable_says(home: Path) -> None:
+    shipped = ROOT / "checkpoints"
+    asked = ("score", *PAIR, "--condition", "the sport", "--model", "tri-hadamard", "--json")
+    named = run(home, *asked, CONDVIZ_CHECKPOINTS=str(shipped))
+    assert named.returncode == 0, named.stderr
+    own = home / "other" / ".local" / "share" / "condviz" / "checkpoints"
+    shutil.copytree(shipped / "tri-hadamard", own / "tri-hadamard")
+    assert run(home, *asked, HOME=str(home / "other")).stdout == named.stdout
+
+
+def test_a_table_is_evaluated(home: Path) -> None:
+    table = home / "table.csv"
+    rows = [f"{PAIR[0]},{PAIR[1]},{condition},{label}" for condition, label in (("the sport", 1), ("the time", 5))]
+    table.write_text("\n".join(["sentence1,sentence2,condition,label", *rows]))
+    done = run(home, "evaluate", "--data", str(table), "--model", "minilm", "--resamples", "0")
+    assert done.returncode == 0, done.stderr
+    assert "minilm" in done.stdout
+
+
+def test_other_commands_work_or_say_what_to_do(home: Path) -> None:
+    for words in (["papers", "list"], ["data", "list"], ["train", "--help"]):
+        done = run(home, *words)
+        assert "Traceback" not in done.stderr, words
+    done = run(home, "deploy", "someone/space", "--dry-run")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "clone" in done.stderr
+
+
+def test_the_page_is_served_with_its_styles(home: Path) -> None:
+    (port,) = free_ports()
+    server = subprocess.Popen(
+        [home / "env" / "bin" / "condviz", "serve", "--port", str(port)], cwd=home, env=surroundings(home),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        assert any(f":{port}" in line for line in lines(server)), "the server ended without an address"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+            body = page.read().decode()
+        for address in re.findall(r'(?:href|src)="/?([\w./-]+\.(?:css|js)(?:\?[\w=]+)?)"', body)[:5]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{address}") as file:
+                assert file.status == 200
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def lines(server: subprocess.Popen[str]) -> Iterator[str]:
+    assert server.stdout is not None
+    return iter(server.stdout.readline, "")
+
+
+# ---- what it needs ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def imported() -> dict[str, set[str]]:
+    """Return the modules of others that the package imports, each with the files that do."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "condviz").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(path.relative_to(ROOT).as_posix())
+    return {name: files for name, files in found.items() if name not in {*sys.stdlib_module_names, "condviz"}}
+
+
+def test_the_metadata_names_everything_that_is_imported(wheel: Path) -> None:
+    with ZipFile(wheel) as opened:
+        name = next(name for name in opened.namelist() if name.endswith("METADATA"))
+        metadata = opened.read(name).decode()
+    named = {re.split(r"[^\w.-]", line)[0].lower() for line in re.findall("^Requires-Dist: (.*)$", metadata, re.M)}
+    brought = {"gradio": {"fastapi", "starlette", "uvicorn", "gradio_client", "httpx"}, "transformers": {"tokenizers"}}
+    of = packages_distributions()
+    for module, files in imported().items():
+        packages = {package.lower().replace("_", "-") for package in of.get(module, [module])}
+        known = packages & {item.replace("_", "-") for item in named}
+        assert known or any(module in brought.get(name, ()) for name in named), f"{sorted(files)} import {module}"
