@@ -13,7 +13,7 @@ import numpy as np
 
 import condviz
 from condviz.data.examples import Example, load_examples
-from condviz.data.language import vocabulary
+from condviz.data.language import is_foreign
 from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
@@ -57,7 +57,7 @@ class CompareTab:
         self.shown = gr.State(stored)
         self._sections()
         self._connect()
-        page.warm_up.append(vocabulary)
+        page.warm_up.append(partial(is_foreign, ""))
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Comparison | Example | None) -> None:
