@@ -27,8 +27,8 @@ RESAMPLES = 10_000
 """Of every command; the page takes fewer for large tables."""
 MIN_CLUSTERS = 10
 """Fewer sentence pairs, or aspects, cannot be resampled honestly."""
-NO_ITEM = "no sentence pair is rated under exactly two conditions"
-ALL_EQUAL = "both ratings are equal in every sentence pair"
+NO_ITEM = "no sentence pair is rated under two conditions"
+ALL_EQUAL = "the two ratings are always equal"
 CHUNK = 2**19
 """Counts held at once: memory stays bounded, and the arrays stay in the cache of the processor."""
 FIGURES = ("spearman", "pearson", "ties_wrong", "ties_excluded")
@@ -41,14 +41,15 @@ class Sample:
     Attributes:
         gold: (n,) ratings.
         clusters: (n,) int, rows that are drawn together share a number.
-        item: (n,) int, rows of one item (a sentence pair under two conditions) share a number; -1 for rows of none.
+        items: (q, 2) int, positions of the two rows of each item (a sentence pair under two conditions); -1 for a row
+            that is not among these.
         scores: One (n,) array per model, finite.
-        right: One (n,) array per model: 1, 0 or NaN (equal ratings), the same in all rows of an item.
+        right: One (q,) array per model: 1, 0 or NaN (equal ratings).
     """
 
     gold: np.ndarray
     clusters: np.ndarray
-    item: np.ndarray
+    items: np.ndarray
     scores: Sequence[np.ndarray]
     right: Sequence[np.ndarray]
 
@@ -112,12 +113,13 @@ class _Model:
         x, y = _standard(sample.gold), _standard(scores)
         columns = (np.ones_like(x), x, y, x * y, x * x, y * y)
         self.sums = np.stack([np.bincount(clusters, column) for column in columns], axis=1).astype(np.float32)
-        # The rows of an item carry the same verdict and share its weight of one.
-        within = sample.item >= 0
-        weight = np.zeros(len(scores))
-        weight[within] = 1 / np.bincount(sample.item[within])[sample.item[within]] if within.any() else 0
-        verdicts = (weight * (right == 1), weight * np.isfinite(right), weight)
-        self.items = np.stack([np.bincount(clusters, one) for one in verdicts], axis=1).astype(np.float32)
+        # The rows of an item that are here share its weight of one.
+        here = sample.items >= 0
+        weight = (here / here.sum(axis=1, keepdims=True))[here]
+        verdict, of = np.repeat(right, 2)[here.ravel()], clusters[sample.items[here]]
+        verdicts = (weight * (verdict == 1), weight * np.isfinite(verdict), weight)
+        groups = int(clusters.max()) + 1
+        self.items = np.stack([np.bincount(of, one, groups) for one in verdicts], axis=1).astype(np.float32)
 
     def figures(self, counts: np.ndarray, ranks: np.ndarray, variance: np.ndarray) -> dict[str, np.ndarray]:
         n, x, y, xy, xx, yy = (counts @ self.sums).astype(np.float64).T
@@ -164,7 +166,7 @@ class Rows:
     Attributes:
         gold: (n,) ratings.
         clusters: (n,) int, a number for each sentence pair.
-        items: (q, 2) int, the two rows of each sentence pair that is rated under two conditions.
+        items: (q, 2) int, two rows that rate one sentence pair under different conditions.
         aspects: (n,) int, a number for what each row asks about; None where that is not known.
     """
 
@@ -189,10 +191,10 @@ class Agreement(Record):
 
     Attributes:
         n: Rated rows.
-        items: Sentence pairs with two rated conditions.
+        items: Pairs of rated conditions of one sentence pair.
         spearman, pearson: Correlation of score and rating.
-        ties_wrong: Pair accuracy: sentence pairs in the right order, equal ratings counted as wrong (CASE).
-        ties_excluded: The same, sentence pairs with equal ratings left out.
+        ties_wrong: Pair accuracy: pairs of conditions in the right order, equal ratings counted as wrong (CASE).
+        ties_excluded: The same, pairs with equal ratings left out.
         pair_accuracy: The counts behind both.
     """
 
@@ -238,14 +240,14 @@ def measure(
         items = rows.items[np.isin(rows.items, chosen).all(axis=1)]
     finite = all(np.isfinite(one[chosen]).all() for one in scores)
     clusterings = rows.clusterings(chosen) if resamples and finite else []
-    item = np.full(len(rows.gold), -1)
-    item[items] = np.arange(len(items))[:, None]
-    right = [order_right(rows.gold, one, items)[chosen] for one in scores]
+    place = np.full(len(rows.gold), -1)
+    place[chosen] = np.arange(len(chosen))
+    right = [order_right(rows.gold, one, items) for one in scores]
     values = [one[chosen].astype(float) for one in scores]
-    samples = [Sample(rows.gold[chosen], clusters, item[chosen], values, right) for clusters in clusterings]
+    samples = [Sample(rows.gold[chosen], clusters, place[items], values, right) for clusters in clusterings]
     drawn = [resample(sample, resamples=resamples, seed=seed) for sample in samples]
     found = [
-        _agreement(rows.gold, one, chosen, items, [by[index] for by in drawn], intervals=resamples > 0)
+        _agreement(rows, one, chosen, items, [by[index] for by in drawn], intervals=resamples > 0)
         for index, one in enumerate(scores)
     ]
     return found, drawn
@@ -257,14 +259,11 @@ def check_resamples(resamples: int) -> None:
 
 
 def order_right(gold: np.ndarray, scores: np.ndarray, items: np.ndarray) -> np.ndarray:
-    """Return per row whether its item is in the right order: (p,) 1, 0, or NaN (no item, equal or missing ratings)."""
-    right = np.full(len(gold), np.nan)
+    """Return whether each of (q, 2) items is in the right order: (q,) 1, 0, or NaN for equal or missing ratings."""
     first, second = items.T
     wanted = np.sign(gold[first] - gold[second])
     known = np.isfinite(wanted) & (wanted != 0)
-    verdict = (np.sign(scores[first] - scores[second]) == wanted)[known]
-    right[first[known]] = right[second[known]] = verdict
-    return right
+    return np.where(known, np.sign(scores[first] - scores[second]) == wanted, np.nan)
 
 
 def interval(drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
@@ -275,7 +274,7 @@ def interval(drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
 
 
 def _agreement(
-    gold: np.ndarray,
+    rows: Rows,
     scores: np.ndarray,
     chosen: np.ndarray,
     items: np.ndarray,
@@ -283,8 +282,10 @@ def _agreement(
     *,
     intervals: bool,
 ) -> Agreement:
+    gold = rows.gold
     ratings, values = gold[chosen], scores[chosen]
     first, second = items.T
+    unequal = gold[first] != gold[second]
     counts = metrics.pair_accuracy(gold[first], gold[second], scores[first], scores[second])
 
     def correlation(name: str) -> Metric:
@@ -293,8 +294,8 @@ def _agreement(
             return Metric(None, n=len(chosen), reason=metrics.why_undefined(ratings, values))
         return Metric(100 * value, *interval(100 * by[name] for by in drawn), len(chosen))
 
-    def share(name: str, n: int) -> Metric:
-        value = getattr(counts, name)
+    def share(name: str, used: np.ndarray) -> Metric:
+        value, n = getattr(counts, name), int(used.sum())
         if value is None:
             return Metric(None, n=n, reason=ALL_EQUAL if counts.pairs else NO_ITEM)
         if not intervals:
@@ -302,7 +303,9 @@ def _agreement(
         # The effective number of sentence pairs is that which the spread of the resamples implies.
         variance = max((float(np.nanvar(by[name])) for by in drawn if not np.isnan(by[name]).all()), default=0.0)
         alone = value * (1 - value) / n
-        low, high = metrics.wilson(value, n * min(1.0, alone / variance) if variance > 0 and alone > 0 else n)
+        # Of each sentence pair one, where nothing tells how far its pairs of conditions hang together.
+        groups = len(np.unique(rows.clusters[first[used]]))
+        low, high = metrics.wilson(value, n * min(1.0, alone / variance) if variance > 0 and alone > 0 else groups)
         return Metric(100 * value, 100 * low, 100 * high, n)
 
     return Agreement(
@@ -310,7 +313,7 @@ def _agreement(
         items=counts.pairs,
         spearman=correlation("spearman"),
         pearson=correlation("pearson"),
-        ties_wrong=share("ties_wrong", counts.pairs),
-        ties_excluded=share("ties_excluded", counts.pairs - counts.equal_ratings),
+        ties_wrong=share("ties_wrong", np.ones(len(items), dtype=bool)),
+        ties_excluded=share("ties_excluded", unequal),
         pair_accuracy=counts,
     )

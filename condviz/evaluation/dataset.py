@@ -1,7 +1,7 @@
 """Rated rows: from a table that somebody brings, or from a corpus. What `evaluate` and `find_errors` work on.
 
-The unit is the item of C-STS: one sentence pair under two conditions. Rows without a partner count in every figure but
-those about the order of two conditions.
+The unit is the item of C-STS: one sentence pair under two conditions; under three, each two of them are an item. Rows
+without a partner count in every figure but those about the order of two conditions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Dataset:
         name: For people: the file, or corpus and part.
         pairs: p rows, in the order of the source.
         numbers: (p,) int64, the row's number in the source, from 1.
-        items: (q, 2) int64, the two rows of each sentence pair that is rated under two different conditions.
+        items: (q, 2) int64, two rows that rate one sentence pair under different conditions.
         clusters: (p,) int64, a number for each sentence pair; rows of one pair are not independent.
         seen: (p,) bool, whether the condition occurs in training; None if that is not known.
         extra: Further columns of the source as text, p cells each; names are valid in filters.
@@ -277,7 +277,7 @@ def _remarks(pairs: Sequence[Pair], items: np.ndarray) -> list[str]:
         notes.append("No row has a label: scores only, there is nothing to compare them with.")
     elif rated < len(pairs):
         notes.append(f"{len(pairs) - rated:,} of {len(pairs):,} rows have no label; they are scored only.")
-    if alone := len(pairs) - items.size:
+    if alone := len(pairs) - len(np.unique(items)):
         notes.append(
             f"Without a partner that has the same sentences and a second condition: {alone:,} of {len(pairs):,} "
             f"{'row' if len(pairs) == 1 else 'rows'}. The order of conditions is judged without them."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from condviz.types import Pair, Record
 
 LEVEL = 0.95
 """Of every interval."""
+MOST_CONDITIONS = 60
+"""Of one sentence pair, that are compared with each other: 1,770 pairs."""
 Z = 1.959963984540054
 """Standard normal quantile of (1 + LEVEL) / 2."""
 
@@ -48,7 +51,7 @@ class PairAccuracy:
     """How often the condition with the higher rating gets the higher similarity, for one sentence pair at a time.
 
     Attributes:
-        pairs: Sentence pairs with two rated conditions.
+        pairs: Pairs of rated conditions of one sentence pair.
         equal_ratings: Those whose two ratings are equal.
         equal_similarities: Those whose two similarities are equal.
         correct: Those where the higher rating has the strictly higher similarity.
@@ -147,18 +150,18 @@ def pair_accuracy(
 
 
 def condition_pairs(pairs: Sequence[Pair]) -> np.ndarray:
-    """Find the sentence pairs that are rated under exactly two different conditions.
+    """Find all pairs of different conditions under which one sentence pair is rated.
 
     Returns:
-        (q, 2) int64: the two rows of each such sentence pair, in the order of the file. Groups of one, or of three and
-        more rows are left out, as in the official code of Hyper-CL.
+        (q, 2) int64: two rows with the same sentences, those of one sentence pair together. Two conditions make one
+        pair, as in C-STS; three make three. Of a sentence pair under more than `MOST_CONDITIONS` the first ones count.
     """
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, pair in enumerate(pairs):
         groups[pair.sentence1, pair.sentence2].append(index)
-    twos = [rows for rows in groups.values() if len(rows) == 2]
-    chosen = [rows for rows in twos if fold(pairs[rows[0]].condition) != fold(pairs[rows[1]].condition)]
-    return np.array(chosen, dtype=np.int64).reshape(-1, 2)
+    folded = [fold(pair.condition) for pair in pairs]
+    twos = (two for rows in groups.values() for two in combinations(rows[:MOST_CONDITIONS], 2))
+    return np.array([two for two in twos if folded[two[0]] != folded[two[1]]], dtype=np.int64).reshape(-1, 2)
 
 
 def is_seen(conditions: Iterable[str], training: Collection[str]) -> np.ndarray:

@@ -79,14 +79,17 @@ def test_pair_accuracy_does_not_depend_on_which_condition_is_first(cases: list) 
     assert pair_accuracy(a, b, s, t) == pair_accuracy(b, a, t, s)
 
 
-def test_only_groups_of_two_different_conditions_count() -> None:
+def test_all_pairs_of_different_conditions_of_a_sentence_pair_count() -> None:
     made = [Pair("a", "b", condition) for condition in ("x", "y")]
     made += [Pair("c", "d", condition) for condition in ("x", "y", "z")]
     made += [Pair("e", "f", "x"), Pair("g", "h", "x"), Pair("g", "h", " x")]
     made += [Pair("i", "j", text) for text in ("The sport", "the  sport")]
     made += [Pair("k", "l", text) for text in ("the caf\u00e9", "the cafe\u0301")]
     made += [Pair("b", "a", "x")]
-    assert condition_pairs(made).tolist() == [[0, 1]]
+    assert condition_pairs(made).tolist() == [[0, 1], [2, 3], [2, 4], [3, 4]]
+    twelve = [Pair("a", "b", f"condition {i}") for i in range(12)]
+    assert len(condition_pairs(twelve)) == 66
+    assert len(condition_pairs([*twelve, *twelve])) == 4 * 66
     assert condition_pairs([]).shape == (0, 2)
 
 

@@ -237,7 +237,8 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
     frame = pd.DataFrame(columns).astype({"row": int})
     for name in frame:
         if name in FLAGS or str(name).startswith("right_"):
-            frame[name] = frame[name].map({1.0: "yes", 0.0: "no"})
+            said = frame[name].map({1.0: "yes", 0.0: "no"})
+            frame[name] = said.where(said.notna(), frame[name])  # a share, or nothing
     if remarks is not None:
         noted = [remarks.get(row, Remark()) for row in chosen.tolist()]
         frame["tags"] = ["; ".join(remark.tags) for remark in noted]

@@ -98,7 +98,8 @@ def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed:
         ConfigError: If `resamples` is negative.
     """
     rows, items = np.flatnonzero(mask & study.rated), study.dataset.items
-    items = items[mask[items].any(axis=1) & study.rated[items].all(axis=1)]
+    chosen = mask[items].any(axis=1) & study.rated[items].all(axis=1)
+    items = items[chosen]
     scores = [judged.scores for judged in study.judged]
     found, drawn = agree(study.dataset.rows, scores, chosen=rows, items=items, resamples=resamples, seed=seed)
     errors = [
@@ -110,7 +111,7 @@ def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed:
     difference = None
     if len(figures) == 2 and len(rows):
         paired = [[by[index] for by in drawn] + errors[index] for index in range(2)]
-        difference = _difference(study, figures, items, paired)
+        difference = _difference(study, figures, chosen, paired)
     return Report(int(mask.sum()), figures, difference, resamples if drawn else 0)
 
 
@@ -141,7 +142,7 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
 
 
 def _difference(
-    study: Study, figures: tuple[Figures, ...], items: np.ndarray, drawn: list[list[dict[str, np.ndarray]]]
+    study: Study, figures: tuple[Figures, ...], chosen: np.ndarray, drawn: list[list[dict[str, np.ndarray]]]
 ) -> Difference:
     values, p_values = {}, {}
     for name in HEADS:
@@ -154,7 +155,7 @@ def _difference(
             values[name] = Metric(one - two, *interval(changes), n=getattr(figures[0], name).n)
         found = [p for change in changes if (p := _bootstrap_p(change)) is not None]
         p_values[name] = max(found, default=None)
-    right = [judged.right[items[:, 0]] for judged in study.judged]
+    right = [judged.verdicts[chosen] for judged in study.judged]
     only_first, only_second = (int(((one == 1) & (two == 0)).sum()) for one, two in (right, right[::-1]))
     apart = only_first + only_second
     return Difference(values, p_values, only_first, only_second, binomtest(only_first, apart).pvalue if apart else None)
@@ -274,7 +275,7 @@ def check_blindness(study: Study, judged: Judged) -> Blindness:
     gold = study.columns["gold"]
     rated = np.isfinite(gold[items]).all(axis=1) & np.isfinite(judged.scores[items]).all(axis=1)
     used = items[rated] if rated.any() else items
-    follows, chance, p = _follow(judged.scores, gold, items[rated])
+    follows, chance, p = _follow(judged.scores, gold, items[rated], study.dataset.clusters)
     return Blindness(
         judged.model,
         within=_within(judged.scores, used),
@@ -289,16 +290,28 @@ def check_blindness(study: Study, judged: Judged) -> Blindness:
 
 
 def _follow(
-    scores: np.ndarray, gold: np.ndarray, items: np.ndarray
+    scores: np.ndarray, gold: np.ndarray, items: np.ndarray, clusters: np.ndarray
 ) -> tuple[float | None, tuple[float, float] | None, float | None]:
-    """Correlate changes of score and rating within items; the null distribution swaps the scores of each item."""
+    """Correlate changes of score and rating within items; the null distribution swaps the scores of each item.
+
+    Where a row is in several items, the scores of each sentence pair change places, as its items hang together.
+    """
     change, wanted = (values[items[:, 0]] - values[items[:, 1]] for values in (scores, gold))
     products = change * wanted
     scale = np.sqrt((change**2).sum() * (wanted**2).sum())
     if len(items) < 2 or scale == 0:
         return None, None, None
     rng = np.random.default_rng(0)
-    swapped = np.array([products @ rng.choice((-1.0, 1.0), size=len(products)) for _ in range(SWAPS)]) / scale
+    if len(np.unique(items)) == items.size:
+        swapped = np.array([products @ rng.choice((-1.0, 1.0), size=len(products)) for _ in range(SWAPS)]) / scale
+    else:
+        rows, (first, second) = np.unique(items), items.T
+        order, mixed = rows[np.argsort(clusters[rows], kind="stable")], scores.copy()
+        swapped = np.empty(SWAPS)
+        for number in range(SWAPS):
+            mixed[order] = scores[rows[np.lexsort((rng.random(len(rows)), clusters[rows]))]]
+            swapped[number] = (mixed[first] - mixed[second]) @ wanted
+        swapped /= scale
     observed = float(products.sum() / scale)
     low, high = np.quantile(swapped, (0.025, 0.975))
     p = (1 + int((swapped >= observed - 1e-12).sum())) / (SWAPS + 1)

@@ -72,9 +72,10 @@ class Judged:
         calibration: From scores to ratings, fitted on all rated rows: what curves and rewrites use.
         fitted: (p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own.
         error: (p,) fitted minus rating: positive where the model finds the pair too similar; NaN without rating.
-        right: (p,) 1 where the model orders the two conditions of the item as the ratings do, 0 where not (equal scores
-            are wrong), NaN where the row has no partner or the two ratings are equal.
-        margin: (p,) fitted rating of the higher rated condition, minus that of the other; NaN as `right`.
+        verdicts: (q,) per item, 1 where the model orders the two conditions as the ratings do, 0 where not (equal
+            scores are wrong), NaN where the two ratings are equal or missing.
+        right: (p,) mean of the verdicts on the items of each row, of two conditions 0 or 1; NaN where it has none.
+        margin: (p,) mean over those of the fitted rating of the higher rated condition, minus that of the other.
     """
 
     model: str
@@ -82,6 +83,7 @@ class Judged:
     calibration: Calibration
     fitted: np.ndarray
     error: np.ndarray
+    verdicts: np.ndarray
     right: np.ndarray
     margin: np.ndarray
 
@@ -158,12 +160,12 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
         raise DataError(f"{model} has {scores.size:,} scores for {len(dataset.pairs):,} rows. Score the file again.")
     gold = dataset.gold
     fitted = cross_fit(scores, gold, dataset.clusters)
-    right = order_right(gold, scores, dataset.items)
-    margin = np.full(len(scores), np.nan)
+    verdicts = order_right(gold, scores, dataset.items)
     first, second = dataset.items.T
-    margin[first] = margin[second] = np.sign(gold[first] - gold[second]) * (fitted[first] - fitted[second])
-    margin[np.isnan(right)] = np.nan  # equal ratings have no order
-    return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, right, margin)
+    margins = np.sign(gold[first] - gold[second]) * (fitted[first] - fitted[second])
+    margins[np.isnan(verdicts)] = np.nan  # equal ratings have no order
+    right, margin = (_of_rows(values, dataset.items, len(scores)) for values in (verdicts, margins))
+    return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, verdicts, right, margin)
 
 
 def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) -> Study:
@@ -233,6 +235,14 @@ def confusion(gold: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     # Halves go up, as people round; numpy would send 2.5 and 3.5 to even levels.
     levels = [np.clip(np.floor(values[used] + 0.5), 1, 5).astype(np.int64) - 1 for values in (gold, fitted)]
     return np.bincount(levels[0] * 5 + levels[1], minlength=25).reshape(5, 5)
+
+
+def _of_rows(values: np.ndarray, items: np.ndarray, size: int) -> np.ndarray:
+    """Return the mean of the values of the items that each of `size` rows is in; NaN where there is none."""
+    known = np.isfinite(values)
+    rows = items[known].ravel()
+    with np.errstate(invalid="ignore"):
+        return np.bincount(rows, np.repeat(values[known], 2), size) / np.bincount(rows, minlength=size)
 
 
 def _folds(clusters: np.ndarray, rated: np.ndarray) -> np.ndarray:

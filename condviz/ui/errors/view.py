@@ -90,13 +90,10 @@ def row_view(study: Study, row: int, place: int, count: int) -> Markup:
 
 
 def item_of(study: Study, row: int) -> tuple[int, ...]:
-    """Return the two rows of an item, the higher rated first; the row alone if it has no partner."""
-    found = np.flatnonzero((study.dataset.items == row).any(axis=1))
-    if not len(found):
-        return (row,)
-    one, two = map(int, study.dataset.items[found[0]])
-    gold = study.columns["gold"]
-    return (two, one) if gold[two] > gold[one] else (one, two)
+    """Return all rows that rate the same sentences under different conditions, the highest rated first."""
+    items = study.dataset.items
+    rows = np.unique([row, *items[(items == row).any(axis=1)].ravel()])
+    return tuple(rows[np.argsort(-study.columns["gold"][rows], kind="stable")].tolist())
 
 
 def worst(column: str, groups: Sequence[Group], models: Sequence[str]) -> Markup:
@@ -132,7 +129,7 @@ def _judged(study: Study, row: int, *, current: bool) -> dict[str, Any]:
             # Adding 0 takes the sign from what rounds to zero.
             "error": round(error, 1) + 0.0 if np.isfinite(error) else None,
             "score": float(judged.scores[row]),
-            "right": None if np.isnan(judged.right[row]) else bool(judged.right[row]),
+            "right": None if np.isnan(judged.right[row]) else float(judged.right[row]),
         })  # fmt: skip
     return {"condition": pair.condition, "label": pair.label, "cells": cells, "current": current}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from condviz.analysis.errors.measures import measure
+from condviz.analysis.errors.measures import check_blindness, measure
 from condviz.analysis.errors.study import judge, make_study
 from condviz.errors import ConfigError
 from condviz.evaluation.dataset import make_dataset
@@ -52,6 +52,33 @@ def test_a_model_against_itself_differs_in_nothing() -> None:
     assert difference.mcnemar is None
 
 
+@pytest.mark.parametrize("count", [2, 3, 12])
+def test_any_number_of_conditions_is_judged_by_all_its_pairs(count: int) -> None:
+    made = [Pair(f"a{i}", "b", f"condition {j}", 1.0 + (i + j) % 5) for i in range(20) for j in range(count)]
+    data = make_dataset("t", made)
+    pairs = 20 * count * (count - 1) // 2
+    assert (len(data.items), data.notes) == (pairs, ())
+    for scores, share in ((data.gold, 100.0), (-data.gold, 0.0)):
+        study = make_study(data, judge(data, "m", scores), judge(data, "n", -scores))
+        found = measure(study, np.ones(len(made), bool), resamples=50)
+        figures = found.figures[0]
+        assert (figures.items, figures.ties_excluded.value) == (pairs, share)
+        assert np.nanmax(np.abs(study.first.right - share / 100)) == 0
+        unequal = figures.pair_accuracy.pairs - figures.pair_accuracy.equal_ratings
+        assert sorted((found.difference.only_first, found.difference.only_second)) == [0, unequal]
+        # The interval rests on twenty sentence pairs, however many pairs of conditions they make.
+        assert max(figures.ties_excluded.low, 100 - figures.ties_excluded.high) < 85
+
+
+def test_random_scores_do_not_follow_three_conditions() -> None:
+    rng, sure = np.random.default_rng(0), 0
+    data = make_dataset("t", [Pair(f"a{i}", "b", f"c{j}", 1.0 + (i + j) % 5) for i in range(15) for j in range(3)])
+    for _ in range(40):
+        judged = judge(data, "m", rng.random(45))
+        sure += check_blindness(make_study(data, judged), judged).p < 0.05
+    assert sure <= 5
+
+
 def test_undefined_figures_say_why() -> None:
     made = [Pair(f"a{i}", "b", condition, 3.0) for i in range(12) for condition in ("x", "y")]
     data = make_dataset("t", made)
@@ -59,7 +86,7 @@ def test_undefined_figures_say_why() -> None:
     (figures,) = measure(study, np.ones(24, bool), resamples=20).figures
     assert figures.spearman.value is None
     assert figures.spearman.reason == "all ratings are 3"
-    assert "equal in every sentence pair" in figures.ties_excluded.reason
+    assert "always equal" in figures.ties_excluded.reason
     assert figures.ties_wrong.value == 0
 
 
