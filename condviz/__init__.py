@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from condviz.analysis.search import search
     from condviz.analysis.sorting import find_twins, rank_sorting_conditions
     from condviz.analysis.words import read_words
+    from condviz.data.tables import read_pairs, read_table
     from condviz.evaluation.csts import evaluate
     from condviz.methods import METHODS
     from condviz.models.registry import describe, list_models, load
@@ -45,6 +46,8 @@ __all__ = [
     "open_store",
     "predict_links",
     "rank_sorting_conditions",
+    "read_pairs",
+    "read_table",
     "read_words",
     "search",
     "train",
@@ -66,6 +69,8 @@ _PLACES = {
     "open_store": "condviz.store.disk",
     "predict_links": "condviz.analysis.links",
     "rank_sorting_conditions": "condviz.analysis.sorting",
+    "read_pairs": "condviz.data.tables",
+    "read_table": "condviz.data.tables",
     "read_words": "condviz.analysis.words",
     "search": "condviz.analysis.search",
     "train": "condviz.training.trainer",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
-from condviz.data.tables import TextTable
+from condviz.data.tables import Table, guess_text_column, read_table
+from condviz.data.tables.formats import fold_name, text_of
+from condviz.data.tables.pairs import SAMPLED
+from condviz.data.tables.report import is_missing
 from condviz.data.texts import check_condition, check_conditions, check_sentence
-from condviz.errors import ConfigError, DataError, first_line, suggest
+from condviz.errors import ConfigError, DataError, suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +28,7 @@ DEFAULT_ASPECTS = ("number_of_people", "time_of_day", "weather")
 PER_GROUP = 20
 NUM_VALUES = 5
 """Values per condition of the scenes: four sentences each."""
-_MISSING = {"", "nan", "none", "null", "<na>", "n/a"}
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?%?")
 _SHOWN_ROWS = 5
 
 
@@ -91,7 +96,7 @@ def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_po
 
 
 def points_from_table(
-    table: pd.DataFrame | Mapping[str, Sequence] | TextTable,
+    table: pd.DataFrame | Mapping[str, Sequence] | Table,
     *,
     text_column: str | None = None,
     condition_column: str | None = None,
@@ -113,9 +118,8 @@ def points_from_table(
     """
     if sample is not None and sample < 1:
         raise ConfigError(f"sample must be at least 1, got {sample}.")
-    frame, notes = _as_frame(table)
-    if frame.empty:
-        raise DataError("The table has no rows. A map needs one sentence per row.")
+    table = read_table(table)
+    table = replace(table, report=deepcopy(table.report))
     guess = guess_columns(table)
     text = guess.text if text_column is None else text_column
     condition = guess.condition if condition_column is None else condition_column
@@ -123,49 +127,50 @@ def points_from_table(
     asked = [] if conditions is None and condition else check_conditions(list(conditions or ()))
     needed = [text] if asked else [text, condition]
     for name in (*needed, *([value] if value else [])):
-        _check_column(frame, name)
-    cells = frame.map(lambda cell: "" if str(cell).strip().casefold() in _MISSING else str(cell).strip())
+        if name not in table.columns:
+            columns = ", ".join(table.columns[:20])
+            raise DataError(f"There is no column {name!r}.{suggest(str(name), table.columns)} Columns: {columns}.")
+    cells = {name: ["" if is_missing(cell) else cell for cell in table.column(name)] for name in table.columns}
     _refuse_numbers(cells, text)
     kept, left_out = _complete_rows(cells, needed)
-    notes = [*notes, *left_out]
+    drawn = []
     if sample is not None and sample < len(kept):
-        drawn = np.random.default_rng(seed).choice(len(kept), sample, replace=False)
-        notes.append(f"A random sample of {sample:,} of {len(kept):,} rows (seed {seed}).")
-        kept = [kept[index] for index in sorted(drawn)]
+        drawn = [f"A random sample of {sample:,} of {len(kept):,} rows (seed {seed})."]
+        chosen = np.random.default_rng(seed).choice(len(kept), sample, replace=False)
+        kept = [kept[index] for index in sorted(chosen)]
     times = max(1, len(asked))
     _check_number(len(kept), max_points, conditions=times)
-    texts = [check_sentence(str(frame[text].iloc[row]), f"row {row + 1}, column {text}") for row in kept]
-    columns = {
-        str(name): tuple(cells[name].iloc[kept]) * times for name in frame.columns if name not in needed and str(name)
-    }
-    rest = {"columns": columns, "value": str(value) if str(value) in columns else "", "notes": tuple(notes)}
+    checks = dict(zip(needed, (check_sentence, check_condition), strict=False))
+    found = {row: checked for row in kept if (checked := _check_row(table, row, checks)) is not None}
+    columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
+    if value in columns:
+        columns[value] = tuple(cell.strip() for cell in columns[value])
+    notes = (*table.notes, *left_out, *drawn)
+    rest = {"columns": columns, "value": value if value in columns else "", "notes": notes}
+    texts, *named = (tuple(column) for column in zip(*found.values(), strict=True)) if found else ((), ())
     if asked:
         return MapPoints(*_cross(texts, asked), crossed=True, **rest)
-    place = "row {}, column {}".format
-    named = tuple(check_condition(str(frame[condition].iloc[row]), place(row + 1, condition)) for row in kept)
-    return MapPoints(tuple(texts), named, **rest)
+    return MapPoints(texts, named[0], **rest)
 
 
-def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> ColumnGuess:
+def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | Table) -> ColumnGuess:
     """Guess by name which columns hold texts, conditions and values.
 
     Where no name tells, the longest cells on average are the texts, and cells that repeat four times the values.
     """
-    frame, _ = _as_frame(table)
-    named = {str(name).casefold(): name for name in frame.columns}
+    table = read_table(table)
+    named = {fold_name(name): name for name in table.columns}
 
     def find(*wanted: str) -> str | None:
         return next((named[name] for name in wanted if name in named), None)
 
     condition = find("condition", "conditions", "aspect")
-    others = [name for name in frame.columns if name != condition]
-    lengths = {name: frame[name].head(200).astype(str).str.len().sum() for name in others}
-    text = find("text", "sentence", "sentence1")
-    guessed = text or max(lengths, key=lengths.__getitem__, default=next(iter(frame.columns), ""))
-    named.pop(str(guessed).casefold(), None)
+    cells = {name: table.column(name) for name in table.columns if name != condition}
+    text = guess_text_column({name: column[:SAMPLED] for name, column in cells.items()}) or table.columns[0]
+    named.pop(fold_name(text), None)
     value = find("value", "label", "category", "class", "kind")
-    repeating = (name for name in others if name != guessed and 2 <= frame[name].nunique() <= len(frame) / 4)
-    return ColumnGuess(guessed, condition, value or next(repeating, None))
+    repeating = (name for name, column in cells.items() if name != text and 2 <= len(set(column)) <= len(column) / 4)
+    return ColumnGuess(text, condition, value or next(repeating, None))
 
 
 def held_out_triples(draws: int) -> list[tuple[str, str, str]]:
@@ -222,58 +227,45 @@ def _cross(texts: Sequence[str], conditions: Sequence[str]) -> tuple[tuple[str, 
     return tuple(texts) * len(conditions), tuple(condition for condition in conditions for _ in texts)
 
 
-def _as_frame(table: pd.DataFrame | Mapping[str, Sequence] | TextTable) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table as a frame of cells, and the notes of whoever read it."""
-    if isinstance(table, TextTable):
-        return table.to_frame(), list(table.notes)
-    import pandas as pd
-
+def _check_row(table: Table, row: int, checks: Mapping[str, Callable[[str, str], str]]) -> tuple[str, ...] | None:
+    """Return the checked texts of a row; None, and rejected by the table's report, where one cannot be used."""
     try:
-        frame = pd.DataFrame(table)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"The table cannot be read: {first_line(error)}. Give columns of equal length.") from error
-    repeated = frame.columns[frame.columns.duplicated()]
-    if len(repeated):
-        raise DataError(f"The table has two columns called {str(repeated[0])!r}. Rename or remove one.")
-    return frame.astype(object).where(frame.notna(), ""), []
+        return tuple(
+            check(text_of(table.rows[row][table.columns.index(name)], field), field)
+            for name, check in checks.items()
+            if (field := f"{table.place(row)}, column {name}")
+        )
+    except DataError as error:
+        table.report.reject(table.place(row), str(error), table.rows[row])
+        return None
 
 
-def _check_column(frame: pd.DataFrame, name: str) -> None:
-    if name in frame.columns:
-        return
-    names = [str(column) for column in frame.columns]
-    raise DataError(f"There is no column {name!r}.{suggest(name, names)} Columns: {', '.join(names[:20])}.")
-
-
-def _refuse_numbers(cells: pd.DataFrame, name: str) -> None:
-    import pandas as pd
-
-    filled = cells[name].head(500)
-    filled = filled[filled != ""]
-    numbers = pd.to_numeric(filled.str.replace(",", ".").str.rstrip("%"), errors="coerce").notna()
-    if len(filled) and numbers.mean() > 0.8:
-        others = ", ".join(str(column) for column in cells.columns if column != name) or "none"
+def _refuse_numbers(cells: Mapping[str, Sequence[str]], name: str) -> None:
+    filled = [cell.strip() for cell in cells[name][:500] if cell]
+    numbers = [cell for cell in filled if _NUMBER.fullmatch(cell)]
+    if len(numbers) > 0.8 * len(filled):
+        others = ", ".join(column for column in cells if column != name) or "none"
         raise DataError(
-            f"The column {name!r} holds numbers, for instance {filled.iloc[0][:20]!r}, and a map needs sentences. "
+            f"The column {name!r} holds numbers, for instance {filled[0][:20]!r}, and a map needs sentences. "
             f"Choose another column: {others}."
         )
 
 
-def _complete_rows(cells: pd.DataFrame, needed: Sequence[str]) -> tuple[list[int], list[str]]:
+def _complete_rows(cells: Mapping[str, Sequence[str]], needed: Sequence[str]) -> tuple[list[int], list[str]]:
     """Return the positions of the rows that have all that is needed, and notes on the others."""
-    empty = {name: np.flatnonzero(cells[name] == "") for name in needed}
-    kept = np.setdiff1d(np.arange(len(cells)), np.concatenate(list(empty.values())))
-    if not len(kept):
+    empty = {name: [row for row, cell in enumerate(cells[name]) if not cell] for name in needed}
+    kept = sorted(set(range(len(cells[needed[0]]))).difference(*empty.values()))
+    if not kept:
         wanted = f"both {' and '.join(needed)}" if len(needed) > 1 else f"anything in {needed[0]}"
         raise DataError(f"No row has {wanted}. Choose other columns, or fill them.")
     notes = []
     for name, rows in empty.items():
-        if len(rows):
+        if rows:
             shown = ", ".join(str(row + 1) for row in rows[:_SHOWN_ROWS])
             more = " and more" if len(rows) > _SHOWN_ROWS else ""
             word = "row was" if len(rows) == 1 else "rows were"
             notes.append(f"{len(rows):,} {word} left out, with nothing in {name}: {shown}{more}.")
-    return kept.tolist(), notes
+    return kept, notes
 
 
 def _check_number(rows: int, most: int, *, conditions: int) -> None:

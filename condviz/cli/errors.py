@@ -23,9 +23,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         out="write the rows of the slice as CSV, with errors and features",
     )
     ratings = shared.ratings("table whose conditions count as seen (default: the model's training data)")
+    table = shared.reading()
     parser = commands.add_parser(
         "errors",
-        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings],
+        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings, table],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
@@ -44,12 +45,14 @@ def run(options: argparse.Namespace) -> None:
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
 
-    dataset = open_data(options.data)
+    dataset = open_data(options.data, **shared.reading_of(options))
+    if dataset.table is not None:
+        shared.tell_table(options, dataset.table.report)
     names = list(dict.fromkeys(options.model)) or list(dataset.stored)[:2]
     if not 1 <= len(names) <= 2:
         stored = f" The file has scores of: {', '.join(dataset.stored)}." if dataset.stored else ""
         raise ConfigError(f"One model or two can be analysed, got {len(names)}. Name them with --model.{stored}")
-    tell(*dataset.notes)
+    tell(*(note for note in dataset.notes if dataset.table is None or note not in dataset.table.notes))
     training = shared.seen_conditions(options)
     settings = {"device": options.device, "precision": options.precision}
     models = [name if name in dataset.stored else load(name, **settings) for name in names]

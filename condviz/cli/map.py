@@ -21,9 +21,10 @@ OF_TABLES = ("text_column", "condition_column", "value_column", "condition", "sa
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
+    models, table = shared.models("hyper-cl", several=False), shared.reading(pairs=False)
     parser = commands.add_parser(
         "map",
-        parents=[shared.models("hyper-cl", several=False), shared.device(precision=None), shared.cluster(), files],
+        parents=[models, shared.device(precision=None), shared.cluster(), files, table],
         help="lay sentences out before and after conditioning, and measure both",
         description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
         "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
@@ -63,7 +64,12 @@ def run(options: argparse.Namespace) -> None:
     else:
         columns = {f"{name}_column": getattr(options, f"{name}_column") for name in ("text", "condition", "value")}
         drawn = {"sample": options.sample, "seed": options.seed}
-        points = points_from_table(read_table(options.table), **columns, conditions=options.condition, **drawn)
+        points = points_from_table(
+            read_table(options.table, **shared.reading_of(options), names=("text",)),
+            **columns,
+            conditions=options.condition,
+            **drawn,
+        )
 
     from condviz.models.registry import load
 

@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from condviz.data.files import check_target
+from condviz.data.files import check_target, write_text
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 
 if TYPE_CHECKING:
+    from condviz.data.tables import Report
     from condviz.methods.base import ConditionalScorer
 
 
@@ -107,6 +108,56 @@ def show(
         sys.stdout.write(csv())
     elif shown := text():
         print(shown)
+
+
+def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
+    """Return a parent with options on how a table is read, for `reading_of`; `pairs` adds those of rated pairs."""
+    parser = _Parent()
+    group = parser.add_argument_group("the table")
+    text = "whether the first row names the columns (default: found out)"
+    group.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
+    group.add_argument("--separator", default="", metavar="CHARACTER", help="of the columns (default: found out)")
+    group.add_argument("--encoding", default="", metavar="NAME", help="of the text, as gbk (default: found out)")
+    text = "leave out rows that cannot be used, and say which, instead of stopping at the first"
+    group.add_argument("--skip-bad", action="store_true", help=text)
+    if pairs:
+        text = "numbers that stand for different and for same, as 0 1 (default: 1 5)"
+        group.add_argument("--scale", nargs=2, type=float, metavar=("LOW", "HIGH"), help=text)
+        text = "columns of other names, as sentence1=premise; label=NAME is the rating"
+        group.add_argument("--columns", nargs="+", type=_setting, default=(), metavar="ROLE=NAME", help=text)
+        text = "words that stand for ratings, as no=1 yes=5"
+        group.add_argument("--labels", nargs="+", type=_setting, default=(), metavar="WORD=NUMBER", help=text)
+        group.add_argument("--left-out", type=target, metavar="FILE", help="write the rows that were left out as CSV")
+    return parser
+
+
+def reading_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `reading` as `read_table` or `read_pairs` takes them."""
+    form = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
+    form["separator"] = {"\\t": "\t", "tab": "\t"}.get(form["separator"], form["separator"])
+    if len(form["separator"]) > 1:
+        raise ConfigError(f"A separator is one character, or tab, got {form['separator']!r}.")
+    if not hasattr(options, "scale"):
+        return form
+    try:
+        labels = {word: float(number) for word, number in options.labels}
+    except ValueError:
+        raise ConfigError("--labels takes WORD=NUMBER, as: --labels no=1 yes=5") from None
+    return form | {"scale": options.scale, "columns": dict(options.columns), "labels": labels}
+
+
+def tell_table(options: argparse.Namespace, report: Report) -> None:
+    """Print what was decided while a table was read, and write the rows that were left out where that is asked for."""
+    tell(*report.notes)
+    if options.left_out:
+        write_text(options.left_out, report.left_out_csv())
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, sign, value = text.rpartition("=")
+    if not sign:
+        raise argparse.ArgumentTypeError(f"{text!r} has no =")
+    return key, value
 
 
 def files(**options: str) -> argparse.ArgumentParser:

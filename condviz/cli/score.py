@@ -31,11 +31,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     encoding = [shared.device(), shared.cluster()]
     parser = commands.add_parser(
         "score",
-        parents=[shared.models(), *encoding, shared.form("print JSON as the /compare endpoint does")],
+        parents=[shared.models(), *encoding, shared.form("print JSON as the /compare endpoint does"), shared.reading()],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
-        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model. "
-        "A table can be scored on a Ray cluster.",
+        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model; "
+        "with --condition, all of its rows under that one. A table can be scored on a Ray cluster.",
     )
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
@@ -46,12 +46,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     files = shared.files(json="write the report", out="write the table with a column score_MODEL per model")
     parser = commands.add_parser(
         "evaluate",
-        parents=[shared.models(required=True), *encoding, files, shared.ratings(train_data)],
+        parents=[shared.models(required=True), *encoding, files, shared.ratings(train_data), shared.reading()],
         help="compare with ratings",
-        description="Score a table (CSV: sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
+        description="Score a table (sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
         "and compare with its labels. Rows without a label are scored only.",
     )
-    text = "a table, - for standard input, or CORPUS:PART, as tables:test"
+    text = "a table, - for standard input, CORPUS:PART, as tables:test, or hf://datasets/OWNER/NAME"
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
     parser.set_defaults(command=run_evaluate)
 
@@ -80,10 +80,12 @@ def run(options: argparse.Namespace) -> None:
 def _score_table(options: argparse.Namespace) -> None:
     from condviz.data.tables import format_predictions, read_pairs
 
-    if options.condition:
-        raise DataError("With a table, the conditions are in its column condition. Leave out --condition.")
-    table = read_pairs("-")
-    tell(*table.notes)
+    if len(options.condition) > 1:
+        raise DataError(
+            "With a table, the conditions are in its column condition; one can be given for all of its rows."
+        )
+    table = read_pairs("-", condition="".join(options.condition), **shared.reading_of(options))
+    shared.tell_table(options, table.report)
     texts = columns(table.pairs)
     scores = {}
     models = [model for _, model in load_asked(options)]
@@ -139,13 +141,14 @@ def run_evaluate(options: argparse.Namespace) -> None:
     from condviz.data.tables import format_predictions
     from condviz.evaluation.csts import evaluate
 
-    table = open_table(options.data)
+    table = open_table(options.data, **shared.reading_of(options))
+    shared.tell_table(options, table.report)
     training = shared.seen_conditions(options)
     models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
         settings = {"resamples": options.resamples, "seed": options.seed, "progress": update}
         found = evaluate(models, table, training_conditions=training, **settings)
-    tell(*found.notes)
+    tell(*(note for note in found.notes if note not in table.notes))
     if options.out:
         scores = {report.model: report.predictions for report in found.reports}
         write_text(options.out, format_predictions(table, scores))

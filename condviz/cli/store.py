@@ -6,9 +6,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import cluster, form, format_table, models, progress_bar, show, tell
+from condviz.cli.options import cluster, form, format_table, models, progress_bar, reading, reading_of, show, tell
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from condviz.types import Hits, Result
 
 
-SOURCES = "CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or hf://datasets/OWNER/NAME"
+SOURCES = "CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or hf://datasets/OWNER/NAME"
 SHOWN = 20
 """Rows of a table; --csv and --json hold all."""
 
@@ -57,10 +58,9 @@ def _stored_model() -> argparse.ArgumentParser:
 
 
 def _source() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(add_help=False)
+    parser = reading(pairs=False)
     parser.add_argument("source", metavar="SOURCE", help=SOURCES)
     parser.add_argument("--column", default="", metavar="NAME", help="column of the texts (default: text, sentence)")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out rows whose text cannot be used")
     return parser
 
 
@@ -92,11 +92,13 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
 # ---- what a store holds ----------------------------------------------------------------------------------------------
 def run_build(options: argparse.Namespace) -> None:
     """Build a store, and say what it holds."""
-    from condviz.store.build import build_store
+    from condviz.store.build import LEFT_OUT, build_store
 
     store = _encode(build_store, options, options.out)
     if store.meta.left_out:
-        tell(f"Left out for lack of a usable text: {store.meta.left_out:,} of the rows.")
+        listed = Path(options.out) / LEFT_OUT
+        more = f" Those that cannot be used are listed in {listed}." if listed.is_file() else ""
+        tell(f"Left out for lack of a usable text: {store.meta.left_out:,} of the rows.{more}")
     run_info(argparse.Namespace(store=options.out, json=options.json))
 
 
@@ -112,7 +114,7 @@ def run_append(options: argparse.Namespace) -> None:
 
 
 def _encode(fill: Callable[..., Store], options: argparse.Namespace, folder: str) -> Store:
-    settings = {name: getattr(options, name) for name in ("column", "model", "skip_bad", "ray", "workers")}
+    settings = {name: getattr(options, name) for name in ("column", "model", "ray", "workers")} | reading_of(options)
     with progress_bar("encoding", "texts") as update:
         return fill(options.source, folder, **settings, progress=_told(update))
 

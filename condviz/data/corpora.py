@@ -123,7 +123,7 @@ def conditions(name: str, part: str) -> frozenset[str]:
     return frozenset(row.condition for row in material.rows(seed=0) if row.condition)
 
 
-def open_table(source: str) -> PairTable:
+def open_table(source: str, **reading: Any) -> PairTable:  # noqa: ANN401
     """Read a table, or build a part of a corpus as one.
 
     Args:
@@ -135,7 +135,7 @@ def open_table(source: str) -> PairTable:
     name, _, part = source.partition(":")
     if name in CORPORA and part and not Path(source).exists():
         return read_pairs(rows_frame(build(name, part)))
-    return read_pairs(source)
+    return read_pairs(source, **reading)
 
 
 def survey(name: str) -> Survey:

@@ -5,6 +5,7 @@ The data sets are third-party: they are read from the folder CONDVIZ_DATA, else 
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -14,6 +15,10 @@ from pathlib import Path
 from condviz.data.corpora import data_folder
 from condviz.data.files import read_utf8
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
+from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
+from condviz.data.tables.formats import Form, is_header, read_cells
+from condviz.data.tables.report import MAX_CELL_CHARACTERS
+from condviz.data.texts import check_cell
 from condviz.errors import DataError
 from condviz.paths import ASSETS
 
@@ -21,6 +26,11 @@ EVERYDAY = "everyday"
 LARGE = ("wn18rr", "fb15k237")
 """The graphs of the papers; their files are other people's and come from `data_folder()`."""
 TABLES = ("entities.tsv", "relations.tsv", "triples.tsv")
+_NAMES = "name label text title"
+ENTITY_HEADER = ("id entity", _NAMES, "description definition text")
+RELATION_HEADER = ("id relation", f"{_NAMES} description")
+TRIPLE_HEADER = ("head subject source from", "relation predicate", "tail object target to", "split")
+"""What the cells of a first row have to be, all of them, to name the columns."""
 MAX_TABLE_BYTES = 5 * 2**20
 MAX_ENTITIES, MAX_TRIPLES = 5_000, 100_000
 """Of an uploaded graph: about a minute of encoding."""
@@ -37,6 +47,7 @@ NOTICES = {
 """Who has to be named, and the licence."""
 
 Row = tuple[str, ...]
+_ADVICE = "Put the files of the graph into this folder, or set CONDVIZ_DATA to the folder above."
 
 
 @cache
@@ -160,19 +171,19 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
 
 
 def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> Graph:
-    found = [(row[0], row[1], row[2] if len(row) > 2 else "") for row in _table(entities, "id", 2, 3)]
+    found = [(*row, "")[:3] for _, row in _table(entities, ENTITY_HEADER, 2)]
     labels = _labels([(key, name) for key, name, _ in found])
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
-    numbers: dict[str, list[int]] = {split: [] for split in SPLITS}
-    for number, row in enumerate(_table(triples, "head", 3, 4), start=1):
+    lines: dict[str, list[int]] = {split: [] for split in SPLITS}
+    for line, row in _table(triples, TRIPLE_HEADER, 3):
         split = row[3].strip().lower() if len(row) == 4 else "train"
         if split not in splits:
-            raise DataError(f"{triples}, row {number}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
+            raise DataError(f"{triples}, line {line}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])
-        numbers[split].append(number)
+        lines[split].append(line)
     nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
-    kinds = [Relation(*row) for row in _table(relations, "id", 2, 2)]
-    return build_graph(name, nodes, kinds, splits, place=lambda split, i: f"{triples}, row {numbers[split][i]}")
+    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2)]
+    return build_graph(name, nodes, kinds, splits, place=lambda split, i: f"{triples}, line {lines[split][i]}")
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
@@ -190,25 +201,50 @@ def _kinds(triples: dict[str, list[Row]]) -> list[str]:
     return list(dict.fromkeys(kind for rows in triples.values() for _, kind, _ in rows))
 
 
-def _table(path: Path, first: str, least: int, most: int) -> list[Row]:
-    rows = _rows(path, least, most)
-    return rows[1:] if rows and rows[0][0].strip().lower() == first else rows
+def _table(path: Path, headers: Sequence[str], least: int) -> list[tuple[int, Row]]:
+    """Return (line, cells) of a table of somebody's; its first row names the columns only if all cells do.
+
+    Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
+    """
+    allowed = tuple(frozenset(names.split()) for names in headers)
+    try:
+        with path.open("rb") as file:
+            if (encoding := find_encoding(str(path), file)) == WINDOWS:
+                raise DataError(f"{path} is not UTF-8. Save it as UTF-8.")
+            lines = list(read_lines(path.name, file, encoding))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
+    found, broken = [], []
+    for quoted in (True, False):
+        found = list(read_cells(iter(lines), "\t", lambda *fault: broken.append(fault), quoted=quoted))
+        if not broken:
+            break
+    rows = [(line, tuple(cells)) for line, cells in found if any(map(str.strip, cells))]
+    if rows:
+        is_head, doubt = is_header(rows[0][1], (), Form(headers=allowed))
+        rows = rows[1:] if is_head else rows
+        if doubt:
+            warnings.warn(
+                f"{path}: {doubt.partition(' Otherwise')[0]} Names would be: {' | '.join(headers)}.", stacklevel=2
+            )
+    _check_rows(path, rows, least, len(headers))
+    return rows
 
 
-def _rows(path: Path, least: int, most: int | None = None) -> list[Row]:
-    """Read the rows of a tab-separated file; quotes are common characters, blank lines are left out."""
-    most = most or least
-    advice = "Put the files of the graph into this folder, or set CONDVIZ_DATA to the folder above."
-    lines = read_utf8(path, advice).split("\n")  # str.splitlines would also cut descriptions at their own marks
-    if len(lines) > MAX_ROWS:
-        raise DataError(f"{path} has {len(lines):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
-    rows = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        row = tuple(line.split("\t"))
+def _rows(path: Path, count: int) -> list[Row]:
+    """Read the rows of a published file, separated by tabs; quotes are common characters, blank lines are left out."""
+    lines = read_utf8(path, _ADVICE).split("\n")  # str.splitlines would also cut descriptions at their own marks
+    rows = [(number, tuple(line.split("\t"))) for number, line in enumerate(lines, start=1) if line.strip()]
+    _check_rows(path, rows, count, count)
+    return [row for _, row in rows]
+
+
+def _check_rows(path: Path, rows: Sequence[tuple[int, Row]], least: int, most: int) -> None:
+    if len(rows) > MAX_ROWS:
+        raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
+    for number, row in rows:
         if not least <= len(row) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise DataError(f"{path}, line {number}: {len(row)} columns, expected {wanted}, separated by tabs.")
-        rows.append(row)
-    return rows
+        for cell in row:
+            check_cell(cell, f"{path}, line {number}", MAX_CELL_CHARACTERS)

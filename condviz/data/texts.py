@@ -62,6 +62,21 @@ def check_condition(text: str, field: str) -> str:
     return _check(text, field, max_characters=MAX_CONDITION_CHARACTERS, example="the sport")
 
 
+def check_cell(text: str, field: str, max_characters: int) -> None:
+    """Raise DataError where any cell of a table, as a column that is only kept, is too long or has half a character."""
+    name = field[:1].upper() + field[1:]
+    if found := _SURROGATE.search(text):
+        broken = "\udc80" <= found[0] <= "\udcff"
+        what = (
+            f"a broken byte ({ord(found[0]) - 0xDC00:#04X})"
+            if broken
+            else f"half of a character (U+{ord(found[0]):04X})"
+        )
+        raise DataError(f"{name} has {what} at position {found.start() + 1}. Mend the cell, or copy it again.")
+    if len(text) > max_characters:
+        raise DataError(f"{name} has {len(text):,} characters, and at most {max_characters:,} are allowed. Shorten it.")
+
+
 def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
     """Return the conditions of one comparison as they are scored, in the same order.
 

@@ -129,6 +129,7 @@ def evaluate(
     data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
     *,
     training_conditions: Collection[str] | None = None,
+    scale: tuple[float, float] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
     progress: Progress | None = None,
@@ -141,6 +142,8 @@ def evaluate(
             was read. Columns sentence1, sentence2, condition and label; rows without a label are scored only.
         training_conditions: Conditions the models were trained on; a row is "seen" if its condition is one of them,
             upper and lower case and runs of blanks alike.
+        scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
+            can be said about a table: `condviz.read_pairs`.
         resamples: For the intervals; 0 for none.
         seed: Of the resamples.
         progress: Told (rows done, all rows), over all models.
@@ -153,7 +156,7 @@ def evaluate(
     Example:
         >>> condviz.evaluate(["minilm", "csr"], "scenes:test", resamples=0).to_frame()
     """
-    dataset = open_data(data, training_conditions=training_conditions, max_rows=None)
+    dataset = open_data(data, training_conditions=training_conditions, max_rows=None, scale=scale)
     check_resamples(resamples)
     rated = np.flatnonzero(np.isfinite(dataset.gold))
     reports = []

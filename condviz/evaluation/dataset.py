@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from keyword import iskeyword
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, read_pairs
+from condviz.data.tables import PairTable, read_pairs
 from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
@@ -61,6 +61,7 @@ class Dataset:
         notes: What the reader should know.
         digest: SHA-256 of rows and further columns.
         ratings: Where the ratings come from.
+        table: The table as it was read, row by row; None for a part of a corpus.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     digest: str = ""
     ratings: str = "ratings of the table"
+    table: PairTable | None = None
 
     @property
     def gold(self) -> np.ndarray:
@@ -108,6 +110,7 @@ def open_data(
     *,
     training_conditions: Collection[str] | None = None,
     max_rows: int | None = MAX_ROWS,
+    **reading: Any,  # noqa: ANN401
 ) -> Dataset:
     """Read rated rows from whatever they are in.
 
@@ -116,6 +119,7 @@ def open_data(
             table with the columns of C-STS, or a Dataset.
         training_conditions: What "seen" means; None if it is not known.
         max_rows: More rows are refused; None allows any number.
+        reading: How a table is read, as `condviz.read_pairs` takes it.
 
     Raises:
         DataError: If it cannot be read, or has no rows or too many.
@@ -125,7 +129,7 @@ def open_data(
     if isinstance(data, Dataset):
         return data if training_conditions is None else data.with_training(training_conditions)
     name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
-    table = data if isinstance(data, PairTable) else read_pairs(data)
+    table = read_pairs(data, **reading)
     return table_dataset(table, name, training_conditions=training_conditions, max_rows=max_rows)
 
 
@@ -188,13 +192,12 @@ def table_dataset(
     table: PairTable, name: str, *, training_conditions: Collection[str] | None = None, max_rows: int | None = MAX_ROWS
 ) -> Dataset:
     """Turn a table that was read into a dataset; arguments and errors as in `make_dataset`."""
-    further = {
-        column: [row[position] for row in table.rows]
-        for position, column in enumerate(table.columns)
-        if column and column.casefold() not in (*TEXT_COLUMNS, LABEL_COLUMN)
-    }
+    taken = {*table.roles.values(), ""}
+    further = {column: table.column(column) for column in table.columns if column not in taken}
     options = {"training_conditions": training_conditions, "notes": table.notes, "max_rows": max_rows}
-    return make_dataset(name, table.pairs, extra=further, **options)
+    dataset = make_dataset(name, table.pairs, extra=further, **options)
+    numbers = np.array([table.place(index).row for index in range(len(table.pairs))])
+    return replace(dataset, numbers=numbers, table=table)
 
 
 def corpus_dataset(corpus: str, part: str) -> Dataset:

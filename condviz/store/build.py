@@ -29,6 +29,8 @@ DEFAULT_MODEL = "hyper-cl"
 SLICE_ROWS = 2_048
 """Rows that a kill can cost; a commit takes some 30 ms, encoding a slice seconds."""
 _LOCK = ".building"
+LEFT_OUT = "left_out.csv"
+"""Rows of the source read last that could not be used, with the reasons."""
 Encoder = Callable[[Iterable[list[str]]], Iterator[Vectors]]
 
 
@@ -59,6 +61,9 @@ def build_store(
     column: str = "",
     model: str | ConditionalScorer = DEFAULT_MODEL,
     skip_bad: bool = False,
+    header: bool | None = None,
+    separator: str = "",
+    encoding: str = "",
     ray: str | None = None,
     workers: int = 0,
     progress: Progress | None = None,
@@ -66,11 +71,13 @@ def build_store(
     """Encode the texts of a file into a store; goes on where an earlier build was stopped or killed.
 
     Args:
-        source: A CSV, TSV, JSONL, TXT or Parquet file, a folder of those, or "hf://datasets/OWNER/NAME".
+        source: A CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or "hf://datasets/OWNER/NAME".
         out: Folder of the store, or a URL that Lance and fsspec know, such as s3://bucket/my.store.
         column: Column of the texts; "" where there is only one, or one is called text or sentence.
         model: A name or a loaded model with vectors.
-        skip_bad: Leave out rows whose text cannot be used; those without any text are always left out.
+        skip_bad: Leave out rows that cannot be used; those without any text are always left out. Which rows and why is
+            in the file left_out.csv of the store.
+        header, separator, encoding: As `condviz.read_table` takes them.
         ray: Encode on a Ray cluster: its address, "auto", or "local" for one on this machine.
         workers: Models on the cluster; 0 for as many as fit.
         progress: Told (rows stored, rows in all) after each slice; may raise to stop. What is stored stays.
@@ -81,7 +88,8 @@ def build_store(
     """
     folder = open_path(out)
     require("lance", "search")
-    read = read_source(source, column, skip_bad=skip_bad)  # every row is checked before anything is encoded
+    form = {"skip_bad": skip_bad, "header": header, "separator": separator, "encoding": encoding}
+    read = read_source(source, column, **form)  # every row is checked before anything is encoded
     with _writing(folder):
         begun = Meta.read(folder) if (folder / META).is_file() else None
         there = folder.iterdir() if folder.is_dir() else ()  # a URL is no folder before something lies in it
@@ -99,6 +107,9 @@ def build_store(
             )
         if begun is None:
             write_text(folder / META, meta.to_json())
+        else:
+            read = replace(read, columns=meta.columns)
+        _write_left_out(folder, read)
         _add_rows(folder, meta, 0, read, _encoder(model, ray, workers), progress)
         return _finish(folder)
 
@@ -110,6 +121,9 @@ def append_store(
     column: str = "",
     model: str | ConditionalScorer | None = None,
     skip_bad: bool = False,
+    header: bool | None = None,
+    separator: str = "",
+    encoding: str = "",
     ray: str | None = None,
     workers: int = 0,
     progress: Progress | None = None,
@@ -120,7 +134,7 @@ def append_store(
     memory. A file that has been added adds nothing the second time. The number of a row counts on from file to file.
 
     Args:
-        source, skip_bad, ray, workers, progress: As in `build_store`.
+        source, skip_bad, header, separator, encoding, ray, workers, progress: As in `build_store`.
         store: Folder of a store.
         column: Column of the texts; "" for that of the store.
         model: None for the one whose vectors are stored; any other is refused.
@@ -131,7 +145,8 @@ def append_store(
     """
     folder = open_path(store)
     column = column or Meta.read(folder).column
-    read = read_source(source, column, skip_bad=skip_bad)
+    form = {"skip_bad": skip_bad, "header": header, "separator": separator, "encoding": encoding}
+    read = read_source(source, column, **form)
     with _writing(folder):
         meta = Meta.read(folder)
         if not isinstance(model, str):
@@ -140,6 +155,7 @@ def append_store(
             model = load(model, precision=meta.identity.precision)
         _check_model(folder, meta.identity, Identity.of(model))
         read = _fit_columns(folder, meta, read)
+        _write_left_out(folder, read)
         digests = [part.digest for part in meta.parts]
         if read.digest not in digests:
             data = open_rows(folder)
@@ -156,6 +172,11 @@ def append_store(
 
 def _part(source: Source) -> Part:
     return Part(source.name, source.digest, source.total, source.left_out)
+
+
+def _write_left_out(folder: Path, source: Source) -> None:
+    if source.report.left_out:
+        write_text(folder / LEFT_OUT, source.report.left_out_csv())
 
 
 def _check_model(folder: Path, old: Identity, new: Identity) -> None:
@@ -208,7 +229,7 @@ def _add_rows(folder: Path, meta: Meta, place: int, source: Source, encode: Enco
     kept, asked = tee(_slices(rows, stored, known))
     done = stored - first
     for found, encoded in zip(kept, encode(one.fresh for one in asked), strict=True):
-        batch = disk.to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension))
+        batch = disk.to_table(found.rows, meta, *_gather(found, encoded, data, meta.identity.dimension), data)
         # Half a first slice, left by a kill, is no table yet: files that no version names.
         data = lance.write_dataset(batch, str(folder / disk.ROWS), mode="append" if found.start else "create")
         done += len(found.rows)

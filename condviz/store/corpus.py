@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condviz.data.tables import Kind
 from condviz.data.texts import check_sentence
 from condviz.errors import DataError
 from condviz.models.registry import load
-from condviz.store.sources import Cell, Kind, check_columns
+from condviz.store.sources import Cell, check_columns, to_cell
 from condviz.types import Progress
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Corpus:
         """Return rows as "row" (its number in the source), "text" and the columns; `places` count from 0."""
         return [
             {"row": int(self._numbers[place]), "text": self._texts[place]}
-            | {name: cells[place] for name, (_, cells) in self._columns.items()}
+            | {name: to_cell(cells[place], kind) for name, (kind, cells) in self._columns.items()}
             for place in places
         ]
 
@@ -167,7 +168,8 @@ class FilterColumns(Mapping[str, np.ndarray]):
 def as_column(cells: Iterable[Cell], kind: Kind) -> np.ndarray:
     """Return cells as a filter wants them, blanks as NaN or ""."""
     if kind == "number":
-        return np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+        blank = ("", "None")
+        return np.array([np.nan if str(cell).strip() in blank else float(cell) for cell in cells], dtype=np.float64)
     values = ["" if cell is None else cell for cell in cells]
     found = np.empty(len(values), dtype=object)
     found[:] = values

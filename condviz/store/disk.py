@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from condviz.data.files import open_path
+from condviz.data.tables import Kind
 from condviz.errors import DataError, first_line, require
 from condviz.store.corpus import BLOCK_ROWS, Block, Corpus, Identity, as_column
-from condviz.store.sources import Kind, Row
+from condviz.store.sources import Row, to_cell
 
 VERSION = 2
 IO_BYTES = 64 * 2**20
@@ -194,7 +195,8 @@ class Store(Corpus):
         """Return rows as "row", "text" and the columns."""
         with _reading(self.folder):
             found = self._data.take(list(places), columns=[ROW, TEXT, *self.columns]).to_pylist()
-        return [{"row": row.pop(ROW), "text": row.pop(TEXT), **row} for row in found]
+        cells = [{name: to_cell(row[name], kind) for name, kind in self.columns.items()} for row in found]
+        return [{"row": row[ROW], "text": row[TEXT], **one} for row, one in zip(found, cells, strict=True)]
 
     def column(self, name: str) -> np.ndarray:
         """Return one column for filters, (n,)."""
@@ -230,11 +232,14 @@ def open_store(path: str | Path) -> Store:
     return Store(folder, Meta.read(folder))
 
 
-def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray) -> Any:  # noqa: ANN401 (pyarrow)
-    """Return a slice as it is stored, a pyarrow table."""
+def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray, data: Any = None) -> Any:  # noqa: ANN401
+    """Return a slice as it is stored, a pyarrow table: cells as texts, unless the rows there hold numbers.
+
+    Until version 0.3, columns of numbers were stored as numbers.
+    """
     import pyarrow as pa
 
-    types = {"number": pa.float64(), "text": pa.string()}
+    types = {} if data is None else {one.name: one.type for one in data.schema}
     size = meta.identity.dimension
     columns = {
         ROW: pa.array([row.number for row in rows], pa.int64()),
@@ -243,7 +248,11 @@ def to_table(rows: list[Row], meta: Meta, vectors: np.ndarray, norms: np.ndarray
         NORM: pa.array(norms),
     }
     for name, kind in meta.columns.items():
-        columns[name] = pa.array([row.cells.get(name) for row in rows], types[kind])
+        kept = types.get(name, pa.string())
+        cells = [row.cells.get(name) for row in rows]
+        columns[name] = (
+            pa.array(as_column(cells, kind), kept, from_pandas=True) if kept != pa.string() else pa.array(cells, kept)
+        )
     return pa.table(columns)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from condviz.data.columns import PAIR_COLUMNS as COLUMNS
 from condviz.data.files import write_text
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, TextTable, read_pairs, read_table
+from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, Table, read_pairs, read_table, to_csv
+from condviz.data.tables import PAIR_COLUMNS as COLUMNS
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair
 
@@ -48,9 +48,9 @@ class RatedTable:
         return "pairs" if self.paired >= MIN_PAIRS and 4 * self.paired >= len(self.rows) else "rows"
 
 
-def open_table(path: str | Path) -> TextTable:
+def open_table(path: str | Path) -> Table:
     """Read an uploaded file with any columns; raises DataError if it cannot be read, or has fewer than four columns."""
-    table = read_table(Path(path), max_bytes=MAX_BYTES)
+    table = read_table(Path(path), max_bytes=MAX_BYTES, skip_bad=True, names=COLUMNS)
     if len(table.columns) < len(COLUMNS):
         raise DataError(
             f"{Path(path).name} has the columns {', '.join(table.columns)}; four are needed: two sentences, a "
@@ -59,7 +59,7 @@ def open_table(path: str | Path) -> TextTable:
     return table
 
 
-def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> RatedTable:
+def read_rated(table: Table, name: str, columns: Mapping[str, str]) -> RatedTable:
     """Take the rated rows out of a table.
 
     Args:
@@ -73,8 +73,8 @@ def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> Rated
     chosen = [columns.get(wanted, "") for wanted in COLUMNS]
     if len(set(chosen)) < len(COLUMNS) or not set(chosen) <= set(table.columns):
         raise DataError(f"Choose four different columns of {name}; chosen are {', '.join(map(repr, chosen))}.")
-    frame = table.to_frame()[chosen].set_axis(list(COLUMNS), axis=1)
-    pairs = read_pairs(frame).pairs
+    read = read_pairs(table, columns=columns)
+    pairs = read.pairs
     rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(COLUMNS))
     if rated.empty:
         raise DataError(
@@ -97,7 +97,7 @@ def read_rated(table: TextTable, name: str, columns: Mapping[str, str]) -> Rated
         (len(rated) - len(rows), f"repeated{averaged}"),
         (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
     )
-    notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
+    notes = (*read.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
     sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
     return RatedTable(name, rows, len(pairs), int((sizes == 2).sum()), notes)
 
@@ -131,7 +131,7 @@ def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
 def store(table: RatedTable, share: float, folder: Path) -> tuple[Path, Path]:
     """Store the rows to train on and the validation rows in a folder named after them, and return both paths."""
     frames = (pd.DataFrame(rows, columns=list(COLUMNS)) for rows in divide(table, share))
-    texts = [frame.to_csv(index=False, lineterminator="\n") for frame in frames]
+    texts = [to_csv(frame, as_given=TEXT_COLUMNS) for frame in frames]
     place = folder / hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
     place.mkdir(parents=True, exist_ok=True)
     paths = place / "train.csv", place / "validation.csv"

@@ -244,7 +244,7 @@ class CompareTab:
 
         if not file:
             raise DataError("No file is chosen. Choose a CSV file with the columns sentence1, sentence2 and condition.")
-        table = read_pairs(Path(file))
+        table = read_pairs(Path(file), skip_bad=True)
         if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
                 f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "
@@ -259,9 +259,10 @@ class CompareTab:
         first_rows = zip(table.pairs[:LISTED], scores, strict=False)
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
-        part = notice("", f"The first {LISTED} of {count:,} rows; the file has all of them.", tone="info")
+        cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
+        told = " ".join([*cut, *table.notes])
         yield {
-            self.table_notice: part if count > LISTED else "",
+            self.table_notice: notice("", told, tone="info") if told else "",
             self.rows: gr.Dataframe(rows, headers=head, visible=True),
             self.download: gr.DownloadButton(value=str(target), visible=True),
             self.table_stop: gr.update(visible=False),

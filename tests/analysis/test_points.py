@@ -16,12 +16,12 @@ from condviz.analysis.points import (
     points_from_texts,
     scene_points,
 )
-from condviz.data.tables import TextTable, read_table
+from condviz.data.tables import Table, read_table
 from condviz.errors import DataError
 
 ROWS = (("1", "A man surfs.", "the sport", "surfing"), ("2", "A dog runs.", "the animal", "dog"),
         ("3", "A cat.", "the animal", "nan"), ("4", " ", "the sport", ""))  # fmt: skip
-TABLE = TextTable(("id", "text", "condition", "value"), ROWS)
+TABLE = Table(("id", "text", "condition", "value"), ROWS)
 
 
 def test_a_table_with_conditions() -> None:
@@ -97,7 +97,7 @@ def test_one_text_is_no_list_of_sentences() -> None:
 
 
 def test_too_many_points_are_refused_or_sampled_where_asked() -> None:
-    table = TextTable(("text",), tuple((f"Sentence {i}.",) for i in range(200)))
+    table = Table(("text",), tuple((f"Sentence {i}.",) for i in range(200)))
     with pytest.raises(DataError, match=r"200 rows under 2 conditions make 400 points.*at most 50 rows"):
         points_from_table(table, text_column="text", conditions=["a", "b"], max_points=100)
     points = points_from_table(table, text_column="text", conditions=["a", "b"], max_points=100, sample=50)
@@ -114,27 +114,25 @@ def test_numbers_are_no_sentences() -> None:
 def test_columns_that_do_not_exist_or_hold_nothing() -> None:
     with pytest.raises(DataError, match="Did you mean text"):
         points_from_table(TABLE, text_column="texts", condition_column="condition")
-    empty = TextTable(("text", "condition"), (("", "x"), ("y", "")))
+    empty = Table(("text", "condition"), (("", "x"), ("y", "")))
     with pytest.raises(DataError, match="No row has both text and condition"):
         points_from_table(empty, text_column="text", condition_column="condition")
 
 
 def test_a_bad_cell_names_its_place() -> None:
-    table = TextTable(("text", "condition"), (("Fine.", "x"), ("B\x00d", "x")))
+    table = Table(("text", "condition"), (("Fine.", "x"), ("B\x00d", "x")))
     with pytest.raises(DataError, match="Row 2, column text"):
         points_from_table(table, text_column="text", condition_column="condition")
 
 
 def test_columns_are_guessed_by_name_and_length() -> None:
     assert guess_columns(TABLE) == ColumnGuess("text", "condition", "value")
-    assert guess_columns(TextTable(("id", "comment"), (("1", "A long comment."),))) == ColumnGuess(
-        "comment", None, None
-    )
+    assert guess_columns(Table(("id", "comment"), (("1", "A long comment."),))) == ColumnGuess("comment", None, None)
 
 
 def test_cells_that_repeat_are_guessed_to_be_the_values() -> None:
     rows = tuple((str(number), f"The soup of day {number}.", "good" if number % 2 else "bad") for number in range(8))
-    assert guess_columns(TextTable(("No", "Review", "Verdict"), rows)) == ColumnGuess("Review", None, "Verdict")
+    assert guess_columns(Table(("No", "Review", "Verdict"), rows)) == ColumnGuess("Review", None, "Verdict")
 
 
 def test_the_texts_are_not_guessed_to_be_the_values() -> None:

@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from condviz.data.columns import PAIR_COLUMNS, guess_pair_columns
-from condviz.data.tables import read_table
+from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_table
 
 
 @pytest.mark.parametrize(

@@ -149,5 +149,5 @@ def test_the_digest_depends_on_rows_and_columns() -> None:
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="does not exist"):
         open_data(tmp_path / "absent.csv")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.errors.findings import analyse
-from condviz.data.columns import PAIR_COLUMNS
+from condviz.data.tables import PAIR_COLUMNS
 from condviz.errors import DataError
 from condviz.plots.errors import in_words
 from condviz.ui.errors import desk as module

@@ -194,10 +194,10 @@ def test_an_unexpected_error_leaves_no_progress_on_the_pictures(tab: MapTab, mon
     assert all("previous" in str(steps[-1][panel]) for panel in tab.panels.values())
 
 
-def test_a_column_without_a_name_is_not_chosen(tab: MapTab, tmp_path: object) -> None:
+def test_a_column_without_a_name_gets_one(tab: MapTab, tmp_path: object) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(",c\na long sentence here,x\nanother long sentence,y\n")
-    assert tab.upload(str(path))[tab.text_column]["value"] is None
+    assert tab.upload(str(path))[tab.text_column]["value"] == "column_1"
 
 
 def test_many_values_are_listed_for_searching() -> None:

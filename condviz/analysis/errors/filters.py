@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condviz.data.tables import to_number
 from condviz.data.texts import fold
 from condviz.errors import DataError, suggest
 
@@ -162,11 +163,11 @@ def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _extra(values: tuple[str, ...]) -> np.ndarray:
-    """Return a further column as numbers if all its cells that are not blank are numbers."""
-    try:
-        return np.array([float(value) if value.strip() else np.nan for value in values])
-    except ValueError:
-        return _objects(values)
+    """Return a further column as numbers if all its cells that are not blank are, else as the texts that they are."""
+    numbers = [to_number(value) for value in values]
+    if all(number is not None or not value.strip() for number, value in zip(numbers, values, strict=True)):
+        return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
+    return _objects(values)
 
 
 def _objects(values: list | tuple) -> np.ndarray:
@@ -242,9 +243,14 @@ class _Reader:
         one, two = self._value(left), self._value(right)
         if _is_text(one) != _is_text(two):
             text, number = (left, right) if _is_text(one) else (right, left)
+            advice = "Compare numbers with numbers, and texts with texts."
+            if isinstance(number, ast.Constant):  # what stands for a number in the file may be an id or a version
+                advice = f"The column holds texts: write {quote(ast.unparse(number))}."
+            elif isinstance(text, ast.Constant) and to_number(text.value) is not None:
+                advice = f"The column holds numbers: write {text.value}."
             raise DataError(
                 f"{ast.unparse(text)[:60]} is text and {ast.unparse(number)[:60]} is none: a filter cannot compare "
-                "the two."
+                f"the two. {advice}"
             )
         if _is_text(one):
             if not isinstance(op, ast.Eq | ast.NotEq):

@@ -14,7 +14,9 @@ from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
-from condviz.data.tables import to_csv
+from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, to_csv
+from condviz.data.tables.formats import fold_name
+from condviz.data.tables.pairs import RATING_NAMES
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES, check_resamples
 from condviz.evaluation.csts import listed, score_all
@@ -124,6 +126,7 @@ def find_errors(
     filter: str = "",
     selected: Sequence[int] = (),
     training_conditions: Collection[str] | None = None,
+    scale: tuple[float, float] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
     progress: Progress | None = None,
@@ -137,6 +140,8 @@ def find_errors(
         filter: The slice, for instance `gold >= 4 and "dog" in shared`; blank for all rows.
         selected: Positions of rows that were selected by hand; the slice is then those that meet the filter.
         training_conditions: What counts as seen; None takes what the first model's checkpoint records.
+        scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
+            can be said about a table: `condviz.read_pairs`.
         resamples: For the intervals; 0 for none.
         seed: Of the resamples.
         progress: Told (rows done, all rows), over all models.
@@ -152,7 +157,7 @@ def find_errors(
     asked = listed(models)
     if not 1 <= len(asked) <= 2:
         raise ConfigError(f"One model or two can be analysed, got {len(asked)}.")
-    dataset = open_data(data, training_conditions=training_conditions)
+    dataset = open_data(data, training_conditions=training_conditions, scale=scale)
     check_resamples(resamples)
     among(selected, len(dataset.pairs))
     # Columns without a score tell a filter that cannot be read before the scoring, which takes long.
@@ -228,9 +233,10 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
     columns = {
         # "label" is what tables call the rating: the file can be read again.
         "label" if name == "gold" else name: study.columns[name][chosen]
-        for name in (*FEATURE_HELP, *study.dataset.extra)
+        for name in FEATURE_HELP
         if name not in ("shared", "words")  # sets
     }
+    columns |= {name: [cells[row] for row in chosen] for name, cells in study.dataset.extra.items()}
     for judged, suffix in zip(study.judged, ("", "_b"), strict=False):
         for part in ("score", "fitted", "error", "right", "margin"):
             columns[f"{part}_{judged.model}"] = study.columns[part + suffix][chosen]
@@ -247,8 +253,23 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
 
 
 def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] | None = None) -> str:
-    """Format rows as CSV; a text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    return to_csv(rows_frame(study, rows, remarks or {}), float_format="%.9g")
+    """Format rows as CSV: all columns of the table with the cells that it has, and what was computed.
+
+    A computed text that a spreadsheet would run as a formula gets an apostrophe in front, as do the texts of a corpus.
+    """
+    import pandas as pd
+
+    chosen = list(rows)
+    frame, table = rows_frame(study, chosen, remarks or {}), study.dataset.table
+    if table is None:
+        return to_csv(frame, float_format="%.9g")
+    given = table.to_frame().iloc[chosen].reset_index(drop=True)
+    rated = fold_name(table.roles.get(LABEL_COLUMN, "")) in RATING_NAMES and not table.mapped
+    dropped = {*TEXT_COLUMNS, *study.dataset.extra, *(f"score_{name}" for name in study.dataset.stored)}
+    dropped |= {LABEL_COLUMN} if rated or LABEL_COLUMN not in table.roles else set()
+    computed = frame.drop(columns=dropped.intersection(frame.columns))
+    computed = computed.rename(columns={name: f"{name} (computed)" for name in computed if name in given})
+    return to_csv(pd.concat([given, computed], axis=1), as_given=given.columns, float_format="%.9g")
 
 
 def among(selected: Sequence[int], size: int) -> np.ndarray:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from cachetools import LRUCache
 
-from condviz.data.columns import PAIR_COLUMNS, guess_pair_columns
 from condviz.data.corpora import CORPORA
-from condviz.data.tables import read_pairs, read_table
+from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_pairs, read_table
 from condviz.errors import DataError
 from condviz.ui import limits, page
 from condviz.ui.pool import ModelPool
@@ -143,7 +142,7 @@ class Desk:
 
     def columns(self, path: str) -> tuple[list[str], list[list[str]], dict[str, str]]:
         """Look into an uploaded file: columns, three rows, and the column probably meant by each of `PAIR_COLUMNS`."""
-        table = read_table(path, max_bytes=MAX_TABLE_BYTES)
+        table = read_table(Path(path), skip_bad=True, names=PAIR_COLUMNS, max_bytes=MAX_TABLE_BYTES)
         return list(table.columns), [list(row) for row in table.rows[:3]], guess_pair_columns(table)
 
     def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
@@ -210,13 +209,8 @@ class Desk:
     def _read(self, source: Source) -> Dataset:
         from condviz.evaluation.dataset import table_dataset
 
-        roles = {column: role for role, column in source.columns}
-        if all(role == column.casefold() for column, role in roles.items()):
-            table = read_pairs(source.path, max_bytes=MAX_TABLE_BYTES)
-        else:
-            frame = read_table(source.path, max_bytes=MAX_TABLE_BYTES).to_frame()
-            taken = [name for name in frame if str(name).casefold() in PAIR_COLUMNS and name not in roles]
-            table = read_pairs(frame.drop(columns=taken).rename(columns=roles))
+        columns = dict.fromkeys(PAIR_COLUMNS, "") | dict(source.columns)
+        table = read_pairs(Path(source.path), columns=columns, skip_bad=True, max_bytes=MAX_TABLE_BYTES)
         return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:

@@ -15,8 +15,7 @@ import numpy as np
 from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.errors.filters import TARGETS
-from condviz.data.columns import PAIR_COLUMNS, is_named
-from condviz.data.tables import TEXT_COLUMNS
+from condviz.data.tables import PAIR_COLUMNS, TEXT_COLUMNS, is_named
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.errors.desk import MAX_RESAMPLES, MAX_TABLE_BYTES, START, Choice, Desk, Source, needed, resamples_for
@@ -262,7 +261,10 @@ class ErrorsTab:
 
     def pick(self, event: gr.SelectData, choice: Choice | None) -> dict:
         """Open a row of the table."""
-        return self._open(needed(choice), (place(event.row_value[0], 10**9) or 0) - 1, mark=True)
+        choice = needed(choice)
+        numbers = self.desk.dataset(choice.source).numbers  # rows that were left out count
+        found = np.flatnonzero(numbers == (place(event.row_value[0], 10**9) or 0))
+        return self._open(choice, int(found[0]) if len(found) else -1, mark=True)
 
     def turn(self, event: gr.EventData, choice: Choice | None) -> dict:
         """Open the next or previous row of the slice."""
@@ -376,7 +378,7 @@ class ErrorsTab:
         if not 0 <= resamples <= MAX_RESAMPLES:
             raise DataError(f"resamples must be from 0 to {MAX_RESAMPLES:,}, got {resamples}.")
         if "\n" in data:
-            table = read_pairs(io.StringIO(data), max_bytes=MAX_TABLE_BYTES)
+            table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_TABLE_BYTES)
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
             dataset = self.desk.dataset(Source(data))

@@ -78,7 +78,7 @@ class Form:
         if not self.table:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         return points_from_table(
-            read_table(Path(self.table)),
+            read_table(Path(self.table), skip_bad=True, names=("text",)),
             text_column=self.text_column,
             condition_column="" if self.types_conditions else self.condition_column,
             value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,

@@ -192,7 +192,7 @@ class MapTab:
         """Read the header of an uploaded table and offer its columns."""
         if not path:
             return {self.notice: ""}
-        table = read_table(Path(path))
+        table = read_table(Path(path), skip_bad=True, names=("text",))
         names, guess = [name for name in table.columns if name], guess_columns(table)
         message = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}. Check the columns, then press Draw map."
         return {

@@ -434,7 +434,7 @@ def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]
 
     if not file:
         raise DataError("No file is chosen. Choose one with a text in each row.")
-    source = read_source(Path(file), column)
+    source = read_source(Path(file), column, skip_bad=True)
     if source.total > MAX_UPLOADED_TEXTS:
         raise DataError(
             f"The file has {source.total:,} texts; at most {MAX_UPLOADED_TEXTS:,} are searched here. For more: "

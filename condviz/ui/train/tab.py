@@ -193,7 +193,7 @@ class TrainTab:
     # ---- the form ----------------------------------------------------------------------------------------------------
     def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
         """Open an uploaded table, guess its columns, and show five rows."""
-        from condviz.data.columns import guess_pair_columns
+        from condviz.data.tables import guess_pair_columns
         from condviz.training.tables import open_table
 
         # Without a table that can be used, the recipe must not name the one before.

@@ -350,7 +350,7 @@ def test_the_command_analyses_scores_of_a_file_without_any_model(tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["absent.csv", "--model", "csr"], "cannot be read"),
+        (["absent.csv", "--model", "csr"], "does not exist"),
         (["scenes:odd", "--model", "csr"], "There is no part 'odd'"),
         (["{table}", "--model", "a", "--model", "b", "--model", "c"], "got 3"),
         (["{table}", "--filter", "golf > 1"], "Did you mean gold"),

@@ -1,0 +1,390 @@
+"""Rows of every kind of file and of what Python holds, as the texts that they were, one at a time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from typing import IO, Any, NamedTuple
+
+from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
+from condviz.data.tables.report import MAX_CELL_CHARACTERS, Place, Report, is_missing
+from condviz.errors import DataError, first_line, require
+
+Record = dict[str, str]
+"""Column -> cell."""
+
+SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}
+MAX_COLUMNS = 1_000
+KNOWN_NAMES = frozenset(
+    {"sentence1", "sentence2", "condition", "label", "text", "sentence", "score", "rating", "gold", "id"}
+)
+"""Names that make a first row a header beyond doubt."""
+_SAMPLED = 50
+_INVISIBLE = " \t\r\n\ufeff\u200b\u200c\u200d\u2060\xa0"
+_LONG_NAME = 64
+_VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ %-]*")
+_SEP = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the person who gives a table says about it; blank and None are found out.
+
+    Attributes:
+        header: Whether the first row names the columns.
+        separator: One character.
+        encoding: As Python names it.
+        names: Names of the columns of a file without a header, as far as they go.
+        headers: Where a header can only be one of these: for each column the names it may have, in lower case.
+    """
+
+    header: bool | None = None
+    separator: str = ""
+    encoding: str = ""
+    names: tuple[str, ...] = ()
+    headers: tuple[frozenset[str], ...] = ()
+
+
+class Row(NamedTuple):
+    """Cells of a text file and the line on which they begin."""
+
+    line: int
+    cells: list[str]
+
+
+def fold_name(name: str) -> str:
+    """Return the name of a column for comparisons: case, blanks around it and what cannot be seen do not count."""
+    return "".join(
+        c for c in unicodedata.normalize("NFKC", name).strip(_INVISIBLE).casefold() if c not in _INVISIBLE[4:]
+    )
+
+
+# ---- text files ------------------------------------------------------------------------------------------------------
+def read_text(name: str, file: IO[bytes] | IO[str], report: Report, form: Form, ending: str) -> Iterator[Any]:
+    """Yield (line or None, record) of a text file by the ending of its name; without one, by how it begins."""
+    encoding = "" if isinstance(file, io.TextIOBase) else find_encoding(name, file, form.encoding)
+    report.encoding = encoding
+    if encoding == WINDOWS and not form.encoding:
+        report.remark(
+            f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, name "
+            "its encoding: --encoding (encoding=)."
+        )
+    lines = read_lines(name, file, encoding)
+    if ending not in _BY_ENDING:
+        start = list(islice(lines, 1))
+        lines = chain(start, lines)
+        ending = ".json" if re.match(r'\s*(\{\s*"|\[\s*[\[{])', "".join(start)[:200]) else ".csv"
+    report.format = ending[1:]
+    yield from _BY_ENDING[ending](name, lines, report, form)
+
+
+def read_cells(lines: Iterator[str], separator: str, reject: Callable[[int, str, str], None], first: int = 1,
+               *, quoted: bool = True) -> Iterator[Row]:  # fmt: skip
+    """Yield the rows of CSV; a line that breaks its rules is rejected, and reading goes on with the next one."""
+    source, line = _Lines(lines), first
+    reader = csv.reader(
+        source, delimiter=separator, strict=True, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    )
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            reason = f"cannot be read ({error}). Look for a double quote that is not closed, or not doubled "
+            reason += f"inside a quoted text, and for a cell of more than {MAX_CELL_CHARACTERS:,} characters."
+            reject(line, reason, source.taken[0].rstrip("\r\n"))
+            source.give_back()
+            line += 1
+            continue
+        yield Row(line, cells)
+        line += len(source.taken)
+        source.taken.clear()
+
+
+def _parse(sample: Sequence[str], separator: str) -> list[Row]:
+    return list(read_cells(iter(sample), separator, lambda *_: None))
+
+
+class _Lines:
+    """Lines of which all but the first that were taken can be given back."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self._waiting, self.taken = lines, deque[str](), list[str]()
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        self.taken.append(self._waiting.popleft() if self._waiting else next(self._lines))
+        return self.taken[-1]
+
+    def give_back(self) -> None:
+        self._waiting.extendleft(reversed(self.taken[1:]))
+        self.taken.clear()
+
+
+def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+    sample, first = list(islice(lines, _SAMPLED)), 1
+    separator = form.separator
+    while sample and ((told := _SEP.fullmatch(sample[0])) or not sample[0].strip(" \t\r\n,;|")):
+        separator = separator or (told[1] if told else "")
+        sample.pop(0)
+        first += 1
+    report.separator = separator = separator or find_separator(sample)
+    columns = _find_columns(name, [row for row in _parse(sample, separator) if row.cells], report, form)
+    number = -1 if report.header else 0
+
+    def reject(line: int, fault: str, content: str | Sequence[str]) -> None:
+        if report.header and not number:  # which row names the columns then would be a guess
+            raise DataError(f"{name}: line {line:,} {fault}")
+        report.reject(Place(number, line, name), f"Row {number:,} (line {line:,}) {fault}", content)
+
+    def refuse(line: int, fault: str, content: str) -> None:
+        nonlocal number
+        number += 1
+        reject(line, fault, content)
+
+    for line, cells in read_cells(chain(sample, lines), separator, refuse, first):
+        number += 1
+        if not number:
+            continue
+        if not cells:
+            yield Place(number, line, name), {}
+        elif len(columns) <= len(cells) and not any(cells[len(columns) :]):
+            yield Place(number, line, name), dict(zip(columns, cells, strict=False))
+        else:
+            advice = f"Put texts that contain {SEPARATORS.get(separator, repr(separator))} in double quotes."
+            advice = "It may be cut off." if len(cells) < len(columns) else advice
+            row = "header" if report.header else "first row"
+            reject(line, f"has {len(cells)} cells, but the {row} has {len(columns)}. {advice}", cells)
+
+
+def _find_columns(name: str, rows: Sequence[Row], report: Report, form: Form) -> list[str]:
+    """Return the names of the columns, and note whether the first of these rows has them."""
+    first = [cell.strip(_INVISIBLE) for cell in rows[0].cells] if rows else []
+    report.header, doubt = form.header, ""
+    if report.header is None:
+        report.header, doubt = is_header(first, [row.cells for row in rows[1:11]], form)
+    if doubt:
+        report.remark(doubt)
+    if not report.header:
+        names = form.names[: len(first)]
+        first = [*names, *(f"column_{number}" for number in range(len(names) + 1, len(first) + 1))]
+    while len(first) > 1 and not first[-1]:  # what a spreadsheet adds; its cells must be blank
+        first.pop()
+    if len(first) > MAX_COLUMNS:
+        raise DataError(f"{name} has {len(first):,} columns, and at most {MAX_COLUMNS:,} are read. Leave some out.")
+    columns = check_names(name, [cell or f"column_{number}" for number, cell in enumerate(first, start=1)])
+    report.columns |= dict.fromkeys(columns)
+    return columns
+
+
+def check_names(name: str, columns: Sequence[str]) -> list[str]:
+    """Return the names of columns; raises DataError where two are the same."""
+    if repeated := [column for index, column in enumerate(columns) if column in columns[:index]]:
+        raise DataError(f"{name} has two columns called {repeated[0]!r}. Rename or remove one.")
+    return list(columns)
+
+
+def is_header(first: Sequence[str], others: Sequence[Sequence[str]], form: Form) -> tuple[bool, str]:
+    """Return whether the first row names the columns, and what to tell where that is in doubt."""
+    shown, folded = ", ".join(cell[:30] or "(blank)" for cell in first[:5]), [fold_name(cell) for cell in first]
+    is_row = f"The first row ({shown}) was taken as a row, not as names of columns. Otherwise: --header (header=True)."
+    if form.headers:
+        like = [name in allowed for name, allowed in zip(folded, form.headers, strict=False)]
+        return all(like), is_row if any(like) and not all(like) else ""
+    if not KNOWN_NAMES.isdisjoint(folded):
+        return True, ""
+    odd = [cell for cell in first if len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!", "?"))]
+    if odd or not any(first) or (len(first) == 1 and " " in first[0]):
+        return False, is_row
+    numbers = any(all(map(_VALUE.fullmatch, column)) for column in zip(*others, strict=False))
+    is_head = f"The first row ({shown}) was taken as names of columns. If it is a row: --no-header (header=False)."
+    return True, "" if numbers else is_head
+
+
+def find_separator(sample: Sequence[str]) -> str:
+    """Choose what gives most known columns in the first row, then equal rows, then most columns; a tab where none does.
+
+    A separator in quotes does not count.
+    """
+
+    def fit(separator: str) -> tuple[int, bool, float, int]:
+        rows = [row.cells for row in _parse(sample, separator) if row.cells][:20]
+        names = {fold_name(cell) for cell in rows[0]} if rows else set()
+        width = len(rows[0]) if rows else 0
+        equal = sum(len(cells) == width for cells in rows) / max(1, len(rows))
+        return len(names & KNOWN_NAMES), width > 1, equal, width
+
+    best = max(SEPARATORS, key=fit)
+    return best if fit(best)[1] else "\t"
+
+
+def _read_txt(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+    for number, line in enumerate(lines, start=1):
+        yield Place(number, number, name), {"text": line.rstrip("\r\n")}
+
+
+def _read_jsonl(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+    row = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        row += 1
+        place = Place(row, number, name)
+        try:
+            record = _to_record(_loads(line.strip()))
+        except (ValueError, RecursionError) as error:
+            what = f"{str(error)[:80]}. Each line has to be one object in JSON, or a text."
+            report.reject(place, f"Row {row:,} (line {number:,}): {what}", line.rstrip("\r\n"))
+        else:
+            yield place, record
+
+
+def _read_json(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+    text = "".join(lines)
+    try:
+        value = _loads(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("{") and len(text.strip().splitlines()) > 1:
+            yield from _read_jsonl(name, io.StringIO(text, newline=""), report, form)
+            return
+        raise DataError(f"{name} is not JSON: {str(error)[:80]}. Give a list of objects.") from error
+    yield from read_memory(value, name, report)
+
+
+_loads = partial(json.loads, parse_int=str, parse_float=str, parse_constant=str)
+"""Numbers stay as they are written."""
+_BY_ENDING = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".tab": _read_csv,
+    ".json": _read_json,
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".txt": _read_txt,
+}
+
+
+# ---- columns of Arrow, and what Python holds -------------------------------------------------------------------------
+def read_arrow(name: str, file: IO[bytes], report: Report) -> Iterator[tuple[Place, Record]]:
+    """Yield the rows of a Parquet, Arrow or Feather file, by how it begins."""
+    arrow, parquet = require("pyarrow", "search"), require("pyarrow.parquet", "search")
+    file.seek(0)
+    report.format = "parquet" if file.read(4) == b"PAR1" else "arrow"
+    file.seek(0)
+    row = 0
+    try:
+        if report.format == "parquet":
+            batches = parquet.ParquetFile(file).iter_batches(batch_size=4096)
+        else:
+            reader = arrow.ipc.open_file(file)
+            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+        for batch in batches:
+            columns = check_names(name, batch.schema.names)
+            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                row += 1
+                yield Place(row, None, name), {c: to_text(cell) for c, cell in zip(columns, cells, strict=True)}
+    except (arrow.ArrowException, OSError) as error:
+        kind = "Parquet" if report.format == "parquet" else "Arrow"
+        raise DataError(f"{name} is no {kind} file, or is damaged: {first_line(error)[:100]}") from error
+
+
+def read_memory(source: Any, name: str, report: Report) -> Iterator[tuple[Place, Record]]:  # noqa: ANN401
+    """Yield the rows of a data frame, an Arrow table, columns by name, or anything that yields records once.
+
+    Raises:
+        DataError: If it is none of these, or its columns differ in length.
+    """
+    report.format = report.format or "memory"
+    if hasattr(source, "itertuples"):  # pandas
+        columns = check_names(name, [str(column).strip(_INVISIBLE) for column in source.columns])
+        found = (dict(zip(columns, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
+    elif hasattr(source, "iter_rows"):  # polars
+        found = source.iter_rows(named=True)
+    elif hasattr(source, "to_pylist"):  # pyarrow
+        check_names(name, source.schema.names)
+        found = iter(source.to_pylist())
+    elif isinstance(source, Mapping):
+        found = _by_column(name, source)
+    elif isinstance(source, Iterable) and not isinstance(
+        source, str | bytes
+    ):  # a list, a datasets.Dataset, a generator
+        found = iter(source)
+    else:
+        raise _no_table(source)
+    for row, record in enumerate(found, start=1):
+        try:
+            yield Place(row, None, name), _to_record(record)
+        except ValueError:
+            raise _no_table(source) from None
+
+
+def _by_column(name: str, source: Mapping[str, Any]) -> Iterator[Record]:
+    if any(hasattr(values, "column_names") for values in source.values()):
+        raise DataError(
+            f"{name} has the parts {', '.join(map(str, source))}. Pass one of them: data[{next(iter(source))!r}]."
+        )
+    if not all(isinstance(v, Iterable) and not isinstance(v, str | bytes | Mapping) for v in source.values()):
+        raise DataError(f"{name} is one record. Put records into a list, or give a list of cells for each column.")
+    columns = {str(column): list(values) for column, values in source.items()}
+    if len(lengths := {column: len(values) for column, values in columns.items()}) and len(set(lengths.values())) > 1:
+        told = ", ".join(f"{column}: {length:,}" for column, length in lengths.items())
+        raise DataError(f"{name} has columns of different lengths ({told}). Give columns of equal length.")
+    for cells in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, cells, strict=True))
+
+
+def _to_record(value: Any) -> Record:  # noqa: ANN401
+    """Return a record as texts; a text alone is one, raises ValueError for what is none."""
+    if isinstance(value, str):
+        return {"text": value}
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if not isinstance(value, Mapping):
+        raise ValueError(f"This is a {type(value).__name__}")
+    return {str(column): to_text(cell) for column, cell in value.items()}
+
+
+def text_of(cell: str, field: str) -> str:
+    """Return a cell that is read as text, "" where it is missing; raises DataError for a list or a record."""
+    if isinstance(cell, Nested):
+        raise DataError(f"{field[:1].upper()}{field[1:]} holds {cell[:40]!r}, a list or a record; a text is expected.")
+    return "" if is_missing(cell) else cell
+
+
+def _no_table(source: object) -> DataError:
+    kind = type(source).__name__
+    return DataError(f"Pass a table as a path, an open file, records, columns or a data frame, got {kind}.")
+
+
+class Nested(str):
+    """A list or a record as JSON: kept, but no text to be read by a model."""
+
+
+def to_text(value: Any) -> str:  # noqa: ANN401
+    """Return a cell as text: nothing for None and NaN, JSON for lists and records, else what Python writes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy, whose floats may have fewer digits than Python's
+        is_float = not value.ndim and value.dtype.kind == "f"
+        value = str(value) if is_float else value.tolist()
+        return to_text("" if value == "nan" else value)
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        value = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return Nested(json.dumps(value, ensure_ascii=False, default=to_text))
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    text = "" if value is None else str(value)
+    return "" if text in ("nan", "NaN", "NaT", "<NA>") else text

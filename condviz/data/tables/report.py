@@ -1,0 +1,173 @@
+"""What a reader decided about a table and what it left out; and the rules for one cell."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from condviz.data.texts import check_cell
+from condviz.errors import DataError
+
+Kind = Literal["number", "text"]
+MISSING = frozenset({"", "nan", "NaN", "<NA>"})
+"""Cells that say that there is nothing, blanks around them left out: what pandas and CSV files write."""
+MAX_CELL_CHARACTERS = 131_072
+"""The limit of Python's CSV reader, applied to every format: a larger cell is a file in the wrong place."""
+MAX_LEFT_OUT = 10_000
+"""More bad rows than that are no table with mistakes, but another kind of file."""
+SHOWN = 3
+SKIP = " To leave out such rows: --skip-bad (skip_bad=True)."
+_INTEGER = re.compile(r"-?\d{1,16}")
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row is: its number in the source, from 1, without the header; its line, where there are lines."""
+
+    row: int
+    line: int | None = None
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"row {self.row:,}" if self.line is None else f"row {self.row:,} (line {self.line:,})"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row that could not be used: where, why, and what it holds, as CSV."""
+
+    place: Place
+    reason: str
+    content: str
+
+
+@dataclass
+class Report:
+    """What was decided while a table was read.
+
+    Attributes:
+        name: Of the file, for messages.
+        skip_bad: Whether rows that cannot be used are left out; else the first of them is an error.
+        format: "csv", "json", "jsonl", "txt", "parquet", "arrow" or "memory".
+        encoding, separator: Of a text file; "" where it has none.
+        header: Whether the first row names the columns; None where the format needs no such row.
+        columns: All columns, in order, as keys.
+        roles: What a column is used for -> its name and why it was taken.
+        seen: Rows of the file read last, blank ones included.
+        blank: How many rows were blank.
+        left_out: Those that could not be used, in order.
+        remarks: What else a reader should know, a sentence each.
+    """
+
+    name: str = "The table"
+    skip_bad: bool = False
+    format: str = ""
+    encoding: str = ""
+    separator: str = ""
+    header: bool | None = None
+    columns: dict[str, None] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)
+    seen: int = 0
+    blank: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def reject(self, place: Place, reason: str, content: str | Sequence[str]) -> None:
+        """Note a row that cannot be used; raises DataError where that is not allowed, or there are too many."""
+        self.seen = max(self.seen, place.row)
+        reason = reason.replace("\n", " ")
+        if not self.skip_bad:
+            raise DataError(f"{place.file or self.name}: {reason}{SKIP}")
+        if len(self.left_out) == MAX_LEFT_OUT:
+            raise DataError(f"{self.name}: more than {MAX_LEFT_OUT:,} rows cannot be used. The first: {self._first()}")
+        self.left_out.append(LeftOut(place, reason, content if isinstance(content, str) else format_rows([content])))
+
+    def remark(self, text: str) -> None:
+        """Note something once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results should know, a sentence each."""
+        notes = list(self.remarks)
+        if self.blank:
+            notes.append(f"{self.blank:,} blank {'row was' if self.blank == 1 else 'rows were'} left out.")
+        if count := len(self.left_out):
+            more = f" … and {count - SHOWN:,} more" if count > SHOWN else ""
+            verb = "row that cannot be used was" if count == 1 else "rows that cannot be used were"
+            notes.append(f"{count:,} {verb} left out: {self._first()}{more}")
+        return tuple(notes)
+
+    def left_out_csv(self) -> str:
+        """Format the rows that were left out: file, row, line, reason, and what the row holds."""
+        rows = [("file", "row", "line", "reason", "content")]
+        for one in self.left_out:
+            place = one.place
+            rows.append((place.file or self.name, str(place.row), str(place.line or ""), one.reason, one.content))
+        return format_rows(rows).encode("utf-8", "replace").decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        found = asdict(self) | {"notes": list(self.notes)}
+        return json.loads(json.dumps(found).encode("ascii", "replace"))
+
+    def _first(self) -> str:
+        return " ".join(one.reason for one in self.left_out[:SHOWN])
+
+
+def format_rows(rows: Iterable[Sequence[str]]) -> str:
+    """Format rows of cells as CSV, each with a line feed at its end."""
+    lines: list[str] = []
+    # Python's own end of line, which is cut off again, so that cells with either half of it are quoted.
+    csv.writer(SimpleNamespace(write=lines.append)).writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell holds nothing."""
+    return cell.strip() in MISSING
+
+
+def check_row(report: Report, place: Place, record: Mapping[str, str]) -> bool:
+    """Whether all cells of a row can be kept; rejects it where one is too long or has half a character."""
+    try:
+        "".join(record.values()).encode()
+        longest = max(map(len, record.values()), default=0)
+    except UnicodeEncodeError:
+        longest = math.inf
+    if longest <= MAX_CELL_CHARACTERS:
+        return True
+    for column, cell in record.items():
+        try:
+            check_cell(cell, f"{place}, column {column}", MAX_CELL_CHARACTERS)
+        except DataError as error:
+            report.reject(place, str(error), list(record.values()))
+            return False
+    return True
+
+
+def to_number(cell: str) -> int | float | None:
+    """Return the number that a cell stands for if it can be written back as the same text; else None.
+
+    So 4, 4.0 and 0.25 are numbers; 007, 1.10, 1E5, 12345678901234567890, "Infinity" and dates are texts.
+    """
+    try:
+        value = int(cell) if _INTEGER.fullmatch(cell) else float(cell)
+    except ValueError:
+        return None
+    return value if str(value) == cell and math.isfinite(value) and abs(value) <= _EXACT else None
+
+
+def kind_of(cell: str, before: Kind | None) -> Kind | None:
+    """Return what a column holds, given one more cell; None while all have been blank."""
+    if before == "text" or not cell.strip():
+        return before
+    return "text" if to_number(cell) is None else "number"

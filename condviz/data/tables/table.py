@@ -1,0 +1,236 @@
+"""Read a table from wherever it is: one result, and a report of what was decided."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from condviz.data.files import open_path
+from condviz.data.tables.formats import Form, Record, read_arrow, read_memory, read_text
+from condviz.data.tables.report import Place, Report, check_row
+from condviz.errors import DataError, first_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_TABLE_BYTES = 50 * 1024 * 1024
+"""The largest C-STS split has about 3 MB."""
+MAX_ROWS, MAX_CELLS = 500_000, 5_000_000
+"""A file within the limit of bytes can still hold millions of empty cells, which take far more memory than the file."""
+ARROW = (".parquet", ".arrow", ".feather")
+ENDINGS = (*ARROW, ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt")
+"""Of the files that are taken from a folder or a dataset of the hub; the first kind that is there."""
+HUB = "hf://datasets/"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of any columns.
+
+    Attributes:
+        columns: Their names, without the blanks around them.
+        rows: All cells as the texts that they were; "" where a format says that there is nothing.
+        report: What was decided, and which rows were left out.
+        places: Where each row was; empty where it was made by hand.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    report: Report = field(default_factory=Report, compare=False)
+    places: tuple[Place, ...] = field(default=(), compare=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know, for instance about the character encoding; a sentence each."""
+        return self.report.notes
+
+    def place(self, index: int) -> Place:
+        """Return where the row at this position was."""
+        return self.places[index] if self.places else Place(index + 1)
+
+    def column(self, name: str) -> list[str]:
+        """Return the cells of a column."""
+        position = self.columns.index(name)
+        return [row[position] for row in self.rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the cells as texts."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns), dtype=object)
+
+
+def read_table(
+    source: Any,  # noqa: ANN401
+    *,
+    header: bool | None = None,
+    separator: str = "",
+    encoding: str = "",
+    skip_bad: bool = False,
+    names: tuple[str, ...] = (),
+    max_bytes: int | None = MAX_TABLE_BYTES,
+) -> Table:
+    """Read a table with any columns; every cell stays the text that it was.
+
+    Commas, semicolons, tabs and upright bars separate; UTF-8, UTF-16, UTF-32 and, with a note, Windows-1252 (Latin-1)
+    are understood. What was found out is in `Table.report`.
+
+    Args:
+        source: A path or folder of CSV, TSV, TXT, JSON, JSONL, Parquet or Arrow files, "-" for standard input, an open
+            file; as a text also a URL that fsspec knows and "hf://datasets/OWNER/NAME". From Python a data frame, a
+            datasets.Dataset, an Arrow table, records (a list or a generator), or columns by name.
+        header: Whether the first row of a CSV file names the columns; None finds out, and says so where it is in doubt.
+        separator: Of a CSV file; "" finds out.
+        encoding: Of a text file, as Python names it; "" finds out.
+        skip_bad: Leave out rows that cannot be used, which the report lists, instead of raising.
+        names: Of the columns where there is no header, as far as they go.
+        max_bytes: Larger files are refused before they are parsed; None takes any.
+
+    Raises:
+        DataError: If the table cannot be read, has no rows, two columns have one name, or a row cannot be used: another
+            number of cells than the header, a quote that is not closed, half a character.
+    """
+    if isinstance(source, Table):
+        return source
+    report = Report(skip_bad=skip_bad)
+    found, places, cells = [], [], 0
+    for place, record in read_records(source, report, Form(header, separator, encoding, names), max_bytes=max_bytes):
+        cells += len(record)
+        if len(found) >= MAX_ROWS or cells > MAX_CELLS:
+            raise DataError(
+                f"{report.name} has more than {len(found):,} rows of {len(record):,} columns. Allowed are {MAX_ROWS:,} "
+                f"rows and {MAX_CELLS:,} cells. Split it, or leave columns out."
+            )
+        found.append(record)
+        places.append(place)
+    columns = tuple(report.columns)
+    if not found:
+        raise DataError(_nothing(report))
+    rows = tuple(tuple(record.get(column, "") for column in columns) for record in found)
+    return Table(columns, rows, report, tuple(places))
+
+
+def _nothing(report: Report) -> str:
+    if report.left_out:
+        return f"{report.name} has no row that can be used. {report.left_out[0].reason}"
+    if report.columns and report.header:
+        columns = ", ".join(report.columns)
+        return f"{report.name} has a header but no rows. Add at least one row below {columns}."
+    return f"{report.name} is empty. Give a table with names of columns in its first row, and a row."
+
+
+def read_records(
+    source: Any,  # noqa: ANN401
+    report: Report,
+    form: Form,
+    *,
+    max_bytes: int | None = None,
+) -> Iterator[tuple[Place, Record]]:
+    """Yield the rows that can be kept, one at a time; blank ones are counted, others rejected. Errors: `read_table`."""
+    for place, record in _parts(source, report, form, max_bytes):
+        report.seen = place.row
+        if record.keys() != report.columns.keys():
+            report.columns |= dict.fromkeys(record)
+        if not any(map(str.strip, record.values())):
+            report.blank += 1
+        elif check_row(report, place, record):
+            yield place, record
+
+
+def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Iterator[tuple[Place, Record]]:  # noqa: ANN401
+    if isinstance(source, io.TextIOBase):
+        yield from read_text(report.name, io.StringIO(_whole(source, report, max_bytes), newline=""), report, form, "")
+    elif source == "-" if isinstance(source, str) else hasattr(source, "read"):
+        file = sys.stdin.buffer if source == "-" else source
+        report.name = "Standard input" if source == "-" else Path(str(getattr(source, "name", report.name))).name
+        content = _whole(file, report, max_bytes)
+        opened = io.StringIO(content, newline="") if isinstance(content, str) else io.BytesIO(content)
+        yield from _read_file(report.name, opened, report, form)
+    elif isinstance(source, str | Path) or hasattr(source, "open"):
+        files = find_files(source)
+        report.name = files[0].name if len(files) == 1 else str(source).rstrip("/").rpartition("/")[2]
+        for path in files:
+            try:
+                with path.open("rb") as file:
+                    if max_bytes is not None and file.seek(0, io.SEEK_END) > max_bytes:
+                        raise _too_large(path.name, max_bytes)
+                    yield from _read_file(path.name, file, report, form)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                raise DataError(f"{str(path)!r} cannot be read: {reason}. Check the file.") from error
+    else:
+        yield from read_memory(source, report.name, report)
+
+
+def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+    file.seek(0)
+    if isinstance(file, io.StringIO) or not file.read(6).startswith((b"PAR1", b"ARROW1")):
+        file.seek(0)
+        return read_text(name, file, report, form, Path(name).suffix.lower())
+    return read_arrow(name, file, report)
+
+
+def _whole(file: IO[Any], report: Report, max_bytes: int | None) -> Any:  # noqa: ANN401
+    content = file.read(-1 if max_bytes is None else max_bytes + 1)
+    if max_bytes is not None and len(content) > max_bytes:
+        raise _too_large(report.name, max_bytes)
+    return content
+
+
+def _too_large(name: str, max_bytes: int) -> DataError:
+    return DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+def find_files(source: str | Path) -> list[Path]:
+    """Return the files of a path, a folder, a URL or, only where it is given as a text, a dataset of the hub.
+
+    Raises:
+        DataError: If there is none.
+    """
+    if isinstance(source, str) and source.startswith(HUB):
+        return _fetch(source.removeprefix(HUB))
+    path = open_path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS)
+        if not files:
+            raise DataError(f"There is no file of texts in {path}. Kinds that are read: {', '.join(ENDINGS)}.")
+        return files
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Pass a file of texts, or a folder of such files.")
+    return [path]
+
+
+def _fetch(name: str) -> list[Path]:
+    """Download the files of a dataset that can be read, all of one kind. No code of a dataset is run."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    owner, _, rest = name.partition("/")
+    dataset, _, part = rest.partition("/")
+    wanted = [part, f"{part.rstrip('/')}/*"] if part else [f"*{ending}" for ending in ENDINGS]
+    try:
+        folder = Path(
+            huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
+        )
+    except HFValidationError as error:
+        raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
+    except (HfHubHTTPError, OSError) as error:
+        raise DataError(
+            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({first_line(error)}). "
+            "Check the name and the network, or download its files and pass their folder."
+        ) from error
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and any(fnmatch(file.relative_to(folder).as_posix(), pattern) for pattern in wanted)
+    ]
+    for ending in ENDINGS:  # many datasets hold the same rows in several kinds
+        if chosen := [file for file in files if file.suffix.lower() == ending]:
+            return chosen
+    raise DataError(f"{HUB}{name} has no file of texts there. Kinds that are read: {', '.join(ENDINGS)}.")

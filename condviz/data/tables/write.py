@@ -1,0 +1,61 @@
+"""Write tables: cells of the input as they came, and what was computed beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from condviz.data.tables.pairs import PairTable
+from condviz.data.tables.report import format_rows
+from condviz.data.texts import plain_cell
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+
+def to_csv(frame: pd.DataFrame, *, as_given: Collection[str] = (), float_format: str = "") -> str:
+    """Format a table as CSV that no spreadsheet runs as formulas: names of columns and cells of text are guarded.
+
+    Args:
+        frame: Any table.
+        as_given: Columns whose cells are those of the input: they leave as they came.
+        float_format: Such as "%.9g"; "" for all digits.
+    """
+
+    def cell(value: Any) -> str:  # noqa: ANN401
+        if isinstance(value, str):
+            return plain_cell(value)
+        if value is None or value != value:
+            return ""
+        return float_format % value if float_format and isinstance(value, float) else str(value)
+
+    columns = [list(frame[name]) if name in as_given else list(map(cell, frame[name])) for name in frame.columns]
+    return format_rows([[plain_cell(str(name)) for name in frame.columns], *zip(*columns, strict=True)])
+
+
+def format_predictions(
+    table: PairTable, scores: Mapping[str, np.ndarray], others: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> str:
+    """Format the table as CSV with one more column `score_<model>` per model.
+
+    Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
+    the file can be scored again; names of columns are guarded against formulas.
+
+    Args:
+        table: What was scored.
+        scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
+        others: Further columns by their names.
+
+    Raises:
+        ValueError: If a model has another number of scores than the table has rows.
+    """
+    added = {f"score_{name}": values for name, values in scores.items()} | dict(others)
+    frame = table.to_frame().drop(columns=[name for name in table.columns if name in added])
+    given = list(frame.columns)
+    for name, values in added.items():
+        frame[name] = [float(value) if math.isfinite(value) else None for value in values]
+    # Nine digits restore every float32 exactly.
+    return to_csv(frame, as_given=given, float_format="%.9g")

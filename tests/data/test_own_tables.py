@@ -1,0 +1,324 @@
+"""Tables as programs really write them: nothing is lost, nothing is invented, and what is left out is named."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from condviz.analysis.errors.filters import select
+from condviz.analysis.points import points_from_table
+from condviz.data.kg_formats import TABLES, read_tables
+from condviz.data.tables import Table, read_pairs, read_table
+from condviz.errors import ConfigError, DataError
+from condviz.evaluation.dataset import open_data
+from condviz.store.corpus import Corpus, FilterColumns
+from condviz.store.sources import check_columns, read_source
+from tests.kg_toy import write_graph
+
+HEADER = "sentence1,sentence2,condition,label\n"
+PAIR = "A man surfs.,A girl skis.,the sport,2\n"
+OPEN_QUOTE = 'text,id\n"Hello, he said,1\nA man surfs.,2\nA girl skis.,3\n'
+
+
+def read(content: str | bytes, **options: object) -> Table:
+    return read_table(io.BytesIO(content.encode() if isinstance(content, str) else content), **options)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+# ---- quotes, and rows of another length ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (OPEN_QUOTE, 2),
+        ('text,id\n"He said \\"go\\"",1\n', 2),
+        ('text\tid\nfine\t1\n"A man" said\t2\n', 3),
+        ("text,id\nA man surfs.,1\nA girl", 3),
+        ("text,id\nA man surfs.,1,2\n", 2),
+    ],
+)
+def test_a_row_that_breaks_the_rules_is_named_and_can_be_left_out(tmp_path: Path, content: str, line: int) -> None:
+    path = write(tmp_path / "a.csv", content)
+    for reader in (read_table, read_source):
+        with pytest.raises(DataError, match=rf"a\.csv: Row \d+ \(line {line}\)"):
+            reader(path)
+    good = read(content + "\nA dog runs.,7\n".replace(",", "\t" if "\t" in content else ","), skip_bad=True)
+    assert good.rows[-1] == ("A dog runs.", "7")
+    assert [one.place.line for one in good.report.left_out] == [line]
+
+
+def test_an_open_quote_costs_one_row_and_not_the_rest_of_the_file(tmp_path: Path) -> None:
+    source = read_source(write(tmp_path / "a.csv", OPEN_QUOTE), skip_bad=True)
+    assert [row.text for row in source.rows()] == ["A man surfs.", "A girl skis."]
+    assert (source.total, source.left_out) == (2, 1)
+    rows = list(csv.DictReader(io.StringIO(source.report.left_out_csv())))
+    assert [(row["line"], row["content"]) for row in rows] == [("2", '"Hello, he said,1')]
+
+
+def test_many_open_quotes_are_read_in_one_pass() -> None:
+    table = read("text,id\n" + '"never closed,1\nA man surfs.,2\n' * 2_000, skip_bad=True)
+    assert len(table.rows) + len(table.report.left_out) == 4_000
+
+
+# ---- cells stay what they were ---------------------------------------------------------------------------------------
+IDS = ("1234567890123456789", "1234567890123456788")
+KEPT = {
+    "id": IDS,
+    "zip": ("02134", "00501"),
+    "n": ("1E5", "1E6"),
+    "version": ("1.10", "1.1"),
+    "day": ("Nan", "Infinity"),
+}
+
+
+def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["A man surfs.", "A girl skis."], **KEPT})
+    path = write(tmp_path / "a.csv", frame.to_csv(index=False))
+    source = read_source(path)
+    assert set(source.columns.values()) == {"text"}
+    assert {name: tuple(row.cells[name] for row in source.rows()) for name in KEPT} == KEPT
+
+
+def test_whole_numbers_of_json_and_parquet_stay_what_they_are(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [{"text": f"Text {number}.", "id": int(number)} for number in IDS]
+    write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    write(tmp_path / "b.json", json.dumps(rows))
+    parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "c.parquet")
+    with arrow.OSFile(str(tmp_path / "d.arrow"), "wb") as sink, arrow.ipc.new_file(sink, arrow.schema(
+        {"text": arrow.string(), "id": arrow.int64()})) as file:  # fmt: skip
+        file.write_table(arrow.Table.from_pylist(rows))
+    for path in tmp_path.iterdir():
+        assert read_table(path).column("id") == list(IDS), path
+        assert read_source(path).columns == {"id": "text"}, path
+
+
+def test_filters_compare_numbers_with_numbers_and_texts_with_texts() -> None:
+    columns = check_columns({**KEPT, "stars": ["4", "4.5"], "price": [3, None]})
+    corpus = FilterColumns(Corpus(["a", "b"], None, None, None, columns))
+    assert select(f'id == "{IDS[0]}" and zip == "02134"', corpus).tolist() == [True, False]
+    assert select("stars > 4", corpus).tolist() == [False, True]
+    assert select("price <= 3", corpus).tolist() == [True, False]
+    for wrong, hint in (("id == 12", 'write "12"'), ("zip == 2134", 'write "2134"'), ('stars == "4"', "write 4")):
+        with pytest.raises(DataError, match=hint):
+            select(wrong, corpus)
+
+
+def test_the_errors_of_a_table_filter_ids_as_texts() -> None:
+    head, row = "sentence1,sentence2,condition,label,id\n", "A man surfs.,A girl skis.,the sport,2,"
+    data = open_data(io.StringIO(head + "".join(f"{row}{number}\n" for number in IDS)))
+    from condviz.analysis.errors.filters import describe_rows
+
+    assert select(f'id == "{IDS[1]}"', describe_rows(data)).tolist() == [False, True]
+
+
+# ---- headers ---------------------------------------------------------------------------------------------------------
+def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: Path) -> None:
+    folder = write_graph(tmp_path / "mine")
+    (folder / TABLES[0]).write_text("id\tIndonesia\nhead\thead\nnose\tnose\n")
+    (folder / TABLES[1]).write_text("id\tidentity\nhas\thas\n")
+    (folder / TABLES[2]).write_text("head\thas\tnose\nhead\tid\tid\n")
+    with pytest.warns(UserWarning, match="was taken as a row"):
+        graph = read_tables(folder)
+    assert (graph.num_entities, graph.num_relations, len(graph.triples)) == (3, 2, 2)
+
+
+def test_names_that_pandas_has_quoted_lose_the_quotes_and_others_keep_them(tmp_path: Path) -> None:
+    folder, names = write_graph(tmp_path / "mine"), ['the "big" one', "a\tb"]
+    frame = pd.DataFrame({"id": ["a", "b"], "name": names})
+    frame.to_csv(folder / TABLES[0], sep="\t", index=False)
+    (folder / TABLES[2]).write_text("a\t_in\tb\n")
+    assert [entity.name for entity in read_tables(folder).entities] == names
+    (folder / TABLES[0]).write_text('a\t"Casablanca" (film)\nb\t"quoted"\n')
+    assert [entity.name for entity in read_tables(folder).entities] == ['"Casablanca" (film)', '"quoted"']
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "rows", "doubt"),
+    [
+        ("A man surfs.\nA girl skis.\n", ("text",), 2, "was taken as a row"),
+        ("A man surfs\nA girl skis\n", ("text",), 2, "was taken as a row"),
+        ("text\nA girl skis.\n", ("text",), 1, ""),
+        ("remark;stars\nGood.;4\n", ("remark", "stars"), 1, ""),
+        ("Rex;Tom\nBo;Al\n", ("Rex", "Tom"), 1, "taken as names of columns"),
+        ("7;Fine.\n8;Bad.\n", ("text", "column_2"), 2, "was taken as a row"),
+    ],
+)
+def test_a_first_row_is_taken_as_a_header_or_not_and_doubt_is_told(
+    content: str, columns: tuple[str, ...], rows: int, doubt: str
+) -> None:
+    table = read(content, names=("text",))
+    assert (table.columns, len(table.rows)) == (columns, rows)
+    assert doubt in " ".join(table.notes) if doubt else table.notes == ()
+    assert len(read(content, header=False).rows) == len(content.splitlines())
+    assert read(content, header=True).columns[0] == content.splitlines()[0].split(";")[0]
+
+
+def test_pairs_without_a_header_are_in_the_order_of_c_sts() -> None:
+    assert read_pairs(io.StringIO("A man surfs.,A girl skis.,the sport,2\n")).pairs[0].label == 2
+
+
+# ---- what spreadsheets add -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\n"])
+def test_the_line_of_excel_names_the_separator(tmp_path: Path, first: str) -> None:
+    content = first + "text;id\nOne, two.;1\n"
+    assert read(content).rows == (("One, two.", "1"),)
+    assert read_source(write(tmp_path / "a.csv", content)).total == 1
+
+
+def test_columns_at_the_end_without_name_and_cells_are_no_columns() -> None:
+    head, row = HEADER.replace("\n", ",,,\n"), PAIR.replace("\n", ",,,\n")
+    for reader in (read_table, read_pairs):
+        assert reader(io.StringIO(head + row)).columns == ("sentence1", "sentence2", "condition", "label")
+    assert points_from_table(read("text,condition,,\n" + "".join(f"Text {i}.,the x,,\n" for i in range(4))))
+    with pytest.raises(DataError, match="has 5 cells"):
+        read(head + PAIR.replace("\n", ",here\n"))
+
+
+def test_a_separator_in_the_quotes_of_a_header_does_not_count() -> None:
+    assert read('"id; a; b; c; d","text"\n1,One.\n').columns == ("id; a; b; c; d", "text")
+
+
+# ---- encodings -------------------------------------------------------------------------------------------------------
+def test_half_a_character_in_any_column_is_named_before_anything_is_encoded(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.jsonl", '{"user": "Bob \\ud83d", "text": "A man surfs."}\n{"user": "Al", "text": "Hi."}\n'
+    )
+    for reader in (read_table, read_source):
+        with pytest.raises(DataError, match=r"Row 1 \(line 1\), column user has half of a character"):
+            reader(path)
+    source = read_source(path, skip_bad=True)
+    assert [row.text for row in source.rows()] == ["Hi."]
+    assert "half of a character" in source.report.left_out_csv()
+
+
+def test_one_broken_byte_is_one_bad_row_of_a_utf8_file() -> None:
+    content = "text,id\nCafé Zürich.,1\nBroken \N{LATIN SMALL LETTER E WITH ACUTE}.,2\nÜber.,3\n".encode()
+    broken = content.replace("Broken é".encode(), b"Broken \xe9")
+    with pytest.raises(DataError, match=r"Row 2 \(line 3\), column text has a broken byte"):
+        read(broken)
+    table = read(broken, skip_bad=True)
+    assert (table.column("text"), table.report.encoding) == (["Café Zürich.", "Über."], "utf-8")
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "shift-jis", "cp1251"])
+def test_other_encodings_are_refused_unless_they_are_named(encoding: str) -> None:
+    text = "Съешь ещё этих мягких булок" if encoding == "cp1251" else "今日天気良好明日雨"
+    content = f"text,id\n{text},1\n{text},2\n".encode(encoding)
+    with pytest.raises(DataError, match="--encoding"):
+        read(content)
+    assert read(content, encoding=encoding).rows[0] == (text, "1")
+    with pytest.raises(DataError, match="no encoding 'nonsense'"):
+        read(content, encoding="nonsense")
+
+
+def test_stores_read_utf16_and_two_marks(tmp_path: Path) -> None:
+    assert read_source(write(tmp_path / "a.csv", "text,id\nÜber.,1\n".encode("utf-16"))).total == 1
+    content = b"\xef\xbb\xbf\xef\xbb\xbf" + ("\u200b" + HEADER + PAIR).encode()
+    assert read_pairs(io.BytesIO(content)).roles["sentence1"] == "sentence1"
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_as_well(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.Table.from_arrays([arrow.array(["a"]), arrow.array(["b"])], names=["text", "text"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="two columns called 'text'"):
+        read_source(tmp_path / "a.parquet")
+
+
+# ---- ratings ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["label", "Gold", "rating", "similarity", "score"])
+def test_ratings_are_recognised_by_name(name: str) -> None:
+    table = read_pairs(io.StringIO(HEADER.replace("label", name) + PAIR))
+    assert table.pairs[0].label == 2
+    assert any(name in note for note in table.notes) == (name != "label")
+
+
+def test_other_scales_are_asked_for_and_mapped() -> None:
+    content = HEADER + "".join(PAIR.replace(",2\n", f",{label}\n") for label in ("0", '"0,5"', "1", ""))
+    with pytest.raises(DataError, match=r"go from 0 to 1.*--scale"):
+        read_pairs(io.StringIO(content))
+    table = read_pairs(io.StringIO(content), scale=(0, 1))
+    assert [pair.label for pair in table.pairs] == [1, 3, 5, None]
+    assert table.column("label") == ["0", "0,5", "1", ""]
+    assert any("0 to 1, 1 to 5" in note for note in table.notes)
+    assert read_pairs(io.StringIO(content), scale=(1, 0)).pairs[0].label == 5
+    assert read_pairs(io.StringIO(HEADER + PAIR.replace("2", "-1")), scale=(-1, 1)).pairs[0].label == 1
+    with pytest.raises(ConfigError, match="two different numbers"):
+        read_pairs(io.StringIO(content), scale=(1, 1))
+
+
+def test_words_are_mapped_to_ratings() -> None:
+    content = HEADER + PAIR.replace("2", "No") + PAIR.replace("2", "yes")
+    assert [pair.label for pair in read_pairs(io.StringIO(content), labels={"no": 1, "yes": 5}).pairs] == [1, 5]
+
+
+def test_bad_rows_of_pairs_are_left_out_and_listed_where_that_is_allowed() -> None:
+    content = HEADER + PAIR + PAIR.replace("the sport", "") + PAIR.replace("2", "nonsense") + PAIR.replace("2", "3")
+    table = read_pairs(io.StringIO(content), skip_bad=True)
+    assert [pair.label for pair in table.pairs] == [2, 3]
+    assert [one.place.row for one in table.report.left_out] == [2, 3]
+    assert "2 rows that cannot be used were left out: Row 2 (line 3), column condition is empty" in table.notes[-1]
+    assert open_data(table).numbers.tolist() == [1, 4]
+
+
+# ---- what Python holds -----------------------------------------------------------------------------------------------
+RECORD = {"sentence1": "A man surfs.", "sentence2": "A girl skis.", "condition": "the sport", "label": 2, "id": "007"}
+
+
+class Dataset:
+    """What read_table needs of a datasets.Dataset."""
+
+    column_names = tuple(RECORD)
+
+    def __iter__(self) -> Iterator[dict]:
+        return iter([RECORD, RECORD])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pd.DataFrame([RECORD] * 2),
+        [RECORD] * 2,
+        {name: [cell] * 2 for name, cell in RECORD.items()},
+        (record for record in [RECORD] * 2),
+        Dataset(),
+    ],
+    ids=["frame", "records", "columns", "generator", "dataset"],
+)
+def test_every_kind_of_python_table_is_read(source: object) -> None:
+    table = read_pairs(source)
+    assert [(pair.condition, pair.label) for pair in table.pairs] == [("the sport", 2)] * 2
+    assert table.column("id") == ["007"] * 2
+
+
+def test_one_condition_stands_for_all_rows() -> None:
+    records = [{name: cell for name, cell in RECORD.items() if name != "condition"}] * 2
+    assert {pair.condition for pair in read_pairs(records, condition="the sport").pairs} == {"the sport"}
+    with pytest.raises(DataError, match="has a column of conditions"):
+        read_pairs([RECORD], condition="the sport")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"train": Dataset()}, "has the parts train"),
+        (RECORD, "is one record"),
+        ({"text": ["a", "b"], "id": ["1"]}, "different lengths"),
+        (pd.Series([1, 2]), "Pass a table"),
+        ([{"sentence1": ["a list"], "sentence2": "b", "condition": "c"}], "a list or a record; a text is expected"),
+        (pd.DataFrame({"sentence1": [["x"]], "sentence2": "b", "condition": "c"}), "a list or a record"),
+    ],
+)
+def test_what_is_no_table_is_told_in_one_line(source: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_pairs(source)
