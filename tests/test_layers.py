@@ -34,7 +34,7 @@ LEVELS = {
     "ui": 10,
     "__main__": 12,
 }
-SHARED = {"base", "catalog", "configs", "heads", "routing", "encoders"}
+SHARED = {"base", "catalog", "configs", "heads", "routing", "encoders", "under"}
 """Modules of condviz.methods that hold no method themselves."""
 LIGHT = {"torch", "condviz.encoder", "condviz.models", "condviz.methods"}
 """What figures are not allowed to know: they turn finished results into pictures."""

@@ -110,7 +110,7 @@ def check_separable(method: TriEncoder | HyperCL, case: Case, precision: Precisi
         case.check(f"sentence{number}_pooled", method.backbone(sentence, pooling), precision)
         embeddings.append(method.embed(sentence, condition))
         case.check(f"embedding{number}", embeddings[-1], precision)
-    case.check("cosine", method.similarity(*embeddings), precision)
+    case.check("cosine", method.similarity_pairwise(*embeddings), precision)
     return method.project_conditions(pooled)
 
 
@@ -123,7 +123,7 @@ def test_bi_encoder(name: str, precision: Precision) -> None:
     embeddings = [method.embed(tokens(case, f"pair{number}")) for number in ("1", "2")]
     case.check("embedding1", embeddings[0], precision)
     case.check("embedding2", embeddings[1], precision)
-    case.check("cosine", method.similarity(*embeddings), precision)
+    case.check("cosine", method.similarity_pairwise(*embeddings), precision)
 
 
 @each_precision
@@ -200,7 +200,7 @@ def check_csr(method: CSR, case: Case, variant: str, precision: Precision, *, su
         case.check(f"{variant}.embedding{number}{suffix}", embeddings[-1], precision)
         if weights:
             case.check(f"{variant}.weights{number}", torch.stack(weights), precision)
-    case.check(f"{variant}.cosine{suffix}", method.similarity(*embeddings), precision)
+    case.check(f"{variant}.cosine{suffix}", method.similarity_pairwise(*embeddings), precision)
 
 
 @each_precision
@@ -217,7 +217,7 @@ def test_csr_bi_encoder(name: str, pooling: str, precision: Precision) -> None:
             embeddings.append(embedding + (ADDED_BY_THE_ORIGINAL if pooling == "avg" else 0))
             case.check(f"{variant}.embedding{number}_{pooling}", embeddings[-1], precision)
             case.check(f"{variant}.weights{number}", torch.stack(weights), precision)
-        case.check(f"{variant}.cosine_{pooling}", method.similarity(*embeddings), precision)
+        case.check(f"{variant}.cosine_{pooling}", method.similarity_pairwise(*embeddings), precision)
 
 
 @each_precision

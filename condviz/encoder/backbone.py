@@ -110,6 +110,15 @@ class Backbone(nn.Module):
         model.config.use_cache = False
         self.eval()
 
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a copy or a pickle holds: all but the lock, and what is made when it is needed."""
+        return self.__dict__ | {"lock": None, "_base": (None,), "_layers": None}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Take over the state of another, with a lock of its own."""
+        super().__setstate__(state)
+        self.lock = RLock()
+
     # What it is
 
     @property

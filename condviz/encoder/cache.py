@@ -53,6 +53,10 @@ class EmbeddingCache:
         self._lock = Lock()
         self._hits = self._misses = 0
 
+    def __reduce__(self) -> tuple[type[EmbeddingCache], tuple[int]]:
+        """Copy and pickle it as an empty one: what it holds can be computed again."""
+        return EmbeddingCache, (self.max_bytes,)
+
     @property
     def max_bytes(self) -> int:
         """The limit."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypedDict, TypeVar, Unpack
+from typing import Any, ClassVar, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -28,6 +28,7 @@ from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo, Progress
 
 T = TypeVar("T")
+Texts = str | Iterable[str]
 
 
 class Options(TypedDict, total=False):
@@ -44,13 +45,40 @@ class EncodeOptions(Options, total=False):
         batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
         progress: Called with (done, total) of the encodings that are not in the cache; may raise to stop. Ours.
         show_progress_bar: Show a bar in the terminal or notebook; False.
-        convert_to_tensor: Return a tensor on the device of the model instead of an array; False.
         device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
+        convert_to_tensor: Return a tensor on the device of the model instead of an array; False.
+        normalize_embeddings: Scale vectors to length one; False. Not for scores.
     """
 
-    show_progress_bar: bool
-    convert_to_tensor: bool
+    show_progress_bar: bool | None
     device: str | None
+
+
+class ToArray(EncodeOptions, total=False):
+    """`EncodeOptions` of a call that returns an array."""
+
+    convert_to_tensor: Literal[False]
+
+
+class ToTensor(EncodeOptions):
+    """`EncodeOptions` of a call that returns a tensor."""
+
+    convert_to_tensor: Literal[True]
+
+
+class VectorsToArray(ToArray, total=False):
+    """`EncodeOptions` of a call that returns an array of vectors."""
+
+    normalize_embeddings: bool
+
+
+class VectorsToTensor(ToTensor, total=False):
+    """`EncodeOptions` of a call that returns a tensor of vectors."""
+
+    normalize_embeddings: bool
+
+
+ALLOWED = ("batch_size", "progress", "show_progress_bar", "convert_to_tensor", "device")
 
 
 class Passes(Protocol):
@@ -143,17 +171,21 @@ class ConditionalScorer(nn.Module, ABC):
 
     # Texts to scores
 
+    @overload
     def score(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
+        self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Unpack[ToArray]
+    ) -> np.ndarray: ...
+    @overload
+    def score(
+        self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Unpack[ToTensor]
+    ) -> Tensor: ...
+    def score(
+        self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Any
     ) -> np.ndarray | Tensor:
         """Score p pairs, row by row.
 
         Args:
-            sentences1, sentences2, conditions: p texts each.
+            sentences1, sentences2, conditions: p texts each; a single condition goes with every pair.
             **options: batch_size, show_progress_bar, convert_to_tensor, device, progress: see `EncodeOptions`.
 
         Returns:
@@ -163,15 +195,11 @@ class ConditionalScorer(nn.Module, ABC):
             ConfigError: If an option is not allowed.
             DataError: If the three lists differ in length, or hold something that is not text.
         """
-        check_lengths(sentences1=sentences1, sentences2=sentences2, conditions=conditions)
-        return self._run(partial(self._score, list(sentences1), list(sentences2), list(conditions)), options)
+        texts = list_rows(conditions, sentences1=sentences1, sentences2=sentences2)
+        return self._run(partial(self._score, *texts), options)
 
     def rate(
-        self,
-        sentences1: Sequence[str],
-        sentences2: Sequence[str],
-        conditions: Sequence[str],
-        **options: Unpack[EncodeOptions],
+        self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Unpack[EncodeOptions]
     ) -> np.ndarray:
         """Rate p pairs from 1 (different) to 5 (same): the calibrated scores, (p,) float64, in the order of `score`.
 
@@ -186,7 +214,6 @@ class ConditionalScorer(nn.Module, ABC):
                 f"{self.info.name} is not calibrated. Run: python -m condviz calibrate --model FOLDER, with the folder "
                 "of its checkpoint, or use `score`."
             )
-        options["convert_to_tensor"] = False
         return self.info.rate(self.score(sentences1, sentences2, conditions, **options))
 
     def applies(self, sentences: str | Sequence[str], conditions: str | Sequence[str]) -> np.ndarray:
@@ -205,10 +232,10 @@ class ConditionalScorer(nn.Module, ABC):
         texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
         return applies(texts, asked)
 
-    def score_unconditional(self, sentences1: Sequence[str], sentences2: Sequence[str]) -> np.ndarray:
+    def score_unconditional(self, sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
         """Score p pairs without any condition, by the same weights: (p,) float32."""
-        check_lengths(sentences1=sentences1, sentences2=sentences2)
-        return self._score(list(sentences1), list(sentences2), None).detach().numpy()
+        texts = list_texts(sentences1=sentences1, sentences2=sentences2)
+        return self._score(*texts, None).detach().numpy()
 
     @abstractmethod
     def _score(
@@ -326,14 +353,24 @@ class ConditionalScorer(nn.Module, ABC):
             self._head_hash = None
         return super().train(mode)
 
-    def _run(self, work: Callable[..., Tensor], options: EncodeOptions) -> np.ndarray | Tensor:
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.backbone.device
+
+    @property
+    def max_seq_length(self) -> int:
+        """Most tokens of a sequence; longer texts lose their end."""
+        return self.backbone.max_length
+
+    def _run(self, work: Callable[..., Tensor], options: Mapping[str, Any]) -> np.ndarray | Tensor:
         """Check the options of a public call, and run its work with those that concern the encoder.
 
         Raises:
             ConfigError: If an option is unknown or not allowed.
         """
-        if unknown := set(options) - EncodeOptions.__annotations__.keys():
-            raise ConfigError(f"Unknown option {min(unknown)}. Options: {', '.join(EncodeOptions.__annotations__)}.")
+        if unknown := set(options) - set(ALLOWED):
+            raise ConfigError(f"Unknown option {min(unknown)}. Options: {', '.join(ALLOWED)}.")
         size, progress = options.get("batch_size"), options.get("progress")
         if size is not None and (not isinstance(size, int) or size < 1):
             raise ConfigError(f"batch_size must be a positive integer, or None to fill passes, got {size!r}.")
@@ -369,11 +406,20 @@ def number(values: Iterable[T]) -> tuple[list[T], Tensor]:
     return list(places), torch.tensor(index, dtype=torch.long)
 
 
-def check_lengths(**columns: Sequence[str]) -> None:
-    """Raise DataError unless all lists of texts have the same length."""
-    if any(isinstance(values, str) for values in columns.values()):
+def list_texts(**columns: Iterable[str]) -> list[list[str]]:
+    """Return columns of texts as lists; raises DataError unless all have the same length."""
+    wrong = [name for name, values in columns.items() if isinstance(values, str) or not isinstance(values, Iterable)]
+    if wrong:
         raise DataError(f"{', '.join(columns)} must be lists of texts, not single texts. Put each text into a list.")
-    lengths = {name: len(values) for name, values in columns.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{length} {name}" for name, length in lengths.items())
+    lists = {name: list(values) for name, values in columns.items()}
+    if len({len(values) for values in lists.values()}) > 1:
+        found = ", ".join(f"{len(values)} {name}" for name, values in lists.items())
         raise DataError(f"Rows do not match: {found}. Pass lists of equal length.")
+    return list(lists.values())
+
+
+def list_rows(conditions: Texts, **sentences: Iterable[str]) -> list[list[str]]:
+    """Return sentences and conditions as `list_texts` does; a single condition is repeated for every row."""
+    lists = list_texts(**sentences)
+    given = [conditions] * len(lists[0]) if isinstance(conditions, str) else conditions
+    return list_texts(**dict(zip(sentences, lists, strict=True)), conditions=given)

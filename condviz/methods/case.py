@@ -8,7 +8,7 @@ no bias, the non-linear one ReLU, dropout behind the hidden layer, and biases.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, Unpack
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
-from condviz.methods.base import EncodeOptions, Options, Passes, check_lengths
+from condviz.methods.base import Options, Passes, Texts, ToArray, list_rows
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import CASEConfig, ProjectionName
 from condviz.methods.encoders import ConditionalEncoder
@@ -65,27 +65,30 @@ class CASE(ConditionalEncoder):
         """Encode the offsets. See `ConditionalScorer.encode_frozen`."""
         self._offsets(list(zip(sentences, conditions, strict=True)))
 
-    def encode_offsets(
-        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
-    ) -> np.ndarray | Tensor:
+    def encode_offsets(self, sentences: Iterable[str], conditions: Texts, **options: Unpack[ToArray]) -> np.ndarray:
         """Encode x before the projection, what projections are trained on: (n, d) float32.
 
         Options as in `ConditionalScorer.score`.
         """
-        check_lengths(sentences=sentences, conditions=conditions)
-        return self._run(partial(self._offsets, list(zip(sentences, conditions, strict=True))), options)
+        texts = list_rows(conditions, sentences=sentences)
+        return self._run(partial(self._offsets, list(zip(*texts, strict=True))), options)
 
     @property
     def needs_fitting(self) -> bool:
         """Whether the projection is fitted to vectors: PCA or ICA."""
         return self.method_config.fitted
 
-    def fit_projection(self, sentences: Sequence[str], conditions: Sequence[str], *, seed: int = 0) -> None:
+    def fit_projection(self, sentences: Iterable[str], conditions: Texts, *, seed: int = 0) -> None:
         """Fit "pca" or "ica" to the offsets of training texts, of which there are at least as many as dimensions."""
         if not self.needs_fitting:
             raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
         self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
         self._head_hash = None
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return how many numbers a vector of `encode` has under a condition."""
+        plain = self.method_config.projection is None
+        return self.backbone.hidden_size if plain else self.method_config.projection_dim
 
     @torch.no_grad()
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:

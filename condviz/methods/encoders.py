@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -14,7 +14,19 @@ from torch.nn import functional
 
 from condviz.encoder.backbone import Item
 from condviz.encoder.tokens import Encoded, Joined, Tokens
-from condviz.methods.base import ConditionalScorer, EncodeOptions, Options, Passes, check_lengths, number
+from condviz.errors import DataError
+from condviz.methods.base import (
+    ConditionalScorer,
+    Options,
+    Passes,
+    Texts,
+    VectorsToArray,
+    VectorsToTensor,
+    list_rows,
+    list_texts,
+    number,
+)
+from condviz.methods.under import Conditioned
 
 Array = TypeVar("Array", np.ndarray, Tensor)
 COMPOSE_BYTES = 64 * 2**20
@@ -47,34 +59,88 @@ class ConditionalEncoder(ConditionalScorer):
         """Encode different sentences without a condition: (n, d). See `ConditionalScorer.embed_items`."""
         return self.project_sentences(self._pooled_in([(text,) for text in sentences], passes))
 
+    @overload
     def encode(
-        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
-    ) -> np.ndarray | Tensor:
-        """Encode sentence i under condition i: (n, d) float32.
+        self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[VectorsToArray]
+    ) -> np.ndarray: ...
+    @overload
+    def encode(
+        self, sentences: Texts, conditions: Texts | None = None, **options: Unpack[VectorsToTensor]
+    ) -> Tensor: ...
+    def encode(self, sentences: Texts, conditions: Texts | None = None, **options: Any) -> np.ndarray | Tensor:
+        """Encode sentence i under condition i.
 
-        Options and errors as in `ConditionalScorer.score`.
+        Args:
+            sentences: n texts; a single one gives a single vector.
+            conditions: n texts, a single one for all sentences, or None for none, as in `encode_sentences`.
+            **options: As in `ConditionalScorer.score`, and normalize_embeddings. Errors are those of `score`, too.
+
+        Returns:
+            (n, d) float32, or (d,).
         """
-        check_lengths(sentences=sentences, conditions=conditions)
-        return self._run(partial(self._encode, list(zip(sentences, conditions, strict=True))), options)
+        single = isinstance(sentences, str)
+        texts = [sentences] if single else sentences
+        if conditions is None:
+            vectors = self.encode_sentences(texts, **options)
+        else:
+            items = list(zip(*list_rows(conditions, sentences=texts), strict=True))
+            vectors = self._vectors(partial(self._encode, items), options)
+        return vectors[0] if single else vectors
 
-    def encode_sentences(self, sentences: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
-        """Encode sentences without any condition: (n, d) float32. Options as in `ConditionalScorer.score`."""
-        check_lengths(sentences=sentences)
-        return self._run(partial(self._encode_plain, list(sentences)), options)
+    @overload
+    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[VectorsToArray]) -> np.ndarray: ...
+    @overload
+    def encode_sentences(self, sentences: Iterable[str], **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode_sentences(self, sentences: Iterable[str], **options: Any) -> np.ndarray | Tensor:
+        """Encode sentences without any condition: (n, d) float32. Options as in `encode`."""
+        (texts,) = list_texts(sentences=sentences)
+        return self._vectors(partial(self._encode_plain, texts), options)
 
+    @overload
     def encode_grid(
-        self, sentences: Sequence[str], conditions: Sequence[str], **options: Unpack[EncodeOptions]
-    ) -> np.ndarray | Tensor:
-        """Encode every sentence under every condition: (m, n, d) float32. Options as in `score`."""
-        check_lengths(sentences=sentences)
-        check_lengths(conditions=conditions)
-        return self._run(partial(self._encode_grid, list(sentences), list(conditions)), options)
+        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[VectorsToArray]
+    ) -> np.ndarray: ...
+    @overload
+    def encode_grid(
+        self, sentences: Iterable[str], conditions: Iterable[str], **options: Unpack[VectorsToTensor]
+    ) -> Tensor: ...
+    def encode_grid(self, sentences: Iterable[str], conditions: Iterable[str], **options: Any) -> np.ndarray | Tensor:
+        """Encode every sentence under every condition: (m, n, d) float32. Options as in `encode`."""
+        (texts,), (asked,) = list_texts(sentences=sentences), list_texts(conditions=conditions)
+        return self._vectors(partial(self._encode_grid, texts, asked), options)
+
+    def under(self, condition: str | None) -> Conditioned:
+        """Return this model with its condition fixed; None for none. It has the methods of sentence-transformers."""
+        return Conditioned(self, condition)
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return how many numbers a vector of `encode` has under a condition."""
+        return self.backbone.hidden_size
 
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
-        """Compute the cosine of each row: (p, d), (p, d) -> (p,) in [-1, 1]; arrays give an array, tensors a tensor."""
-        if not isinstance(embeddings1, Tensor):
-            return self.similarity(*(torch.from_numpy(np.array(rows)) for rows in (embeddings1, embeddings2))).numpy()
-        return functional.cosine_similarity(embeddings1, embeddings2, dim=-1).clamp(-1, 1)
+        """Compute the cosine of every row with every row, as sentence-transformers does.
+
+        Args:
+            embeddings1, embeddings2: (n, d) and (m, d); a vector (d,) counts as one row.
+
+        Returns:
+            (n, m) in [-1, 1]; arrays give an array, tensors a tensor.
+
+        Raises:
+            DataError: If the vectors differ in length.
+        """
+        return _cosines(embeddings1, embeddings2, lambda first, second: _units(first) @ _units(second).mT)
+
+    def similarity_pairwise(self, embeddings1: Array, embeddings2: Array) -> Array:
+        """Compute the cosine of row i with row i: (p, d), (p, d) -> (p,). Otherwise as `similarity`."""
+        return _cosines(embeddings1, embeddings2, partial(functional.cosine_similarity, dim=-1))
+
+    def _vectors(self, work: Callable[..., Tensor], options: Mapping[str, Any]) -> np.ndarray | Tensor:
+        """Run the work of a public call that returns vectors. See `_run`."""
+        others = {name: value for name, value in options.items() if name != "normalize_embeddings"}
+        if options.get("normalize_embeddings"):
+            return self._run(lambda **given: _units(work(**given)), others)
+        return self._run(work, others)
 
     def _score(
         self, sentences1: list[str], sentences2: list[str], conditions: list[str] | None, **options: Unpack[Options]
@@ -84,7 +150,7 @@ class ConditionalEncoder(ConditionalScorer):
             vectors = self._encode_plain(texts, **options)
         else:
             vectors = self._encode(list(zip(texts, [*conditions, *conditions], strict=True)), **options)
-        return self.similarity(*vectors.chunk(2))
+        return self.similarity_pairwise(*vectors.chunk(2))
 
     def _encode(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d) float32 on the CPU."""
@@ -109,6 +175,22 @@ class ConditionalEncoder(ConditionalScorer):
 
     def _stack(self, vectors: list[Tensor]) -> Tensor:
         return torch.stack(vectors).float() if vectors else torch.zeros(0, self.backbone.hidden_size)
+
+
+def _cosines(first: Array, second: Array, compute: Callable[[Tensor, Tensor], Tensor]) -> Array:
+    """Compute similarities of vectors of any kind, which come back as they came in."""
+    rows = [given if isinstance(given, Tensor) else torch.from_numpy(np.array(given)) for given in (first, second)]
+    rows = [given.to(torch.promote_types(given.dtype, torch.float32)) for given in rows]
+    if rows[0].shape[-1:] != rows[1].shape[-1:]:
+        found = " and ".join(str(tuple(given.shape)) for given in rows)
+        raise DataError(f"The vectors have the shapes {found}. Compare vectors of one length.")
+    found = compute(rows[0], rows[1].to(rows[0].device)).clamp(-1, 1)
+    return found if isinstance(first, Tensor) else found.numpy()
+
+
+def _units(vectors: Tensor) -> Tensor:
+    """Scale vectors to length one; a single one becomes a row."""
+    return functional.normalize(torch.atleast_2d(vectors), dim=-1)
 
 
 class SeparableEncoder(ConditionalEncoder):
@@ -189,10 +271,14 @@ class SeparableEncoder(ConditionalEncoder):
         texts = dict.fromkeys([*sentences, *conditions])
         self.backbone.encode([(text,) for text in texts], pooling=self.method_config.pooling)
 
-    def encode_conditions(self, conditions: Sequence[str], **options: Unpack[EncodeOptions]) -> np.ndarray | Tensor:
-        """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `ConditionalScorer.score`."""
-        check_lengths(conditions=conditions)
-        return self._run(partial(self._encode_conditions, list(conditions)), options)
+    @overload
+    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[VectorsToArray]) -> np.ndarray: ...
+    @overload
+    def encode_conditions(self, conditions: Iterable[str], **options: Unpack[VectorsToTensor]) -> Tensor: ...
+    def encode_conditions(self, conditions: Iterable[str], **options: Any) -> np.ndarray | Tensor:
+        """Encode conditions, as `compose` takes them: (m, d) float32. Options as in `encode`."""
+        (texts,) = list_texts(conditions=conditions)
+        return self._vectors(partial(self._encode_conditions, texts), options)
 
     @torch.no_grad()
     def embed_grid(self, sentences: Tensor, conditions: Tensor) -> Tensor:

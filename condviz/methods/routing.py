@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from condviz.encoder.backbone import Backbone
 from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError
-from condviz.methods.base import check_lengths
+from condviz.methods.base import list_texts
 from condviz.methods.configs import RoutedConfig, Weighting
 from condviz.methods.encoders import ConditionalEncoder
 from condviz.types import TokenWeights, Word
@@ -237,7 +237,7 @@ class RoutedEncoder(ConditionalEncoder):
         return replace(row, ids=(separator, *row.ids), types=(0, *row.types))
 
     @torch.no_grad()
-    def token_weights(self, sentence: str, conditions: Sequence[str]) -> TokenWeights:
+    def token_weights(self, sentence: str, conditions: Iterable[str]) -> TokenWeights:
         """Return how much weight each word of a sentence gets under each of m conditions.
 
         Raises:
@@ -246,8 +246,8 @@ class RoutedEncoder(ConditionalEncoder):
         """
         if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")
-        check_lengths(conditions=conditions)
-        if not len(conditions):
+        (conditions,) = list_texts(conditions=conditions)
+        if not conditions:
             raise DataError("There are 0 conditions, and weights are those under a condition. Give one or more.")
         rows = self.tokenize([(sentence, condition) for condition in conditions])
         _, routed = self.embed_and_weigh(*(self.backbone.collate(parts) for parts in zip(*rows, strict=True)))

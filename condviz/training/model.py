@@ -121,7 +121,7 @@ class TrainingModel(nn.Module):
             return self.embed(rows)[self._move(index)]
         items, index = number(zip(batch.sentences1 + batch.sentences2, batch.conditions * 2, strict=True))
         first, second = self.embed(items)[self._move(index)].chunk(2)
-        return self.method.similarity(first, second)
+        return self.method.similarity_pairwise(first, second)
 
     def embed(self, items: list[Item]) -> Tensor:
         """Encode different items: (n, d), or scores (n,) of a cross-encoder. See `ConditionalScorer.embed_items`."""

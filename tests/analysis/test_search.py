@@ -78,7 +78,7 @@ def test_a_separable_method_scores_every_stored_vector(separable: SeparableEncod
     conditions = separable.encode_conditions([CONDITION])
     index = np.zeros(len(corpus), dtype=np.int64)
     rows, wanted = separable.compose(stored, conditions, index), separable.compose(query, conditions)
-    brute = separable.similarity(rows, np.repeat(wanted, len(rows), axis=0))
+    brute = separable.similarity(rows, wanted)[:, 0]
     hits = search(corpus, QUERY, CONDITION, k=60, model=separable)
     assert hits.exact
     assert hits.read == len(corpus)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -35,7 +38,7 @@ def test_threads_get_the_same_and_encode_each_text_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("kind", [tuple, np.array, lambda texts: np.array(texts, dtype=object), pd.Series])
+@pytest.mark.parametrize("kind", [tuple, np.array, lambda texts: np.array(texts, dtype=object), pd.Series, iter])
 def test_any_sequence_of_texts_will_do(name: str, kind: type) -> None:
     method = make(name)
     expected = method.score(*PAIRS)
@@ -98,12 +101,52 @@ def test_options_mean_what_they_mean_in_sentence_transformers(name: str, capsys:
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_one_condition_goes_with_every_row(name: str) -> None:
+    method = make(name)
+    every = ["the mood"] * len(SENTENCES)
+    np.testing.assert_array_equal(method.score(*PAIRS[:2], "the mood"), method.score(*PAIRS[:2], every))
+    if not method.encodes:
+        return
+    vectors = method.encode(SENTENCES, every)
+    np.testing.assert_array_equal(method.encode(SENTENCES, "the mood"), vectors)
+    np.testing.assert_array_equal(method.encode(SENTENCES), method.encode_sentences(SENTENCES))
+    np.testing.assert_allclose(method.encode(SENTENCES[0], "the mood"), vectors[0], atol=1e-6)
+    assert vectors.shape == (4, method.get_sentence_embedding_dimension())
+    units = method.encode(SENTENCES, "the mood", normalize_embeddings=True)
+    np.testing.assert_allclose(units, vectors / np.linalg.norm(vectors, axis=1, keepdims=True), atol=1e-6)
+    assert (method.max_seq_length, method.device) == (64, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_gives_the_same_and_shares_nothing(name: str, copied: Callable) -> None:
+    method = make(name)
+    expected = method.score(*PAIRS)
+    other = copied(method)
+    assert other.fingerprint == method.fingerprint
+    assert other.backbone.cache is not method.backbone.cache
+    assert other.backbone.cache.stats().entries == 0
+    np.testing.assert_allclose(other.score(*PAIRS), expected, atol=1e-6)
+    with torch.no_grad():
+        next(other.backbone.model.parameters()).add_(1)
+    method.backbone.cache.clear()
+    np.testing.assert_allclose(method.score(*PAIRS), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_similarity_takes_what_encode_returns(name: str) -> None:
     method = make(name)
     if not method.encodes:
         pytest.skip("has no embeddings")
     one, other = method.encode(SENTENCES, CONDITIONS), method.encode(SENTENCES[::-1], CONDITIONS)
-    np.testing.assert_allclose(method.similarity(one, other), method.score(*PAIRS), atol=1e-6)
+    np.testing.assert_allclose(method.similarity_pairwise(one, other), method.score(*PAIRS), atol=1e-6)
     assert isinstance(method.similarity(torch.from_numpy(one), torch.from_numpy(other)), torch.Tensor)
+    matrix = method.similarity(one, other[:3])  # of every row with every row, as in sentence-transformers
+    assert matrix.shape == (4, 3)
+    np.testing.assert_allclose(matrix.diagonal(), method.score(*PAIRS)[:3], atol=1e-6)
+    assert method.similarity(one[0], other).shape == (1, 4)
+    for call in (method.similarity, method.similarity_pairwise):
+        with pytest.raises(DataError, match=r"shapes \(4, 32\) and \(4, 31\)"):
+            call(one, other[:, :31])
     with pytest.raises(DataError, match="sentences must be lists of texts"):
         method.encode_sentences("a cat")
