@@ -32,6 +32,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
+from benchmarks.board import fill_document, read_marked
 from benchmarks.common import conditions, mixed_sentences, ratio, times_in_turns
 from condviz.data import cebab, mams, scene_tables, scenes
 from condviz.data.corpus import fraction
@@ -40,7 +41,7 @@ from condviz.data.tables import read_release
 from condviz.encoder.applies import WEIGHTS, AppliesHead, applies, token_states
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError
-from condviz.evaluation.scoreboard import fill_document, markdown_table, read_marked
+from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.board import fill_document
 from condviz.data.scenes import load_aspects, load_families
-from condviz.evaluation.scoreboard import fill_document
 
 
 @dataclass(frozen=True)

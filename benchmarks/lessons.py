@@ -1,6 +1,6 @@
 """How long a student waits in each step of each lesson: until it shows, and until its figure follows a change.
 
-python -m benchmarks.lessons [--json FILE] [--docs] [--lesson NAME] [--rounds N]
+python -m benchmarks.lessons [--json FILE] [--lesson NAME] [--rounds N]
 
 One student and a server with all models loaded; from the request to the answer, without what the browser does with it.
 What is changed was never asked before, and what reacts in the browser alone is not listed as reacting.
@@ -95,7 +95,7 @@ def _line(what: str, shows: list[float], seconds: dict[str, list[float]]) -> Res
 
 def main() -> None:
     """Run from the command line."""
-    parser = options(__doc__, rounds=3)
+    parser = options(__doc__, rounds=3, docs=False)
     parser.add_argument("--lesson", default="", help="its name; all by default")
     chosen = parser.parse_args()
     lessons, server = [one for one in load_lessons() if chosen.lesson in ("", one.id)], Server()

@@ -13,9 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.board import fill_document
 from benchmarks.common import command, conditions, machine, mixed_sentences, options
 from condviz.analysis.search import score_rows
-from condviz.evaluation.scoreboard import fill_document, markdown_table
+from condviz.evaluation.scoreboard import markdown_table
 from condviz.models.registry import load
 from condviz.store.build import DEFAULT_MODEL, build_store
 from condviz.store.disk import Store

@@ -12,7 +12,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -21,23 +21,29 @@ from typing import NoReturn
 from condviz.cli.options import on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = "deploy models score errors words map store links data train benchmark papers"
+COMMANDS = "deploy models score errors words map store links data train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""
+MOVED = {"benchmark": "models, gallery or links", "papers": "papers"}
+"""Commands that were here once -> words behind `python -m benchmarks`, in a clone."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argparse.ArgumentParser] | None = None) -> int:
     """Run one command.
 
     Args:
         arguments: Words after the program's name; None takes them from the process.
+        parser: Makes the parser of other commands than these; each sets `command`.
 
     Returns:
         Exit code: 0; 2 after a message about wrong input; 130 after Ctrl-C; 141 if the reader of a pipe went away.
     """
     try:
-        options = build_parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        if parser is None and words and words[0] in MOVED:
+            raise ConfigError(f"`{words[0]}` is in a clone of the project now: python -m benchmarks {MOVED[words[0]]}.")
+        options = (parser or build_parser)().parse_args(words)
         with _short_warnings():
             on_encoder(options)
             options.command(options)
@@ -76,7 +82,7 @@ def _close_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Reports a wrong option on one line, as every other error."""
 
     def error(self, message: str) -> NoReturn:
@@ -89,7 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     from condviz.version import __version__
 
-    parser = _Parser(prog="condviz", description="How similar are two sentences, given a condition?")
+    parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from condviz.data.files import write_text
 from condviz.errors import DataError
-from condviz.evaluation.scoreboard import NONE, markdown_table
 from condviz.paths import ASSETS
 
 SCORES = ASSETS / "kgc.json"
@@ -90,13 +88,7 @@ def read_scores(path: str | Path = SCORES) -> list[LinkScores]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} cannot be read ({error!r}). Run: python -m condviz benchmark kgc") from error
-
-
-def write_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> None:
-    """Store results, a line for each model."""
-    lines = ",\n".join(f"  {json.dumps(vars(item))}" for item in scores)
-    write_text(path, f'{{"format": {FORMAT}, "models": [\n{lines}\n]}}\n')
+        raise DataError(f"{path} cannot be read ({error!r}). Run: python -m benchmarks links") from error
 
 
 def table_rows(scores: Sequence[LinkScores]) -> list[TableRow]:
@@ -109,23 +101,3 @@ def table_rows(scores: Sequence[LinkScores]) -> list[TableRow]:
             if figures[0] is not None:
                 rows.append(TableRow(item.model, item.how, encoder, ranking, figures, True))
     return sorted(rows, key=lambda row: -(row.figures[0] or 0))
-
-
-def format_scores(scores: Sequence[LinkScores]) -> str:
-    """Format our results, plain and re-ranked, and the papers' as one Markdown table, the best first."""
-    head = ("model", "from", "encoder, hardware", "ranking", "MRR", "Hits@1", "Hits@3", "Hits@10")
-    rows = [
-        (
-            f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking,
-            *(NONE if value is None else f"{value:.1f}" for value in row.figures),
-        )
-        for row in table_rows(scores)
-    ]  # fmt: skip
-    return markdown_table(head, rows)
-
-
-def format_relations(scores: LinkScores) -> str:
-    """Format the figures of one model by relation as Markdown, the best first."""
-    found = sorted(scores.report["by_relation"].items(), key=lambda item: -item[1]["MRR"])
-    rows = [(name, f"{one['queries']:,}", *(f"{100 * one[key]:.1f}" for key in FIGURES)) for name, one in found]
-    return markdown_table(("relation", "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)

@@ -2,34 +2,30 @@
 
 The tables are data, one file a paper in assets/papers; a row is added there, without code. Results are kept for each
 run and seed in assets/papers/results.json, so that tables share runs and a stopped command goes on. Needs no torch:
-`condviz.training.papers` carries out the runs.
+`benchmarks.papers` carries out the runs.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from condviz.data.files import write_text
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
 from condviz.evaluation.kgc_scores import read_scores
-from condviz.evaluation.scoreboard import FIGURES, NONE, PARTS, markdown_table, read_board
+from condviz.evaluation.scoreboard import FIGURES, NONE, PARTS, read_board
 from condviz.paths import ASSETS
 
 PAPERS = ASSETS / "papers"
 RESULTS = PAPERS / "results.json"
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
-MARKS = ("<!-- papers:start -->", "<!-- papers:end -->")
 DIGITS = {"hits": 2, "cache_MB": 2, "IPC": 4, "variance": 4} | dict.fromkeys(("before", "after", "mean", "std"), 3)
 """Behind the point, where it is not one."""
 CLOSED = ConfigDict(extra="forbid")
@@ -186,7 +182,7 @@ def read_results() -> dict[str, dict[str, Any]]:
     Raises:
         DataError: If a file cannot be read.
     """
-    results, board = _read(), read_board()
+    results, board = read_own_results(), read_board()
     stored: dict[str, Figures] = {
         name: {
             part: {key: getattr(found, key).value for key in FIGURES}
@@ -202,21 +198,15 @@ def read_results() -> dict[str, dict[str, Any]]:
     return results
 
 
-def add_result(key: str, seed: int, minutes: float, found: Figures) -> None:
-    """Keep what a run gave, beside what was measured of it before."""
-    results = _read()
-    known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
-    known |= {"minutes": round(known["minutes"] + minutes, 2), "figures": known["figures"] | found}
-    write_text(RESULTS, json.dumps(results, indent=1) + "\n")
-
-
-def _read() -> dict[str, dict[str, Any]]:
+def read_own_results() -> dict[str, dict[str, Any]]:
+    """Read what runs have given, without what is known of shipped models; errors as in `read_results`."""
     try:
         return json.loads(RESULTS.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise DataError(f"{RESULTS} cannot be read: {error}. Remove it, and run: condviz papers run") from error
+        advice = "Remove it, and run: python -m benchmarks papers run"
+        raise DataError(f"{RESULTS} cannot be read: {error}. {advice}") from error
 
 
 def values(results: Mapping[str, Any], run: Run | None, figure: str) -> np.ndarray:
@@ -265,41 +255,6 @@ def fill_table(results: Mapping[str, Any], table: Table) -> Filled:
         rows.append((row.name, *printed, *measured))
     tests = (f"{heading(*item)}: {text}" for item in shown if (text := _test(results, table, *item)))
     return Filled(tuple(heads), tuple(rows), tuple(tests))
-
-
-def format_table(results: Mapping[str, Any], table: Table) -> str:
-    """Format a table as Markdown; "" where nothing is printed or measured."""
-    found = fill_table(results, table)
-    return "\n\n".join([markdown_table(("", *found.heads), found.rows), *found.tests]) if found.heads else ""
-
-
-def format_page(results: Mapping[str, Any]) -> str:
-    """Format the state of all tables, all claims and all tables as Markdown."""
-    rows = []
-    for paper, table in find_tables(""):
-        done = [format_state(results, table, setting) for setting in ("paper", "here")]
-        command = f"papers run {paper.id}:{table.id}" if done != [NONE, NONE] else "quoted" if table.rows else NONE
-        rows.append((f"{paper.title}, {table.title}", *done, command))
-    head = ("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command")
-    blocks = ["## What has been run", markdown_table(head, rows), "## What the papers say, and what we see"]
-    for paper in papers():
-        lines = (f"- {claim.says} **Here: {claim.holds}.** {claim.because}" for claim in paper.claims)
-        blocks += [f"**{paper.title}** ({paper.citation})", "\n".join(lines)]
-    for paper in papers():
-        blocks.append(f"## {paper.title}")
-        for table in paper.tables:
-            blocks += [f"### {table.title}", *_describe(results, paper, table), format_table(results, table)]
-    return "\n\n".join(block for block in blocks if block)
-
-
-def _describe(results: Mapping[str, Any], paper: Paper, table: Table) -> Iterator[str]:
-    yield table.shows
-    missing = "; ".join(row.name for row, run in table.runs("here") if not is_done(results, table, "here", run))
-    facts = {"In the paper": table.needs, "Time": table.time, "Here": table.where, "Not run": table.absent}
-    facts |= {"Still to run here": missing}
-    yield "\n".join(f"- *{name}*: {text}" for name, text in facts.items() if text)
-    if table.runs("here") or table.runs("paper"):
-        yield f"`python -m condviz papers run {paper.id}:{table.id} --seeds 3`"
 
 
 def heading(setting: str, figure: str) -> str:

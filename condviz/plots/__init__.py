@@ -25,7 +25,7 @@ PICTURES = {
     "SortingConditions": "condviz.plots.search",
     "Twins": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
-    "Subtraction": "condviz.plots.papers",
+    "Subtraction": "condviz.plots.subtraction",
     "Trained": "condviz.plots.training",
     "LinkProfile": "condviz.plots.links",
 }

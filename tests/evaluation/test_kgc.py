@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.board import format_link_scores, write_link_scores
 from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc import entity_vectors, evaluate_links, shorten, split_queries
-from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, format_scores, read_scores, write_scores
+from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, read_scores
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone
@@ -109,10 +110,10 @@ def test_stored_results(tmp_path: Path) -> None:
     report = {"graph": "wn18rr", "model": "mine", "split": "test", "plain": {"mean": figures}, "reranked": None,
               "by_relation": {"of": figures}}  # fmt: skip
     scores = LinkScores("mine", "Mine", "abc", "a/MiniLM", "not trained", "cpu", None, report)
-    write_scores([scores], tmp_path / "kgc.json")
+    write_link_scores([scores], tmp_path / "kgc.json")
     assert read_scores(tmp_path / "kgc.json") == [scores]
     assert read_scores(tmp_path / "none.json") == []
-    table = format_scores([scores]).splitlines()
+    table = format_link_scores([scores]).splitlines()
     assert len(table) == 2 + 1 + len(PUBLISHED)
     assert "| `mine` | not trained | MiniLM, cpu | plain | 25.0 | 20.0 | 30.0 | 40.0 |" in table
     assert table[2].startswith("| SimKGC")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.board import write_board
 from condviz.errors import DataError
-from condviz.evaluation.scoreboard import Board, read_board, write_board
+from condviz.evaluation.scoreboard import Board, read_board
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 
 
@@ -45,7 +46,7 @@ def test_a_damaged_file_is_said_to_be_and_what_to_do(content: str, message: str,
     path.write_text(content)
     with pytest.raises(DataError, match=message) as caught:
         read_board(path)
-    assert "python -m condviz benchmark models" in str(caught.value)
+    assert "python -m benchmarks models" in str(caught.value)
 
 
 def test_other_models_and_parts_stay_when_one_is_measured() -> None:

@@ -175,7 +175,7 @@ def test_handlers_name_only_components_of_the_page(tab: compare.CompareTab) -> N
 
 @pytest.mark.slow
 def test_examples_come_out_as_stated_by_the_default_model() -> None:
-    from condviz.evaluation.benchmark import contrast
+    from benchmarks.parts import contrast
 
     pool = ModelPool()
     model = condviz.load(pool.default, precision="float32")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers import runs as module
+from benchmarks.papers.runs import run_table
 from condviz.errors import ConfigError
 from condviz.evaluation import papers as tables
 from condviz.evaluation.papers import Row, Run, Table
 from condviz.methods import METHODS
-from condviz.training import papers as module
-from condviz.training.papers import run_table
 from tests.tiny import tiny_backbone
 from tests.training.toy import toy_recipe
 

@@ -7,21 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.board import END, README, RESULTS, START, fill_document, format_board, format_groups, format_summary
 from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import (
-    END,
-    PARTS,
-    README,
-    RESULTS,
-    START,
-    Board,
-    fill_document,
-    format_board,
-    format_groups,
-    format_summary,
-    read_board,
-)
+from condviz.evaluation.scoreboard import PARTS, Board, read_board
 from condviz.models.registry import list_models
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers.costs import Demand, count_costs
+from benchmarks.papers.page import add_result, format_page, format_table, plot_table
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation import papers as module
-from condviz.evaluation.costs import Demand, count_costs
-from condviz.evaluation.papers import Paper, Row, Run, Table, add_result, find_tables, format_page, format_table, papers
+from condviz.evaluation.papers import Paper, Row, Run, Table, find_tables, papers
 from condviz.paths import ASSETS
-from condviz.plots.papers import plot_table
 from condviz.training.recipes import load_recipe
 from tests.test_project import ROOT
 
@@ -163,4 +163,4 @@ def test_the_page_has_every_table_and_a_verdict_on_every_claim() -> None:
         assert {claim.holds for claim in paper.claims} <= {"yes", "no", "in part", "not settled", "not tested"}
         for text in (*(table.title for table in paper.tables), *(claim.says for claim in paper.claims)):
             assert text in page
-            assert text in written, "Run: python -m condviz papers --write"
+            assert text in written, "Run: python -m benchmarks papers --write"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from condviz.cli.main import main
+from benchmarks.__main__ import main
+from benchmarks.papers.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs
 from condviz.data.corpora import data_folder
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError
-from condviz.evaluation.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs
 from condviz.types import Pair
 from tests.kg_toy import toy_graph
 from tests.tiny import tiny_backbone

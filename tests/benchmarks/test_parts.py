@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.parts import Chosen, choose, describe, digest, measure
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.benchmark import Chosen, choose, describe, digest, measure
 from condviz.evaluation.metrics import spearman
 from condviz.evaluation.scoreboard import PARTS, Sample
 from condviz.methods import METHODS
@@ -74,7 +74,7 @@ def test_unseen_wordings_are_asked_of_the_same_pairs() -> None:
 @pytest.mark.parametrize(
     ("part", "options", "error", "message"),
     [
-        ("validation", {}, ConfigError, r"no part 'validation' .* There are: test, unseen_phrasings"),
+        ("validation", {}, ConfigError, r"no part 'validation' .* There are: csts, csts_unshared"),
         ("test", {"pairs": 9}, ConfigError, "at least 10 sentence pairs, got 9"),
         ("mams", {}, DataError, "test.xml cannot be read"),
         ("cebab", {}, DataError, "cannot be read"),

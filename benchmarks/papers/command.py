@@ -53,8 +53,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """List, print or carry out; tables go to standard output, what comes out of each run to standard error."""
+    from benchmarks.board import fill_document
+    from benchmarks.papers import page
     from condviz.evaluation import papers
-    from condviz.evaluation.scoreboard import fill_document
 
     if options.html:
         require("plotly", "app")  # now, and not after hours of training
@@ -65,19 +66,19 @@ def run(options: argparse.Namespace) -> None:
         if options.action == "run":
             _carry_out(found, options)
         results = papers.read_results()
-        print("\n\n".join(f"{one.title}, {two.title}\n\n{papers.format_table(results, two)}" for one, two in found))
+        print("\n\n".join(f"{one.title}, {two.title}\n\n{page.format_table(results, two)}" for one, two in found))
     if options.html:
         _draw(found, options.html)
     if options.write:
-        fill_document(papers.format_page(papers.read_results()), papers.PAGE, marks=papers.MARKS)
+        fill_document(page.format_page(papers.read_results()), page.PAGE, marks=page.MARKS)
 
 
 def run_costs(options: argparse.Namespace) -> None:
     """Print what every architecture costs."""
+    from benchmarks.papers.costs import count_costs, count_csr, graph_demand, row_demand, time_costs
     from condviz.data.kg_formats import EVERYDAY, LARGE, load_graph
     from condviz.encoder import DEFAULT_BACKBONE
     from condviz.encoder.pretrained import load_backbone
-    from condviz.evaluation.costs import count_costs, count_csr, graph_demand, row_demand, time_costs
     from condviz.evaluation.dataset import open_data
 
     if options.table in (EVERYDAY, *LARGE) or is_folder(options.table):
@@ -102,9 +103,9 @@ def run_costs(options: argparse.Namespace) -> None:
 
 
 def _draw(found: list, path: str) -> None:
+    from benchmarks.papers.page import plot_table
     from condviz.data.files import write_text
     from condviz.evaluation.papers import read_results
-    from condviz.plots.papers import plot_table
 
     results = read_results()
     figures = [plot_table(results, table) for _, table in found]
@@ -115,7 +116,7 @@ def _draw(found: list, path: str) -> None:
 
 
 def _carry_out(found: list, options: argparse.Namespace) -> None:
-    from condviz.training.papers import run_table
+    from benchmarks.papers.runs import run_table
 
     setting = "paper" if options.paper else "here"
     if options.seeds < 1:

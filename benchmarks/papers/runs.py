@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import parts
+from benchmarks.papers.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs, time_csr
+from benchmarks.papers.page import add_result
 from condviz.analysis.attention import read_pictures
 from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
 from condviz.analysis.maps import build_map
@@ -21,12 +24,10 @@ from condviz.data.corpus import keep_pairs
 from condviz.data.kg_formats import load_graph
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError
-from condviz.evaluation import benchmark
-from condviz.evaluation.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs, time_csr
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.kgc import evaluate_links
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
-from condviz.evaluation.papers import Figures, Run, Table, add_result, read_results
+from condviz.evaluation.papers import Figures, Run, Table, read_results
 from condviz.evaluation.scoreboard import FIGURES, PARTS
 from condviz.methods.base import ConditionalScorer
 from condviz.models.manifest import read_manifest
@@ -100,7 +101,7 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
     if name in MEASURES:
         return MEASURES[name](model)
     if name in PARTS:
-        found = benchmark.measure(model, benchmark.choose(name), resamples=0)
+        found = parts.measure(model, parts.choose(name), resamples=0)
         return {key: getattr(found, key).value for key in FIGURES}
     if ":" in name:
         return _agreement(model, name)

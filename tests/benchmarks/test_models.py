@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from condviz.cli import main as cli
+from benchmarks import board
+from benchmarks.__main__ import main as cli
+from benchmarks.board import write_board
 from condviz.errors import CheckpointError, UnknownModelError
-from condviz.evaluation import scoreboard
-from condviz.evaluation.scoreboard import read_board, write_board
+from condviz.evaluation.scoreboard import read_board
 from condviz.methods import METHODS
 from tests.evaluation.boards import make_board
 from tests.tiny import tiny_backbone
@@ -52,34 +53,35 @@ def test_all_models_and_parts_that_there_are(
     models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "scores.json"
-    assert cli.main(["benchmark", "models", *FEW, "--out", str(out)]) == 0
+    assert cli(["models", *FEW, "--out", str(out)]) == 0
     captured = capsys.readouterr()
+    assert "note: C-STS is left out:" in captured.err
     assert "note: CEBaB is left out:" in captured.err
     assert "note: MAMS is left out:" in captured.err
     assert "note: broken is left out: checkpoints/broken" in captured.err
     assert "E2E" not in captured.err
-    assert "bi-encoder, unseen aspects: pair accuracy " in captured.err
-    assert "| model | test | unseen wordings | unseen aspects | own aspects | unseen domains |" in captured.out
+    assert "bi-encoder, new aspects: pair accuracy " in captured.err
+    assert "| model | test | unseen wordings | new aspects | own aspects | unseen domains |" in captured.out
     assert "| `minilm` \\* | all equal |" in captured.out
     assert models == ["minilm float32", "minilm float32", "broken float32", "bi-encoder float32"]
-    board = read_board(out)
-    assert list(board.models) == ["minilm", "bi-encoder"]
-    assert board.find("minilm", "plain").baseline == board.find("minilm", "plain").spearman.value
+    stored = read_board(out)
+    assert list(stored.models) == ["minilm", "bi-encoder"]
+    assert stored.find("minilm", "plain").baseline == stored.find("minilm", "plain").spearman.value
     assert str(tmp_path) not in out.read_text()
 
 
 def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    words = ["benchmark", "models", "--model", "bi-encoder", "--part", "test", *FEW, "--out", str(out)]
-    assert cli.main(words) == 0
+    words = ["models", "--model", "bi-encoder", "--part", "test", *FEW, "--out", str(out)]
+    assert cli(words) == 0
     first = out.read_bytes()
-    assert cli.main(words) == 0
+    assert cli(words) == 0
     assert out.read_bytes() == first
-    board = read_board(out)
-    assert set(board.models) == {"csr", "bi-encoder"}
-    assert board.models["csr"] == make_board().models["csr"]
-    assert board.outdated("csr") == ["test"]
+    stored = read_board(out)
+    assert set(stored.models) == {"csr", "bi-encoder"}
+    assert stored.models["csr"] == make_board().models["csr"]
+    assert stored.outdated("csr") == ["test"]
 
 
 def test_stored_scores_are_printed_without_a_model(
@@ -87,7 +89,7 @@ def test_stored_scores_are_printed_without_a_model(
 ) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    assert cli.main(["benchmark", "models", "--stored", "--by", "aspect", "--part", "test", "--out", str(out)]) == 0
+    assert cli(["models", "--stored", "--by", "aspect", "--part", "test", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "| `csr` | 73.0 [65.0, 81.0] |" in printed
     assert "csr, test, by aspect:" in printed
@@ -99,12 +101,12 @@ def test_the_tables_of_all_models_go_into_the_documents(
 ) -> None:
     results, readme = tmp_path / "results.md", tmp_path / "README.md"
     for name, document in (("RESULTS", results), ("README", readme)):
-        document.write_text(f"{scoreboard.START}\n{scoreboard.END}\n")
-        monkeypatch.setattr(scoreboard, name, document)
+        document.write_text(f"{board.START}\n{board.END}\n")
+        monkeypatch.setattr(board, name, document)
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
     words = ["--model", "bi-encoder", "--part", "own_aspects", *FEW, "--out", str(out), "--docs"]
-    assert cli.main(["benchmark", "models", *words]) == 0
+    assert cli(["models", *words]) == 0
     assert "`csr`" not in capsys.readouterr().out
     assert "| `csr` | 73.0 [65.0, 81.0] | – |" in results.read_text()
     assert "| `csr` | **73.0** |" in readme.read_text()
@@ -115,18 +117,18 @@ def test_the_tables_of_all_models_go_into_the_documents(
     [
         (["--model", "nobody"], "There is no model 'nobody'"),
         (["--model", "broken", "--part", "test", *FEW], "is damaged"),
-        (["--part", "dev"], "There is no part 'dev' of the benchmark. There are: test, "),
+        (["--part", "dev"], "There is no part 'dev' of the benchmark. There are: csts, "),
         (["--part", "mams"], "cannot be read"),
         (["--part", "test", "--pairs", "3"], "at least 10 sentence pairs, got 3"),
         (["--part", "test", *FEW[:2], "--resamples", "-1"], "resamples must be a whole number from 0"),
-        (["--stored"], "holds no scores yet. Run: python -m condviz benchmark models"),
+        (["--stored"], "holds no scores yet. Run: python -m benchmarks models"),
         (["--model", "bi-encoder", "--model", "copy/bi-encoder", "--part", "test", *FEW], "are called 'bi-encoder'"),
     ],
 )
 def test_user_errors_are_one_line(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["benchmark", "models", *words, "--out", str(tmp_path / "scores.json")]) == 2
+    assert cli(["models", *words, "--out", str(tmp_path / "scores.json")]) == 2
     captured = capsys.readouterr()
     assert message in captured.err.splitlines()[-1]
     assert captured.out == ""
@@ -135,14 +137,14 @@ def test_user_errors_are_one_line(
 def test_stored_scores_of_a_model_that_has_none_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "scores.json"
     write_board(make_board(), out)
-    assert cli.main(["benchmark", "models", "--stored", "--model", "case", "--out", str(out)]) == 2
+    assert cli(["models", "--stored", "--model", "case", "--out", str(out)]) == 2
     assert "There are no scores of 'case'" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "scores.json"
     out.write_text(json.dumps({"format": 7}))
-    assert cli.main(["benchmark", "models", "--part", "test", *FEW, "--out", str(out)]) == 2
+    assert cli(["models", "--part", "test", *FEW, "--out", str(out)]) == 2
     assert "has format 7" in capsys.readouterr().err
     assert json.loads(out.read_text()) == {"format": 7}
 
@@ -151,6 +153,6 @@ def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("condviz.evaluation.kgc.evaluate_links", lambda *_, **__: pytest.fail("it was measured"))
-    words = ["benchmark", "kgc", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
-    assert cli.main([*words, "--out", str(tmp_path / "kgc.json")]) == 2
+    words = ["links", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
+    assert cli([*words, "--out", str(tmp_path / "kgc.json")]) == 2
     assert "There is no model 'nobody'" in capsys.readouterr().err

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from condviz.cli import main as cli
+from benchmarks.__main__ import main as cli
+from benchmarks.parts import contrast
 from condviz.data.examples import Example, load_examples
-from condviz.evaluation.benchmark import contrast
 from tests.stand_ins import LengthModel
 
 
@@ -37,7 +37,7 @@ def test_command_counts_and_lists(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     examples = [make_example(("aaa", "bb"), ("high", "low")), make_example(("a", "bb"), ("high", "low"))]
     monkeypatch.setattr("condviz.data.examples.load_examples", lambda: examples)
     monkeypatch.setattr("condviz.models.registry.load", lambda name, **_: LengthModel(name))
-    assert cli.main(["benchmark", "gallery", "--model", "one", "--model", "one", "--wrong"]) == 0
+    assert cli(["gallery", "--model", "one", "--model", "one", "--wrong"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[2] == ["one", "1", "2", "50.0", "0"]
     assert lines[-1] == ["one", "two-cats", "a", "0.10", "bb", "0.20"]
@@ -47,8 +47,8 @@ def test_command_without_a_gallery_or_a_model(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("condviz.data.examples.load_examples", list)
-    assert cli.main(["benchmark", "gallery"]) == 2
+    assert cli(["gallery"]) == 2
     assert "examples.json is missing" in capsys.readouterr().err
     monkeypatch.undo()
-    assert cli.main(["benchmark", "gallery", "--model", "nobody"]) == 2
+    assert cli(["gallery", "--model", "nobody"]) == 2
     assert "nobody" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from typing import get_args
 import numpy as np
 
 from condviz.data import corpora
-from condviz.data.corpus import RatedPair, keep_pairs
+from condviz.data.corpus import RatedPair, count_contrasts, keep_pairs
 from condviz.data.examples import Example, Level
 from condviz.errors import ConfigError
 from condviz.evaluation.agreement import Agreement, Rows, check_resamples
@@ -64,8 +64,9 @@ def choose(name: str, *, pairs: int = PAIRS, seed: int = 0) -> Chosen:
         raise ConfigError(f"A part needs at least {MIN_ROWS} sentence pairs, got {pairs}. {PAIRS} is usual.")
     part = PARTS[name]
     rows = corpora.build(part.corpus, part.split, seed=seed)
-    kept = keep_pairs(rows, pairs, seed=seed)
-    sample = Sample(digest(kept), rows=len(kept), pairs=len(kept) // 2, available=len(rows) // 2, seed=seed)
+    kept = rows if part.whole else keep_pairs(rows, pairs, seed=seed)
+    counts = {"pairs": count_contrasts(kept), "available": count_contrasts(rows)}
+    sample = Sample(digest(kept), rows=len(kept), **counts, seed=seed)
     return Chosen(part, tuple(kept), sample)
 
 
@@ -117,7 +118,7 @@ def measure(
         resamples=resamples,
         **{
             name: Metric(*map(_rounded, (one.value, one.low, one.high)))
-            for name, one in zip(FIGURES, (found.spearman, found.pearson, found.ties_wrong), strict=True)
+            for name, one in zip(FIGURES, (found.spearman, found.pearson, found.ties_excluded), strict=True)
         },
         equal_scores=found.pair_accuracy.equal_similarities,
         baseline=reference,
@@ -191,7 +192,7 @@ def _agree(rows: Sequence[RatedPair], scores: np.ndarray, *, resamples: int = 0,
     order = np.argsort(numbers, kind="stable")
     firsts = np.flatnonzero(np.diff(numbers[order]) == 0)
     items = np.stack([order[firsts], order[firsts + 1]], axis=1)
-    aspects = np.unique([row.aspect for row in rows], return_inverse=True)[1]
+    aspects = np.unique([row.aspect or row.condition for row in rows], return_inverse=True)[1]
     ties = Rows(np.array([row.label for row in rows], dtype=np.float64), numbers, items, aspects)
     return agree(ties, [np.asarray(scores)], resamples=resamples, seed=seed)[0][0]
 
@@ -211,7 +212,7 @@ def _groups(rows: Sequence[RatedPair], scores: np.ndarray, names: Sequence[set[s
             pairs = dict.fromkeys(rows[index].pair for index in own)
             both = [index for pair in pairs for index in partners[pair]]
             among, within = (_agree([rows[index] for index in part], scores[part]) for part in (own, both))
-            figures = map(_rounded, (among.spearman.value, within.ties_wrong.value))
+            figures = map(_rounded, (among.spearman.value, within.ties_excluded.value))
             groups[name] = Group(len(own), len(pairs), *figures)
     return groups
 

@@ -1,0 +1,194 @@
+"""The board of models: written to its file, and set as Markdown into docs/results.md and README.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from condviz.data.files import write_text
+from condviz.errors import ConfigError
+from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
+from condviz.evaluation.kgc_scores import FORMAT as LINK_FORMAT
+from condviz.evaluation.kgc_scores import SCORES, LinkScores, table_rows
+from condviz.evaluation.scoreboard import (
+    BENCHMARK,
+    FIGURES,
+    FORMAT,
+    NONE,
+    PARTS,
+    PLAIN,
+    Board,
+    PartScores,
+    format_figure,
+    format_number,
+    markdown_table,
+)
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+RESULTS, README = _ROOT / "docs" / "results.md", _ROOT / "README.md"
+"""Documents of the clone that hold tables of scores: every figure, and the pair accuracies of trained models."""
+
+
+START, END = "<!-- scores:start -->", "<!-- scores:end -->"
+
+
+MARKS = (START, END)
+
+
+def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
+    """Store scores, whole or not at all, a line for each model and part."""
+    samples = ",\n".join(f"  {_entry(name, asdict(sample))}" for name, sample in board.samples.items())
+    models = []
+    for name, scores in board.models.items():
+        facts = asdict(scores)
+        for part in facts["parts"].values():
+            part |= {name: {key: part[name][key] for key in ("value", "low", "high")} for name in FIGURES}
+        parts = ",\n".join(f"   {_entry(part, found)}" for part, found in facts.pop("parts").items())
+        head = json.dumps(facts, ensure_ascii=False)[1:-1]
+        models.append(f'  {json.dumps(name)}: {{{head}, "parts": {{\n{parts}\n  }}}}')
+    body = ",\n".join(models)
+    write_text(path, f'{{"format": {FORMAT},\n "samples": {{\n{samples}\n }},\n "models": {{\n{body}\n }}\n}}\n')
+
+
+def _entry(name: str, content: Mapping[str, Any]) -> str:
+    return f"{json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}"
+
+
+def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> str:
+    """Format models x parts as Markdown: pair accuracy, Spearman, plain similarity, and what the parts are.
+
+    Parts that nobody was measured on are left out.
+    """
+    measured = [part for part in parts if any(board.find(model, part) for model in models)]
+    conditional = [part for part in measured if part != PLAIN]
+    blocks = []
+    if conditional:
+        blocks = [
+            "Pair accuracy in %: the condition with the higher rating scores higher (chance: 50; equal is wrong).",
+            _conditional(board, models, conditional, "pair_accuracy"),
+            "Spearman × 100 of scores and ratings (chance: 0).",
+            _conditional(board, models, conditional, "spearman"),
+        ]
+    if PLAIN in measured:
+        blocks += [
+            "Plain similarity, without a condition: a paraphrase against a sentence about something else.",
+            _plain(board, models),
+        ]
+    legend = []
+    for part, sample in ((PARTS[name], board.samples[name]) for name in measured):
+        of = "" if sample.pairs == sample.available else f" of {sample.available:,}"
+        legend.append(f"- {part.title}: {part.about} ({sample.pairs:,}{of} pairs, seed {sample.seed})")
+    notes = ["In brackets: 95 % interval."]
+    if not all(board.models[model].trained for model in models):
+        notes.append("\\* not trained.")
+    for model in models:
+        if outdated := [PARTS[part].title for part in board.outdated(model) if part in parts]:
+            notes.append(f"{model} was measured on other rows of {', '.join(outdated)}: measure it again.")
+    return "\n\n".join([*blocks, "\n".join(legend), " ".join(notes)])
+
+
+def format_summary(board: Board, models: Sequence[str]) -> str:
+    """Format the pair accuracies of trained models as Markdown, without intervals; the best of each part is bold."""
+    trained = [model for model in models if board.models[model].trained]
+    parts = [part for part in PARTS if part != PLAIN and any(board.find(model, part) for model in trained)]
+    values = {
+        part: {model: scores.pair_accuracy.value for model in trained if (scores := board.find(model, part))}
+        for part in parts
+    }
+
+    def cell(model: str, part: str) -> str:
+        value = values[part].get(model)
+        best = max((found for found in values[part].values() if found is not None), default=None)
+        return f"**{value:.1f}**" if value is not None and value == best else format_number(value)
+
+    rows = [(f"`{model}`", *(cell(model, part) for part in parts)) for model in trained]
+    return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
+
+
+def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> str:
+    """Format the aspects or domains of one model as Markdown, a table for each part, the weakest first."""
+    blocks, head = [], (kind, "rows", "pairs", "pair accuracy", "Spearman")
+    for part in parts:
+        if (scores := board.find(model, part)) and kind in scores.groups:
+            groups = sorted(scores.groups[kind].items(), key=lambda item: (item[1].pair_accuracy or 0, item[0]))
+            rows = [
+                (name, f"{one.rows:,}", f"{one.pairs:,}", *map(format_number, (one.pair_accuracy, one.spearman)))
+                for name, one in groups
+            ]
+            blocks += [f"{model}, {PARTS[part].title}, by {kind}:", markdown_table(head, rows)]
+    return "\n\n".join(blocks) or f"{model}: no part that was measured has more than one {kind}."
+
+
+def fill_document(text: str, path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> None:
+    """Replace what stands between the marks of a document; by default docs/results.md of the clone."""
+    content, (start, end) = read_marked(path, marks=marks), marks
+    before, _, rest = content.partition(f"{start}\n")
+    write_text(path or RESULTS, f"{before}{start}\n{text}\n{end}{rest.rpartition(end)[2]}")
+
+
+def read_marked(path: str | Path | None = None, *, marks: tuple[str, str] = MARKS) -> str:
+    """Read a document that has the marks; raises ConfigError if it is missing or has none."""
+    path = path or RESULTS
+    try:
+        content = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}. --docs works in a clone only.") from error
+    if marks[1] not in content.partition(f"{marks[0]}\n")[2]:
+        raise ConfigError(f"{path} has no lines {marks[0]} and {marks[1]}: put them where the table belongs.")
+    return content
+
+
+def _conditional(board: Board, models: Sequence[str], parts: Sequence[str], metric: str) -> str:
+    def cell(scores: PartScores | None) -> str:
+        if scores is None:
+            return NONE
+        return "all equal" if metric == "pair_accuracy" and scores.blind else format_figure(getattr(scores, metric))
+
+    rows = [(_name(board, model), *(cell(board.find(model, part)) for part in parts)) for model in models]
+    return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
+
+
+def _plain(board: Board, models: Sequence[str]) -> str:
+    rows = []
+    for model in models:
+        if scores := board.find(model, PLAIN):
+            value, baseline = scores.spearman.value, scores.baseline
+            change = NONE if value is None or baseline is None else f"{value - baseline:+.1f}"
+            accuracy = format_figure(scores.pair_accuracy)
+            rows.append((_name(board, model), format_figure(scores.spearman), change, accuracy))
+    return markdown_table(("model", "Spearman × 100", "against the untrained encoder", "paraphrase is closer, %"), rows)
+
+
+def _name(board: Board, model: str) -> str:
+    return f"`{model}`" + ("" if board.models[model].trained else " \\*")
+
+
+def write_link_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> None:
+    """Store results, a line for each model."""
+    lines = ",\n".join(f"  {json.dumps(vars(item))}" for item in scores)
+    write_text(path, f'{{"format": {LINK_FORMAT}, "models": [\n{lines}\n]}}\n')
+
+
+def format_link_scores(scores: Sequence[LinkScores]) -> str:
+    """Format our results, plain and re-ranked, and the papers' as one Markdown table, the best first."""
+    head = ("model", "from", "encoder, hardware", "ranking", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    rows = [
+        (
+            f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking,
+            *(NONE if value is None else f"{value:.1f}" for value in row.figures),
+        )
+        for row in table_rows(scores)
+    ]  # fmt: skip
+    return markdown_table(head, rows)
+
+
+def format_relations(scores: LinkScores) -> str:
+    """Format the figures of one model by relation as Markdown, the best first."""
+    found = sorted(scores.report["by_relation"].items(), key=lambda item: -item[1]["MRR"])
+    rows = [(name, f"{one['queries']:,}", *(f"{100 * one[key]:.1f}" for key in LINK_FIGURES)) for name, one in found]
+    return markdown_table(("relation", "questions", "MRR", "Hits@1", "Hits@3", "Hits@10"), rows)

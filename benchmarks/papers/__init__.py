@@ -1,0 +1,1 @@
+"""The papers' tables: their rows carried out, what architectures cost, and the pages made of them."""
