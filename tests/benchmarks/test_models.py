@@ -156,3 +156,18 @@ def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
     words = ["links", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
     assert cli([*words, "--out", str(tmp_path / "kgc.json")]) == 2
     assert "There is no model 'nobody'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["gallery", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (["papers", "show", "hyper-cl:table-5", "--html", "no/x.html"], "The folder of no/x.html does not exist"),
+        (["papers", "show", "hyper-cl:table-99"], "There is no table 'hyper-cl:table-99'"),
+    ],
+)
+def test_errors_of_other_commands_are_one_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(words) == 2
+    assert message in capsys.readouterr().err.splitlines()[-1]

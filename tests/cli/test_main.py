@@ -163,7 +163,10 @@ def test_score_reads_a_table_from_standard_input(
         (["errors", "scenes:unseen_domains", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["router", "a b", "--condition", "x", "--backbone", "a/b"], "cannot build csr on a/b"),
         (["links", "bee", "produces", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
-        (["benchmark", "gallery", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
+        (
+            ["benchmark", "models"],
+            "`benchmark` is in a clone of the project now: python -m benchmarks models, gallery or",
+        ),
         (["evaluate", "--model", "words", "--data", "no.csv"], "no.csv does not exist"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "-"], "Name a file instead"),
@@ -171,7 +174,10 @@ def test_score_reads_a_table_from_standard_input(
         (["data", "build", "sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
         (["data", "build", "tables", "--split", "test", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
         (["errors", "tables:test", "--model", "nope", "--train-data", "no.csv"], "no.csv does not exist"),
-        (["papers", "show", "hyper-cl:table-5", "--html", "no/x.html"], "The folder of no/x.html does not exist"),
+        (
+            ["papers", "show", "hyper-cl:table-5"],
+            "`papers` is in a clone of the project now: python -m benchmarks papers",
+        ),
     ],
 )
 def test_user_errors_are_one_line_and_exit_code_2(
@@ -196,10 +202,7 @@ def test_wrong_options_are_one_line_and_exit_code_2(words: list[str], capsys: py
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("missing", "command"),
-    [("gradio", "serve"), ("gradio", "lessons"), ("plotly", "papers show hyper-cl:table-5 --html x.html")],
-)
+@pytest.mark.parametrize(("missing", "command"), [("gradio", "serve"), ("gradio", "lessons")])
 def test_without_an_extra_its_name_is_told(
     missing: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
