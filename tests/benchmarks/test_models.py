@@ -161,7 +161,6 @@ def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gallery", "--model", "words", "--backbone", "a/b"], "cannot build words on a/b"),
         (["papers", "show", "hyper-cl:table-5", "--html", "no/x.html"], "The folder of no/x.html does not exist"),
         (["papers", "show", "hyper-cl:table-99"], "There is no table 'hyper-cl:table-99'"),
     ],
