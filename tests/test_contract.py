@@ -117,6 +117,14 @@ def test_cache_changes_nothing(case: tuple[str, dict]) -> None:
     np.testing.assert_allclose(first, direct, atol=1e-5)
 
 
+def test_onnx_runtime_gives_the_scores_of_torch(case: tuple[str, dict]) -> None:
+    pytest.importorskip("onnxruntime")
+    plain, other = (build(*case, tiny_backbone()) for _ in range(2))
+    other.backbone.backend = "onnx"
+    np.testing.assert_allclose(other.eval().score(*PAIRS), plain.score(*PAIRS), rtol=0, atol=1e-5)
+    assert other.backbone.layers.engine is not None
+
+
 def test_visitors_at_once_get_the_scores_of_a_single_request(case: tuple[str, dict]) -> None:
     together, alone = (build(*case, tiny_backbone()) for _ in range(2))
     rows = list(zip(*PAIRS, strict=True))

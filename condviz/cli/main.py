@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
-from condviz.cli.options import on_encoder, tell
+from condviz.cli.options import backend, on_encoder, tell
 from condviz.errors import CondvizError, ConfigError, require
 
 COMMANDS = "deploy models score errors words map store links data train"
@@ -98,7 +98,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    serve = commands.add_parser("serve", help="start the page", description="Start the page and print its address.")
+    serve = commands.add_parser(
+        "serve", help="start the page", description="Start the page and print its address.", parents=[backend()]
+    )
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
     serve.add_argument("--mcp", action="store_true", help="offer the endpoints as tools of an MCP server, too")

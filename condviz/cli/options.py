@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -58,13 +59,26 @@ def on_encoder(options: argparse.Namespace) -> None:
 
 
 def device(precision: str | None = "auto") -> argparse.ArgumentParser:
-    """Return a parent with --device and, unless `precision` is None, --precision with that default."""
-    parser = _Parent()
+    """Return a parent with --device, --backend and, unless `precision` is None, --precision with that default."""
+    parser = backend()
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     if precision is not None:
         text = f"auto, float32, bfloat16 or float16 (default: {precision})"
         parser.add_argument("--precision", default=precision, help=text)
     return parser
+
+
+def backend() -> argparse.ArgumentParser:
+    """Return a parent with --backend, kept as an environment variable: it holds in further processes, too."""
+    parser = _Parent()
+    text = "auto, torch, or onnx for ONNX Runtime (default: CONDVIZ_BACKEND, else auto)"
+    parser.add_argument("--backend", type=_set_backend, metavar="NAME", help=text)
+    return parser
+
+
+def _set_backend(name: str) -> str:
+    os.environ["CONDVIZ_BACKEND"] = name
+    return name
 
 
 def cluster() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # importing them takes seconds
 
     from condviz.encoder.latent import LatentAttention
 
+Backend = Literal["torch", "onnx"]
 Item = tuple[str, ...]
 """One text, or two texts that share a sequence."""
 
@@ -71,6 +72,7 @@ class Backbone(nn.Module):
         lock: Held while texts are encoded in the caller's own thread, or the weights are moved.
         base: The backbone that most weights are shared with. It stays in memory, so that the next model that changes
             some of them finds it, instead of loading all of them once more.
+        backend: "onnx" computes by ONNX Runtime what it can.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Backbone(nn.Module):
         cache: EmbeddingCache | None = None,
         lock: RLock | None = None,
         base: Backbone | None = None,
+        backend: Backend = "torch",
     ) -> None:
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
@@ -97,7 +100,7 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
-        self.bidirectional = bidirectional
+        self.bidirectional, self.backend = bidirectional, backend
         self.cache = EmbeddingCache() if cache is None else cache
         # One thread encodes a batch at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
@@ -106,7 +109,6 @@ class Backbone(nn.Module):
         added = tokenizer.added_tokens_decoder.values() if tokenizer is not None else ()
         self._special_names = tuple(token.content for token in added if token.special and token.content)
         self._hash: str | None = None
-        self._layers: LayerAccess | None = None
         model.config.use_cache = False
         self.eval()
 
@@ -149,7 +151,8 @@ class Backbone(nn.Module):
             ConfigError: If this type of model cannot be run that way.
         """
         if self._layers is None:
-            self._layers = open_layers(self.model, bidirectional=self.bidirectional)
+            engine = self.backend == "onnx" and not self.training
+            self._layers = open_layers(self.model, bidirectional=self.bidirectional, engine=engine)
         return self._layers
 
     @property
@@ -178,6 +181,7 @@ class Backbone(nn.Module):
         """
         if mode and any(parameter.requires_grad for parameter in self.parameters()):
             self.digest, self._hash = "", None
+        self._layers: LayerAccess | None = None  # what runs them holds on to the weights that there were
         return super().train(mode)
 
     def describe(self) -> str:

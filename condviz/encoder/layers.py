@@ -6,8 +6,10 @@ layer) and for the router views (which read queries, keys and attention). The mo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +19,33 @@ from condviz.encoder.packed import PackedLinear
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 
-if TYPE_CHECKING:  # importing it takes seconds
+if TYPE_CHECKING:  # importing them takes seconds
+    from onnxruntime import OrtValue
     from transformers import PreTrainedModel
 
-POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1}
+    from condviz.encoder.onnx import Engine
+
+POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1, "mpnet": 1}
 """Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
+ENGINE_TOLERANCE = 1e-4
+"""How far a layer by ONNX Runtime may be from torch where it is opened: much more than it is."""
+
+logger = logging.getLogger(__name__)
 
 Reweigh = Callable[[int, Tensor], Tensor | None]
 """(layer, state entering it (b, L, d)) -> factor per attention output (b, L); None leaves it."""
+
+
+class Attention(NamedTuple):
+    """The modules of a layer's attention: three projections, dropout of probabilities, W_O, and what follows it."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    chance: nn.Dropout
+    merge: nn.Linear
+    dropout: nn.Dropout
+    norm: nn.LayerNorm
 
 
 class LayerAccess:
@@ -33,22 +54,20 @@ class LayerAccess:
     Args:
         model: An encoder of `transformers`.
 
-    Raises:
-        ConfigError: If the type of the model is built differently.
+    Attributes:
+        engine: Computes float32 on the CPU without gradient in the place of torch; None: torch computes everything.
     """
+
+    engine: Engine | None = None
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config
-        if not is_like_bert(model):
-            raise ConfigError(
-                f"Attention inside a {config.model_type!r} model cannot be read, only the router's weights. Choose an "
-                f"encoder of one of the types {', '.join(sorted(POSITION_OFFSET))}."
-            )
         self.model = model
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
         self._exact_gelu = config.hidden_act == "gelu"
         self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
+        self._shared: dict[int, Mapping[str, OrtValue]] = {}
 
     @property
     def blocks(self) -> nn.ModuleList:
@@ -81,16 +100,24 @@ class LayerAccess:
         return mask
 
     def visible(self, mask: Tensor | None, hidden: Tensor) -> Tensor | None:
-        """Turn a mask into what `attend` takes, once for all layers; a result of this method is returned as it is."""
+        """Turn a mask into what is added to scores, once for all layers; a result of this method stays as it is."""
         return additive(mask, hidden.dtype)
+
+    def parts(self, layer: int) -> Attention:
+        """Return the modules of the attention of a layer."""
+        part = self.blocks[layer].attention
+        read, written = part.self, part.output
+        return Attention(
+            read.query, read.key, read.value, read.dropout, written.dense, written.dropout, written.LayerNorm
+        )
 
     def query(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_q: (..., d) -> (..., d), heads side by side."""
-        return self.blocks[layer].attention.self.query(hidden)
+        return self.parts(layer).query(hidden)
 
     def key(self, layer: int, hidden: Tensor) -> Tensor:
         """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
-        return self.blocks[layer].attention.self.key(hidden)
+        return self.parts(layer).key(hidden)
 
     def attend(
         self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
@@ -107,22 +134,26 @@ class LayerAccess:
         Returns:
             Attention output with heads joined (b, L, d), and the keys (b, m + L, d).
         """
-        attention = self.blocks[layer].attention.self
-        memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
-        keys = attention.key(memory)
+        part, memory = self.parts(layer), hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
+        bias = self._bias(mask, memory, hidden.shape[1])
+        if self._has_engine(hidden):
+            return self.engine.attend(self._weights(layer), hidden, memory, bias)
+        keys = part.key(memory)
         output = functional.scaled_dot_product_attention(
-            self._split(attention.query(hidden)),
+            self._split(part.query(hidden)),
             self._split(keys),
-            self._split(attention.value(memory)),
-            attn_mask=self.visible(mask, hidden),
-            dropout_p=attention.dropout.p if self.model.training else 0.0,
+            self._split(part.value(memory)),
+            attn_mask=bias,
+            dropout_p=part.chance.p if self.model.training else 0.0,
         )
         return output.transpose(1, 2).reshape(hidden.shape), keys
 
     def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
-        module = self.blocks[layer]
-        middle = module.attention.output(attended, hidden)
+        if self._has_engine(hidden):
+            return self.engine.finish(self._weights(layer), attended, hidden)
+        module, part = self.blocks[layer], self.parts(layer)
+        middle = part.norm(part.dropout(part.merge(attended)) + hidden)
         dense = module.intermediate.dense
         if self._exact_gelu and isinstance(dense, PackedLinear):
             return module.output(dense.with_gelu(middle), middle)
@@ -182,14 +213,94 @@ class LayerAccess:
         """
         rows = slice(rows, rows + 1) if isinstance(rows, int) else rows
         memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
-        query = self._split(self.query(layer, hidden[:, rows]))
-        key = self._split(self.key(layer, memory))
-        visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None, rows]
-        return attention_probabilities(query, key, visible)
+        query, key = self._split(self.query(layer, hidden[:, rows])), self._split(self.key(layer, memory))
+        scores = exact(query) @ exact(key).transpose(-1, -2) / query.shape[-1] ** 0.5
+        bias = self._bias(mask, memory, hidden.shape[1])
+        if bias is not None:
+            scores = scores + exact(bias if bias.shape[2] == 1 else bias[:, :, rows])
+        return scores.softmax(dim=-1)
+
+    def use_engine(self) -> None:
+        """Compute by ONNX Runtime where it gives what torch does; else, with a line in the log, stay with torch."""
+        try:
+            from condviz.encoder.onnx import Engine
+
+            hidden = torch.randn(2, 3, self.model.config.hidden_size, generator=torch.Generator().manual_seed(0))
+            mask = torch.tensor([[True, True, True], [True, True, False]])
+            with torch.no_grad():
+                expected = self.run(hidden, mask, stop=1)[-1]
+                self.engine = Engine(self.num_heads, self.model.config.layer_norm_eps)
+                error = float((self.run(hidden, mask, stop=1)[-1] - expected).abs().max())
+            if not self._exact_gelu or error > ENGINE_TOLERANCE:
+                raise ArithmeticError(f"a layer differs by {error:.2g}")
+        except Exception as error:  # not installed, too old, an operator that this build lacks
+            self.engine = None
+            _tell_once(f"ONNX Runtime cannot be used ({type(error).__name__}: {error}): torch takes over.")
+
+    def _bias(self, mask: Tensor, memory: Tensor, queries: int) -> Tensor | None:
+        """Return what is added to the scores of so many queries, the last ones of a sequence: those behind a prefix."""
+        bias = self.visible(mask, memory)
+        return bias if bias is None or bias.shape[2] == 1 else bias[:, :, -queries:]
+
+    def _has_engine(self, hidden: Tensor) -> bool:
+        """Return whether the engine computes these states."""
+        usable = self.engine is not None and not torch.is_grad_enabled() and not self.model.training
+        return usable and hidden.dtype == torch.float32 and hidden.device.type == "cpu"
+
+    def _weights(self, layer: int) -> Mapping[str, OrtValue]:
+        """Return the weights of a layer for the engine, in the memory of torch: changes of the values are seen."""
+        if layer not in self._shared:
+            from condviz.encoder.onnx import share
+
+            block, part = self.blocks[layer], self.parts(layer)
+            modules = {name: getattr(part, name) for name in ("query", "key", "value", "merge", "norm")}
+            modules |= {"wide": block.intermediate.dense, "narrow": block.output.dense, "last": block.output.LayerNorm}
+            self._shared[layer] = share(
+                {
+                    f"{name}_{leaf}": value
+                    for name, module in modules.items()
+                    for leaf, value in module.named_parameters()
+                }
+            )
+        return self._shared[layer]
 
     def _split(self, states: Tensor) -> Tensor:
         """(b, L, d) -> (b, heads, L, head size)."""
         return states.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+@cache
+def _tell_once(message: str) -> None:
+    logger.warning(message)
+
+
+class MPNetLayers(LayerAccess):
+    """MPNet: scores have a bias by the distance of two tokens, the same in all layers."""
+
+    def embed(self, tokens: Tokens) -> Tensor:
+        """Compute the state that enters layer 0, (b, L, d)."""
+        first = self.model.embeddings.padding_idx + 1
+        return self.model.embeddings(input_ids=tokens.ids, position_ids=tokens.counted_positions() + first)
+
+    def lay_out(self, mask: Tensor, positions: Tensor) -> Tensor:
+        """Return what is added to scores; see `LayerAccess.lay_out`."""
+        encoder = self.model.encoder
+        bucket = encoder.relative_position_bucket(positions[:, None] - positions[:, :, None])
+        bias, hidden = encoder.relative_attention_bias(bucket).permute(0, 3, 1, 2), additive(mask, self.model.dtype)
+        return bias if hidden is None else bias + hidden
+
+    def visible(self, mask: Tensor | None, hidden: Tensor) -> Tensor:
+        """Turn a mask into what is added to scores, over positions 0, 1, 2, ...; a prefix needs `lay_out`."""
+        if mask is not None and mask.dim() == 4:
+            return mask
+        return self.lay_out(mask, torch.arange(hidden.shape[1], device=hidden.device)[None])
+
+    def parts(self, layer: int) -> Attention:
+        """Return the modules of the attention of a layer."""
+        part = self.blocks[layer].attention
+        return Attention(
+            part.attn.q, part.attn.k, part.attn.v, part.attn.dropout, part.attn.o, part.dropout, part.LayerNorm
+        )
 
 
 def is_like_bert(model: PreTrainedModel) -> bool:
@@ -197,14 +308,17 @@ def is_like_bert(model: PreTrainedModel) -> bool:
     return model.config.model_type in POSITION_OFFSET and not getattr(model.config, "is_decoder", False)
 
 
-def open_layers(model: PreTrainedModel, *, bidirectional: bool = False) -> LayerAccess:
-    """Return the layers of an encoder, to be run one by one.
+def open_layers(model: PreTrainedModel, *, bidirectional: bool = False, engine: bool = False) -> LayerAccess:
+    """Return the layers of an encoder, to be run one by one; with `engine` by ONNX Runtime, if their type allows it.
 
     Raises:
         ConfigError: If there is no way to run those of its type.
     """
     if is_like_bert(model):
-        return LayerAccess(model)
+        layers = (MPNetLayers if model.config.model_type == "mpnet" else LayerAccess)(model)
+        if engine:
+            layers.use_engine()
+        return layers
     from condviz.encoder.library_layers import TYPES  # imports transformers
 
     if (kind := TYPES.get(model.config.model_type)) is None:

@@ -1,4 +1,4 @@
-"""The layers of encoders that are built otherwise than BERT: MPNet, DeBERTa-v2, ModernBERT, and decoders.
+"""The layers of encoders that are built otherwise than BERT: DeBERTa-v2, ModernBERT, and decoders.
 
 Their attention has positions inside: rotations, or distances between tokens. So the library's own attention modules run
 as they are, W_O included, and only what is around them is repeated here. A factor for each token commutes with W_O,
@@ -153,35 +153,6 @@ class LibraryLayers(LayerAccess):
     def _close(self, hidden: Tensor) -> Tensor:
         """Run what the model has behind its last layer: (b, L, d)."""
         return hidden
-
-
-class MPNetLayers(LibraryLayers):
-    """MPNet: scores have a bias by distance."""
-
-    def embed(self, tokens: Tokens) -> Tensor:
-        """Compute the state that enters layer 0, (b, L, d)."""
-        first = self.model.embeddings.padding_idx + 1
-        return self.model.embeddings(input_ids=tokens.ids, position_ids=tokens.counted_positions() + first)
-
-    def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        return block.attention.attn.q(hidden), block.attention.attn.k(hidden)
-
-    def _attend(self, block: nn.Module, hidden: Tensor, layout: Layout) -> Tensor:
-        return self._run(block, hidden, layout)[0] - block.attention.attn.o.bias
-
-    def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
-        return pick(exact(self._run(block, hidden, layout, output_attentions=True)[1]))
-
-    def _run(self, block: nn.Module, hidden: Tensor, layout: Layout, **options: bool) -> tuple[Tensor, ...]:
-        encoder, places = self.model.encoder, layout.positions
-        bucket = encoder.relative_position_bucket(places[:, None] - places[:, :, None])
-        bias = encoder.relative_attention_bias(bucket).permute(0, 3, 1, 2)
-        return block.attention.attn(hidden, additive(layout.visible, hidden.dtype), bias, **options)
-
-    def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
-        part = block.attention
-        middle = part.LayerNorm(part.dropout(attended + part.attn.o.bias) + hidden)
-        return block.output(block.intermediate(middle), middle)
 
 
 class DebertaLayers(LibraryLayers):
@@ -347,7 +318,6 @@ def _bias(module: nn.Module) -> Tensor | float:
 
 
 TYPES: dict[str, type[LibraryLayers]] = {
-    "mpnet": MPNetLayers,
     "deberta-v2": DebertaLayers,
     "modernbert": ModernBertLayers,
     "mistral": DecoderLayers,

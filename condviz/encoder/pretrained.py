@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from subprocess import PIPE
 from threading import Lock
+from typing import get_args
 from weakref import WeakValueDictionary
 
 import torch
 from safetensors import SafetensorError
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.encoder.backbone import DECODERS, Backbone
+from condviz.encoder.backbone import DECODERS, Backbone, Backend
 from condviz.encoder.packed import pack_linear_layers
 from condviz.encoder.pinned import FILES, PINNED, find_packaged, pinned_revision
 from condviz.encoder.pooling import Pooling
@@ -58,7 +59,7 @@ FAMILIES = {
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-_loaded: WeakValueDictionary[tuple[str, str, str, str], Backbone] = WeakValueDictionary()
+_loaded: WeakValueDictionary[tuple[str, ...], Backbone] = WeakValueDictionary()
 _lock = Lock()
 
 
@@ -68,6 +69,7 @@ def load_backbone(
     revision: str = "",
     device: str = "auto",
     precision: str = "auto",
+    backend: str = "auto",
     shared: bool = True,
 ) -> Backbone:
     """Load a pretrained encoder; each is loaded once per process and shared.
@@ -78,26 +80,58 @@ def load_backbone(
         device: "auto" takes CUDA, else MPS, else the CPU.
         precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
             `choose_precision`). Weights are read in float32 and converted.
-        shared: False loads one that nobody else uses, for instance to train it.
+        backend: "torch", "onnx", or "auto"; see `choose_backend`.
+        shared: False loads one that nobody else uses, for instance to train it; always in torch.
 
     Raises:
         CheckpointError: If the weights cannot be found, are not safetensors, or are not the pinned ones.
-        ConfigError: If device or precision is unknown or not available.
+        ConfigError: If device, precision or backend is unknown or not available.
     """
-    device = choose_device(device)
-    dtype = choose_precision(precision, device)
+    engine, device, dtype = choose_backend(backend, device, precision)
     revision = revision or pinned_revision(name)
     if not shared:
         return _load(name, revision).to(device=device, dtype=dtype)
-    key = (name, revision, device, str(dtype))
+    key = (name, revision, device, str(dtype), engine)
     with _lock:
         backbone = _loaded.get(key)
         # Without a digest it was trained; on another device, a model that shares it was moved there.
         if backbone is None or not backbone.digest or backbone.device.type != torch.device(device).type:
             backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
+            backbone.backend = engine
             if device == "cpu" and dtype == torch.bfloat16:
                 pack_linear_layers(backbone.model)
     return backbone
+
+
+def choose_backend(
+    backend: str = "auto", device: str = "auto", precision: str = "auto"
+) -> tuple[Backend, str, torch.dtype]:
+    """Return what computes, where, and in which numbers.
+
+    "auto" takes what CONDVIZ_BACKEND names where device and precision allow it; else "onnx" on a CPU that does not
+    multiply bfloat16, in float32, and "torch" everywhere else. "onnx" computes on the CPU in float32 alone; what it
+    cannot compute (gradients, other types of encoders than BERT, RoBERTa and MPNet) is computed by torch.
+
+    Raises:
+        ConfigError: If one of the three is unknown or not available, or they do not go together.
+    """
+    if backend not in ("auto", *get_args(Backend)):
+        raise ConfigError(f"backend must be one of auto, {', '.join(get_args(Backend))}, got {backend!r}.")
+    wanted = os.environ.get("CONDVIZ_BACKEND") or "auto"
+    if wanted not in ("auto", *get_args(Backend)):
+        raise ConfigError(f"CONDVIZ_BACKEND is {wanted!r}; set it to auto, {', '.join(get_args(Backend))}.")
+    fits = device in ("auto", "cpu") and precision in ("auto", "float32")
+    if backend == "onnx" and not fits:
+        raise ConfigError(
+            f"The backend onnx computes in float32 on the CPU, got device {device!r} and precision {precision!r}. "
+            "Leave them out, or choose the backend torch."
+        )
+    if "onnx" in (backend, wanted if backend == "auto" else "") and fits:
+        return "onnx", "cpu", torch.float32
+    device = choose_device(device)
+    dtype = choose_precision(precision, device)
+    old = device == "cpu" and dtype == torch.float32 and not cpu_has_bfloat16()
+    return "onnx" if old and backend == wanted == "auto" else "torch", device, dtype
 
 
 def choose_device(device: str = "auto") -> str:

@@ -106,12 +106,12 @@ def move(folder: Path, target: Path) -> Path:
     return target
 
 
-def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -> ConditionalScorer:
+def load(folder: str | Path, **options: str) -> ConditionalScorer:
     """Load a checkpoint.
 
     Args:
         folder: The folder.
-        device, precision: As in `condviz.encoder.pretrained.load_backbone`.
+        **options: device, precision and backend, as in `condviz.encoder.pretrained.load_backbone`.
 
     Raises:
         CheckpointError: If a file is missing, damaged or unsafe, a key is unknown, a tensor is missing, left over or of
@@ -126,7 +126,7 @@ def load(folder: str | Path, *, device: str = "auto", precision: str = "auto") -
     except (ConfigError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder / MANIFEST}: config: {error}") from error
     base = manifest["backbone"]
-    backbone = load_backbone(base["name"], revision=base["revision"], device=device, precision=precision)
+    backbone = load_backbone(base["name"], revision=base["revision"], **options)
     if backbone.digest != base["digest"]:
         raise CheckpointError(
             f"{folder / MANIFEST}: the model was trained on {base['name']} with hash {base['digest'][:12]}; the one on "
@@ -155,7 +155,7 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
         setattr(model.get_submodule(module), leaf, parameter)
     digest = hash_tensors([("base", torch.tensor(list(backbone.weights_hash.encode()))), *changes.items()])
     same = ("name", "revision", "instruction", "prefix", "pooling", "latent", "bidirectional", "cache", "lock")
-    options = {name: getattr(backbone, name) for name in same}
+    options = {name: getattr(backbone, name) for name in (*same, "backend")}
     return Backbone(model, backbone.tokenizer, digest=digest, base=backbone, **options)
 
 

@@ -109,6 +109,7 @@ def load(
     revision: str = "",
     device: str = "auto",
     precision: str = "auto",
+    backend: str = "auto",
     **settings: Any,  # noqa: ANN401 (those of the method)
 ) -> ConditionalScorer:
     """Load a model, or build a method on any encoder.
@@ -123,13 +124,14 @@ def load(
         revision: Commit, branch or tag of a hub id; "" takes the newest.
         device: "auto", "cpu", "cuda" or "mps".
         precision: "auto", "float32", "bfloat16" or "float16".
+        backend: "auto", "torch", or "onnx" for ONNX Runtime; see `condviz.encoder.pretrained.choose_backend`.
         **settings: Of the method, for instance pooling="cls"; only with `backbone`.
 
     Raises:
         UnknownModelError: If there is no such model, or a model that ships is neither here nor on the hub: a name
             without -zero-shot or an encoder never stands for untrained weights.
         CheckpointError: If it, or the encoder, cannot be read.
-        ConfigError: If device or precision is not available, or a setting is unknown or not allowed.
+        ConfigError: If device, precision or backend is not available, or a setting is unknown or not allowed.
 
     Example:
         >>> model = load("bi-encoder")
@@ -143,8 +145,9 @@ def load(
         name, backbone = built
     if revision and (backbone or not _is_hub_id(name)):
         raise ConfigError(f'revision="{revision}" goes with a hub id "owner/name" alone, got {name!r}.')
+    options = {"device": device, "precision": precision, "backend": backend}
     if backbone:
-        return _build_on(backbone, name, settings, device=device, precision=precision)
+        return _build_on(backbone, name, settings, options)
     if settings:
         raise ConfigError(
             f"{', '.join(settings)}: the settings of {name} are stored with it. Name an encoder to build another, for "
@@ -152,13 +155,13 @@ def load(
         )
     base, variant = split_variant(name)
     if variant and not is_folder(name):
-        return load(base, device=device, precision=precision).make_variant(variant)
+        return load(base, **options).make_variant(variant)
     preset = _resolve(name)[1]
     if preset is not None:
         from condviz.encoder.pretrained import load_backbone
 
-        return _build(preset, describe(name), load_backbone(device=device, precision=precision))
-    return _load_trained(name, revision, device=device, precision=precision)
+        return _build(preset, describe(name), load_backbone(**options))
+    return _load_trained(name, revision, **options)
 
 
 def _load_trained(name: str, revision: str, **options: str) -> ConditionalScorer:
@@ -177,16 +180,14 @@ def _load_trained(name: str, revision: str, **options: str) -> ConditionalScorer
     return model
 
 
-def _build_on(
-    backbone: str, name: str, settings: Mapping[str, Any], *, device: str, precision: str
-) -> ConditionalScorer:
+def _build_on(backbone: str, name: str, settings: Mapping[str, Any], options: Mapping[str, str]) -> ConditionalScorer:
     """Build a method on an encoder, with the pooling that the encoder was trained with."""
     from condviz.encoder.pretrained import load_backbone
 
     if name not in UNTRAINED and name not in CATALOG:
         raise _no_method(name)
     preset = _preset(name)
-    method, encoder = CATALOG[preset.method], load_backbone(backbone, device=device, precision=precision)
+    method, encoder = CATALOG[preset.method], load_backbone(backbone, **options)
     known = [item.name for item in fields(method.config_cls)]
     if wrong := [key for key in settings if key not in known]:
         raise ConfigError(f"{name} has no setting {wrong[0]!r}. Settings: {', '.join(known)}.")
