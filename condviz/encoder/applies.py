@@ -4,12 +4,16 @@ Each text is encoded alone, once, and cached: n sentences and m conditions cost 
 condition looks for the token of the sentence that is most like it (late interaction), in learnt projections of the
 states; what it finds, the plain similarity and short codes of both texts go through a small perceptron.
 
+It warns only where it can be trusted: a sentence unlike all that it learnt from takes a far clearer answer, and what
+every text tells, such as its tone, is never missed.
+
 What it learnt from, and how often it errs: `benchmarks.applies`, which writes assets/applies.safetensors.
 Source: late interaction is that of ColBERT, Khattab and Zaharia 2020, arXiv:2004.12832; the head is ours.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -28,6 +32,13 @@ from condviz.paths import ASSETS
 WEIGHTS = ASSETS / "applies.safetensors"
 BLOCK = 2**24
 """Token similarities computed at once."""
+FAR = 2.5
+"""Logits added for a sentence unlike all that were trained on: there, little but nonsense is still marked."""
+JUDGED = frozenset({
+    "attitude", "formal", "formality", "genre", "language", "mood", "negative", "opinion", "positive", "rating",
+    "sentiment", "severity", "tone", "topic", "urgency",
+})  # fmt: skip
+"""Conditions with these words ask for a reader's judgement, which no single word tells and every text allows."""
 
 
 class AppliesHead(nn.Module):
@@ -94,13 +105,26 @@ def applies(sentences: Sequence[str], conditions: Sequence[str]) -> np.ndarray:
     """
     if not len(sentences) or not len(conditions):
         return np.zeros((len(sentences), len(conditions)), dtype=np.float32)
-    backbone, head = _parts()
+    return logits(sentences, conditions).sigmoid().T.numpy()
+
+
+def logits(sentences: Sequence[str], conditions: Sequence[str]) -> Tensor:
+    """Compute the logits of `applies`, (m, n)."""
+    backbone, head, known, least = _parts()
     states = token_states(backbone, [*sentences, *conditions])
     texts, asked = states[: len(sentences)], states[len(sentences) :]
     step = max(1, BLOCK // (sum(map(len, asked)) * max(map(len, texts))))
     with torch.no_grad():
-        blocks = [head(texts[start : start + step], asked) for start in range(0, len(texts), step)]
-    return torch.cat(blocks, dim=1).sigmoid().T.numpy()
+        found = torch.cat([head(texts[start : start + step], asked) for start in range(0, len(texts), step)], dim=1)
+        found += FAR * ((places(head, texts) @ known.T).amax(dim=1) < least)
+    judged = [not JUDGED.isdisjoint(re.findall(r"\w+", text.casefold())) for text in conditions]
+    found[judged] = found[judged].clamp(min=0)
+    return found
+
+
+def places(head: AppliesHead, states: Sequence[Tensor]) -> Tensor:
+    """Return where texts lie among others: their mean states as seen from the centre, of length one, (n, d)."""
+    return normalize(torch.stack([text.mean(dim=0) for text in states]) - head.center, dim=-1)
 
 
 def token_states(backbone: Backbone, texts: Sequence[str]) -> list[Tensor]:
@@ -114,10 +138,13 @@ def token_states(backbone: Backbone, texts: Sequence[str]) -> list[Tensor]:
 
 
 @cache
-def _parts() -> tuple[Backbone, AppliesHead]:
+def _parts() -> tuple[Backbone, AppliesHead, Tensor, Tensor]:
+    """Return encoder, head, the middles (c, d) of what it learnt from, and how near to one of them a text should be."""
+    stored = {name: value.float() for name, value in load_file(WEIGHTS).items()}
+    known, least = stored.pop("known"), stored.pop("least")
     head = AppliesHead()
-    head.load_state_dict({name: value.float() for name, value in load_file(WEIGHTS).items()})
-    return load_backbone(), head.eval()
+    head.load_state_dict(stored)
+    return load_backbone(), head.eval(), known, least
 
 
 def _pool(states: Tensor, mask: Tensor) -> Tensor:

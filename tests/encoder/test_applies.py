@@ -10,6 +10,7 @@ import torch
 
 from condviz.encoder.applies import WEIGHTS, AppliesHead, applies, token_states
 from condviz.encoder.pretrained import load_backbone
+from condviz.paths import ASSETS
 from condviz.types import TOLD
 from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
 
@@ -49,6 +50,18 @@ def test_what_a_sentence_tells_stands_above_what_it_does_not() -> None:
     assert told.dtype == np.float32
     assert (told >= TOLD).all()
     assert (untold < TOLD).all()
+
+
+@pytest.mark.slow
+def test_plain_texts_of_other_domains_raise_no_alarm() -> None:
+    lines = (ASSETS / "applies_pairs.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    assert len(rows) == 200
+    found = applies([row[1] for row in rows], [row[2] for row in rows]).diagonal()
+    assert (found < TOLD).mean() <= 0.03
+    # Every text can be judged, and a sentence unlike all that was learnt from takes a far clearer case.
+    assert (applies([SURFING, "Disk /dev/sda1 is 91 % full."], ["the sentiment", "the severity"]) >= TOLD).all()
+    assert (applies(["Disk /dev/sda1 is 91 % full."], ["asdf qwer"]) < TOLD).all()
 
 
 @pytest.mark.slow
