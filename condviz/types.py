@@ -420,6 +420,7 @@ class Hit:
         cells: The other columns of the corpus.
         words: What each word of the query and of the text does to the score; None where nobody has looked, see
             `condviz.analysis.search.add_words`.
+        copies: Other rows of the source with the same text, but for case and blanks.
     """
 
     row: int
@@ -432,6 +433,7 @@ class Hit:
     applies: float | None
     cells: Mapping[str, Any]
     words: Attribution | None = None
+    copies: tuple[int, ...] = ()
 
     @property
     def carried_by(self) -> list[str]:
@@ -506,6 +508,7 @@ class Hits(Result):
         rows = []
         for rank, hit in enumerate(self.hits, start=1):
             found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
+            found["copies"] = ", ".join(map(str, hit.copies))
             cells = found.pop("cells")
             taken = {*names, "condition"}
             named = {f"{name} (column)" if name in taken else name: cell for name, cell in cells.items()}

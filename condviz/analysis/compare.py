@@ -9,10 +9,10 @@ from functools import cache
 
 import numpy as np
 
-from condviz.analysis.reference import percentile, reference_scores
+from condviz.analysis.reference import percentile, reference_pairs, reference_scores
 from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
-from condviz.encoder.applies import applies
+from condviz.encoder.applies import logits
 from condviz.errors import DataError
 from condviz.evaluation.csts import listed
 from condviz.methods import ConditionalScorer
@@ -22,8 +22,13 @@ from condviz.types import Comparison, Progress
 
 FITTING, LEAST = 60, 4
 """Conditions of the library that are tried for a pair: at most, and at least."""
-SURE = 0.7
-"""What `applies` has to reach for a condition that nobody asked for: at `TOLD`, two in five unfit ones pass."""
+SURE, BEYOND = 0.7, 2.0
+"""What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
+texts get: the estimate is high for some conditions whatever the text."""
+OTHERS = 80
+"""Sentences that tell what other texts get."""
+SAME_WORDING = 0.6
+"""Cosine of two conditions, without training, above which one is enough."""
 LIBRARY = ASSETS / "conditions.json"
 
 
@@ -146,14 +151,47 @@ def library() -> tuple[str, ...]:
     return tuple(row["condition"] for row in json.loads(LIBRARY.read_text(encoding="utf-8")))
 
 
-def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
-    """Return the conditions of the library that both sentences seem to tell: `FITTING` at most, `LEAST` at least.
+@cache
+def _usual() -> np.ndarray:
+    """Return what the texts of the reference pairs get on average under each condition of the library, (m,) logits."""
+    texts = list(dict.fromkeys(pair.sentence1 for pair in reference_pairs()))
+    return logits(texts[:: max(1, len(texts) // OTHERS)], library()).mean(dim=1).numpy()
 
-    Others, such as the number of animals where there are none, get scores that mean nothing.
+
+def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Estimate which conditions of the library texts tell.
+
+    Returns:
+        (n, m) bool: those that each text clearly tells; and (n, m) float32: by how many logits more than other texts.
     """
-    told = applies([sentence1, sentence2], library()).min(axis=0)
-    order = np.argsort(-told, kind="stable")[: max(LEAST, min(FITTING, int((told >= SURE).sum())))]
-    return tuple(library()[index] for index in sorted(order))
+    found = logits(texts, library()).T.numpy()
+    beyond = found - _usual()
+    return (found >= np.log(SURE / (1 - SURE))) & (beyond >= BEYOND), beyond
+
+
+def distinct(places: Sequence[int]) -> list[int]:
+    """Leave out conditions of the library that mean about the same as one before them."""
+    chosen = [library()[place] for place in places]
+    vectors = load("minilm").encode_sentences(chosen)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept: list[int] = []
+    for row in range(len(chosen)):
+        if not kept or (vectors[kept] @ vectors[row]).max() < SAME_WORDING:
+            kept.append(row)
+    return [places[row] for row in kept]
+
+
+def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
+    """Return the conditions of the library that both sentences tell, each meaning once: `FITTING` at most.
+
+    Others, such as the number of animals where there are none, get scores that mean nothing. Where few are told, the
+    `LEAST` nearest to it are returned.
+    """
+    told, beyond = tell_library([sentence1, sentence2])
+    order = np.argsort(-beyond.min(axis=0), kind="stable")
+    count = int(told.all(axis=0).sum())
+    order = sorted(order, key=lambda place: not told[:, place].all())[: max(LEAST, min(FITTING, count))]
+    return tuple(library()[place] for place in sorted(distinct(order)))
 
 
 def rank_conditions(

@@ -7,10 +7,11 @@ nearest without the condition, and the result says how many it has read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
 import regex
@@ -20,19 +21,21 @@ from torch import Tensor
 from condviz.analysis.errors.filters import select
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
-from condviz.data.texts import check_condition, check_sentence
+from condviz.data.texts import check_condition, check_sentence, fold, split_words
 from condviz.errors import DataError, check_count
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus, FilterColumns
 from condviz.store.demo import open_corpus
-from condviz.types import Hit, Hits, Progress
+from condviz.types import TOLD, Hit, Hits, Progress
 
 RERANKED = 1_000
 """Texts that a method which reads sentence and condition together scores again."""
 CHUNK = 100
 """Of those, how many are scored between two reports of progress."""
 MAX_HITS = 1_000
+MOST_COPIES = 64
+"""Texts that are looked at for each hit, so that one that stands often in the corpus does not fill the list."""
 GOOD_PERCENTILE = 75.0
 """Under a condition a hit counts as a match above this share of the reference pairs: two fifths of them are alike, and
 texts that do not tell the condition reach 60."""
@@ -40,8 +43,9 @@ READ_FOR_WORDS = 10
 """Hits whose words are left out one by one: some twenty scores each."""
 READ_FOR_TELLING = 50
 """Hits that are read once more, to see whether they say anything about the condition."""
-BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 95.0, 2_000
-"""Without one, above this share of random pairs of the corpus."""
+TYPICAL_PERCENTILE, BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 50.0, 95.0, 2_000
+"""Without one, it has to be more alike than a typical reference pair and than this share of random pairs of the
+corpus, or to have every word of the query."""
 REGEX_SECONDS = 5.0
 """For one pattern over one corpus: some patterns take for ever."""
 Projection = Callable[[Tensor, Tensor], Tensor]
@@ -100,23 +104,30 @@ def search(
     if condition is not None and not under:
         read = min(searched, max(RERANKED, k))
         scores = _rerank(given, corpus, query, condition, _top(plain, read), progress)
-    best = _top(scores, min(k, read))
+    best, rows, copies = _different(corpus, scores, k, read)
     places = percentile(scores[best], reference_scores(scorer))
-    good = scores[best] > _background(corpus) if condition is None else places >= GOOD_PERCENTILE
-    rows = corpus.rows(best.tolist())
     query_applies, *applies = _told(given, [query, *(row["text"] for row in rows)], condition)
+    if condition is None:
+        asked = _words(query)
+        verbatim = np.array([bool(asked) and asked <= _words(row["text"]) for row in rows], dtype=bool)
+        good = verbatim | ((places >= TYPICAL_PERCENTILE) & (scores[best] > _background(corpus)))
+    else:
+        good = (places >= GOOD_PERCENTILE) & np.array([says is None or says >= TOLD for says in applies], dtype=bool)
     plain_ranks = 1 + len(plain) - np.searchsorted(np.sort(plain), plain[best], side="right")
     hits = [
         Hit(
             row=found.pop("row"), text=found.pop("text"), score=float(scores[row]), percentile=float(place),
             unconditional=float(plain[row]), plain_rank=int(rank), good=bool(match), applies=says, cells=found,
+            copies=tuple(same),
         )
-        for row, rank, place, match, says, found in zip(best, plain_ranks, places, good, applies, rows, strict=True)
+        for row, rank, place, match, says, found, same in zip(
+            best, plain_ranks, places, good, applies, rows, copies, strict=True
+        )
     ]  # fmt: skip
     found = Hits(
         query=query, condition=condition, model=scorer.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
-        applies=query_applies, notes=_notes(corpus, searched, read),
+        applies=query_applies, notes=_notes(corpus, searched, read, scorer.backbone.unknown_words(query)),
     )  # fmt: skip
     return add_words(scorer, found) if words else found
 
@@ -267,6 +278,28 @@ def _top(scores: np.ndarray, count: int) -> np.ndarray:
     return chosen[np.lexsort((chosen, -scores[chosen]))]
 
 
+def _different(
+    corpus: Corpus, scores: np.ndarray, k: int, read: int
+) -> tuple[np.ndarray, list[dict[str, Any]], list[list[int]]]:
+    """Return the places of the k best different texts, their rows, and the rows of the copies of each."""
+    wanted = k
+    while True:
+        places = _top(scores, min(wanted, read))
+        groups: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        for place, row in zip(places.tolist(), corpus.rows(places.tolist()), strict=True):
+            groups.setdefault(fold(row["text"]), []).append((place, row))
+        if len(groups) > k or wanted >= min(read, MOST_COPIES * k):  # one more, so that the last has all its copies
+            break
+        wanted *= 2
+    found = list(groups.values())[:k]
+    copies = [[row["row"] for _, row in same[1:]] for same in found]
+    return np.array([same[0][0] for same in found], dtype=np.int64), [same[0][1] for same in found], copies
+
+
+def _words(text: str) -> set[str]:
+    return {fold(word.text) for word in split_words(text) if any(map(str.isalnum, word.text))}
+
+
 def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
     if not (len(wanted) > 2 and wanted.startswith("/") and wanted.endswith("/")):
         folded = wanted.casefold()
@@ -281,8 +314,10 @@ def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
         raise DataError(f"{wanted} takes too long on these texts. Simplify it.") from error
 
 
-def _notes(corpus: Corpus, searched: int, read: int) -> tuple[str, ...]:
+def _notes(corpus: Corpus, searched: int, read: int, unknown: Sequence[str]) -> tuple[str, ...]:
     notes = []
+    if unknown:
+        notes.append(f"The model cannot read {', '.join(map(repr, unknown[:3]))} in the query: it counts as blank.")
     if not searched:
         notes.append(f"The filters let none of the {len(corpus):,} texts through.")
     if read < searched:

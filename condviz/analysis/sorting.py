@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.analysis.compare import library
+from condviz.analysis.compare import distinct, library, tell_library
 from condviz.analysis.groups import MOST_GROUPS, cluster, open_with_model, silhouette, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TRIED, FEWEST_TRIED = 40, 4
 """Conditions of the library that are tried on a corpus."""
-READ, APPLYING = 100, 0.5
+READ, APPLYING = 100, 0.25
 """So many texts are read to see which conditions they tell; this share has to tell one for it to be tried."""
 SAMPLE = 1_000
 RANDOM_MATRICES = 8
@@ -101,11 +101,12 @@ def rank_sorting_conditions(
     units = vectors.astype(np.float32)
     asked = check_conditions(conditions, max_conditions=len(conditions)) if conditions else list(library())
     texts = [row["text"] for row in corpus.rows(places[:: max(1, len(places) // READ)])]
-    told = (loaded.applies(texts, asked) >= TOLD).mean(axis=0)
-    tried = np.arange(len(asked))
-    if not conditions:  # those that most of the texts tell, in the order of the library
+    if conditions:
+        told, tried = (loaded.applies(texts, asked) >= TOLD).mean(axis=0), list(range(len(asked)))
+    else:  # those that most of the texts tell, each meaning once
+        told = tell_library(texts)[0].mean(axis=0)
         best = np.argsort(-told, kind="stable")[:TRIED]
-        tried = np.sort(best[: max(FEWEST_TRIED, int((told >= APPLYING).sum()))])
+        tried = distinct(best[: max(FEWEST_TRIED, int((told >= APPLYING).sum()))].tolist())
     size = embed_rows(loaded, part, asked[0]).shape[1]
     draw = np.random.default_rng(0)
     by_chance = [

@@ -271,5 +271,5 @@ def _format_hits(hits: Hits) -> str:
     names = [*head, *(["carried by"] if read else []), "text"]
     lines = [format_table(names, rows, right=range(len(head)))]
     if hits.hits and not hits.matches:
-        lines.append("No good match: the best hit is no more alike than many pairs that differ.")
+        lines.append("None is close: the best hit is no more alike than many pairs that differ.")
     return "\n".join(lines)

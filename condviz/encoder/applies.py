@@ -105,18 +105,20 @@ def applies(sentences: Sequence[str], conditions: Sequence[str]) -> np.ndarray:
     """
     if not len(sentences) or not len(conditions):
         return np.zeros((len(sentences), len(conditions)), dtype=np.float32)
-    return logits(sentences, conditions).sigmoid().T.numpy()
+    return logits(sentences, conditions, lenient=True).sigmoid().T.numpy()
 
 
-def logits(sentences: Sequence[str], conditions: Sequence[str]) -> Tensor:
-    """Compute the logits of `applies`, (m, n)."""
+def logits(sentences: Sequence[str], conditions: Sequence[str], *, lenient: bool = False) -> Tensor:
+    """Compute the logits of m conditions and n sentences, (m, n); `lenient` ones raise no alarm where in doubt."""
     backbone, head, known, least = _parts()
     states = token_states(backbone, [*sentences, *conditions])
     texts, asked = states[: len(sentences)], states[len(sentences) :]
     step = max(1, BLOCK // (sum(map(len, asked)) * max(map(len, texts))))
     with torch.no_grad():
         found = torch.cat([head(texts[start : start + step], asked) for start in range(0, len(texts), step)], dim=1)
-        found += FAR * ((places(head, texts) @ known.T).amax(dim=1) < least)
+    if not lenient:
+        return found
+    found += FAR * ((places(head, texts) @ known.T).amax(dim=1) < least)
     judged = [not JUDGED.isdisjoint(re.findall(r"\w+", text.casefold())) for text in conditions]
     found[judged] = found[judged].clamp(min=0)
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from condviz.data.language import looks_english
 from condviz.plots.html import render
 from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Hit, Hits
@@ -33,8 +34,9 @@ def headline(results: Sequence[Hits]) -> Markup:
     """Render what the conditions change as one sentence."""
     asked = [result for result in results if result.condition] or list(results[:1])
     first = next((result for result in asked if result.matches and not result.untold), asked[0])
-    best = first.hits[0] if first.hits else None
-    other = next((result for result in results if result is not first and result.matches), None)
+    best = next((hit for hit in first.hits if hit.good), None)
+    others = (result for result in results if result is not first and result.matches and not result.untold)
+    other = next(others, None)
     shared = len({hit.row for hit in first.hits} & {hit.row for hit in other.hits}) if other else 0
     return render(
         "search/headline.html",
@@ -43,7 +45,8 @@ def headline(results: Sequence[Hits]) -> Markup:
         text=_shorten(best.text) if best else "",
         other=other,
         shared=shared,
-        matched=any(result.matches for result in results),
+        matched=bool(first.matches) and not first.untold,
+        foreign=not looks_english(first.query),
     )
 
 

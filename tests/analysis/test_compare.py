@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis import reference as module
-from condviz.analysis.compare import compare, rank_conditions
+from condviz.analysis.compare import compare, distinct, fitting, library, rank_conditions
 from condviz.analysis.words import leave_one_word_out
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
@@ -131,3 +131,14 @@ def test_progress_that_raises_stops_the_work(models: list[ConditionalScorer], ca
         model.backbone.cache.clear()
         with pytest.raises(StopWorkError):
             call(model)
+
+
+@pytest.mark.slow
+def test_conditions_are_offered_that_both_sentences_tell_each_meaning_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    found = fitting("Two men play football in the rain.", "Three women play football in the sun.")
+    assert {"the sport", "the weather", "the number of people"} <= set(found)
+    assert not {"the political issue", "the percentage that is mentioned", "the price"} & set(found)
+    assert not {"the political issue", "the employer"} & set(fitting("A red bicycle.", "A green bicycle."))
+    places = [library().index(text) for text in ("the sport", "the weather")]
+    assert distinct([places[0], *places]) == places

@@ -117,11 +117,13 @@ def test_a_condition_that_divides_the_corpus_comes_before_noise(model: HyperCL, 
 def test_of_the_library_those_are_tried_that_the_texts_tell(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = sorting.library()[:5]
-    told = lambda _, texts, asked: np.array([[float(name in known) for name in asked]] * len(texts))  # noqa: E731
-    monkeypatch.setattr(HyperCL, "applies", told)
+    known = ["the sport", "the weather", "the number of people", "the price", "the mood of the people"]
+    told = np.array([name in known for name in sorting.library()])
+    monkeypatch.setattr(sorting, "tell_library", lambda texts: (np.tile(told, (len(texts), 1)), None))
+    monkeypatch.setattr(sorting, "distinct", lambda places: places[:4])
     found = rank_sorting_conditions(corpus, groups=3, model=model)
-    assert {item.condition for item in found.conditions} == set(known)
+    assert len(found.conditions) == 4
+    assert {item.condition for item in found.conditions} <= set(known)
     assert all(item.applies == 1 for item in found.conditions)
 
 

@@ -293,3 +293,35 @@ def test_commands_divide_a_corpus(
     assert json.loads(capsys.readouterr().out)
     assert cli.main(["store", name, "scenes", *rest, "--csv"]) == 0
     assert len(capsys.readouterr().out.splitlines()) > 1
+
+
+def test_a_text_that_stands_several_times_is_one_hit(hyper: HyperCL) -> None:
+    texts = [*SENTENCES[:3], SENTENCES[0], f" {SENTENCES[0]}", SENTENCES[3]]
+    corpus = encode_corpus(hyper, texts)
+    for condition in (None, CONDITION):
+        found = search(corpus, SENTENCES[0], condition, model=hyper, k=2)
+        assert len(found.hits) == 2
+        assert sorted((found.hits[0].row, *found.hits[0].copies)) == [1, 4, 5]
+        assert len({hit.text for hit in found.hits}) == 2
+    assert found.to_dict()["hits"][0]["copies"]
+    assert "3 copies" in found._repr_html_()
+    assert len(search(corpus, SENTENCES[0], None, model=hyper, k=10).hits) == 4
+    assert found.to_frame()["copies"][0]
+
+
+def test_a_hit_that_does_not_tell_the_condition_is_no_match(hyper: HyperCL) -> None:
+    found = search(make_corpus(hyper), "a cat", CONDITION, model=hyper, k=20)
+    assert not any(hit.good for hit in found.hits if hit.applies < 0.5)
+
+
+def test_every_word_of_a_plain_query_makes_a_match(hyper: HyperCL) -> None:
+    found = search(make_corpus(hyper), "cat", model=hyper, k=60)
+    assert all(hit.good for hit in found.hits if "cat" in hit.text.split())
+
+
+def test_a_query_in_another_language_or_of_unknown_words_is_said() -> None:
+    model = HyperCL(tiny_backbone(), HyperCLConfig(rank=4, transform=False)).eval()
+    corpus = make_corpus(model)
+    assert "English" in search(corpus, "Der Mann geht heute Abend mit seinem Hund schwimmen", model=model)._repr_html_()
+    assert "English" not in search(corpus, "The man is going for a swim with his dog", model=model)._repr_html_()
+    assert any("😂" in note for note in module._notes(corpus, 1, 1, ("😂",)))

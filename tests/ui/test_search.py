@@ -217,8 +217,8 @@ def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTa
 def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
     [found, _] = merge(tab.search(*FORM, None))[tab.shown].results
     hits = tuple(replace(hit, good=False) for hit in found.hits)
-    assert "No good match" in plots.headline([replace(found, hits=hits)])
-    assert "No good match" not in plots.headline([replace(found, hits=(replace(hits[0], good=True),))])
+    assert "None is close" in plots.headline([replace(found, hits=hits)])
+    assert "None is close" not in plots.headline([replace(found, hits=(replace(hits[0], good=True),))])
 
 
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
