@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     from condviz.evaluation import papers
 
     if options.html:
-        require("plotly", "app")  # now, and not after hours of training
+        require("plotly", "viz")  # now, and not after hours of training
     if options.action == "list":
         print(_listing())
     else:
@@ -111,7 +111,8 @@ def _draw(found: list, path: str) -> None:
     figures = [plot_table(results, table) for _, table in found]
     if not any(figure.data for figure in figures):
         raise ConfigError(f"Nothing of {found[0][1].title} has been measured, so there is nothing to draw.")
-    parts = [figure.to_html(full_html=False, include_plotlyjs="cdn") for figure in figures if figure.data]
+    drawn = [figure for figure in figures if figure.data]
+    parts = [figure.to_html(full_html=False, include_plotlyjs=number == 0) for number, figure in enumerate(drawn)]
     write_text(path, "<!doctype html><meta charset=utf-8>" + "\n".join(parts))
 
 

@@ -154,11 +154,11 @@ def sample_silhouette(vectors: np.ndarray, labels: np.ndarray, *, metric: str) -
     None where it is not defined: for a single label, or as many as there are vectors.
     """
     if len(labels) > SILHOUETTE_SAMPLE:
-        chosen = require("sklearn.utils", "app").check_random_state(0).permutation(len(labels))[:SILHOUETTE_SAMPLE]
+        chosen = require("sklearn.utils", "viz").check_random_state(0).permutation(len(labels))[:SILHOUETTE_SAMPLE]
         vectors, labels = vectors[chosen], labels[chosen]
     if not 2 <= len(np.unique(labels)) < len(labels):
         return None
-    return float(require("sklearn.metrics", "app").silhouette_score(vectors, labels, metric=metric))
+    return float(require("sklearn.metrics", "viz").silhouette_score(vectors, labels, metric=metric))
 
 
 def turn_at_random(vectors: np.ndarray, groups: Sequence[str], *, seed: int = 0) -> np.ndarray:
@@ -227,7 +227,7 @@ def principal_axes(rows: np.ndarray) -> np.ndarray:
         return np.zeros((1, 2))
     number = min(2, *rows.shape)
     solver = "covariance_eigh" if len(rows) > rows.shape[1] else "full"
-    found = require("sklearn.decomposition", "app").PCA(number, svd_solver=solver).fit_transform(rows)
+    found = require("sklearn.decomposition", "viz").PCA(number, svd_solver=solver).fit_transform(rows)
     return np.pad(found, ((0, 0), (0, 2 - number)))
 
 
@@ -244,7 +244,7 @@ def check_vectors(vectors: np.ndarray) -> np.ndarray:
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Return vectors scaled to length 1, float64; rows of zeros stay. Errors as `check_vectors`."""
-    return require("sklearn.preprocessing", "app").normalize(check_vectors(vectors), copy=False)
+    return require("sklearn.preprocessing", "viz").normalize(check_vectors(vectors), copy=False)
 
 
 def _scale(vectors: np.ndarray) -> np.ndarray:

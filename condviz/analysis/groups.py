@@ -207,7 +207,7 @@ def cross_table(
     shared = [(number, labels[1][row]) for row, number in labels[0].items() if row in labels[1]]
     met = Counter(shared)
     counts = tuple(tuple(met[one, other] for other in range(len(pair[1].groups))) for one in range(len(pair[0].groups)))
-    score = require("sklearn.metrics", "app").adjusted_mutual_info_score
+    score = require("sklearn.metrics", "viz").adjusted_mutual_info_score
     return CrossTable(*pair, counts, float(score(*zip(*shared, strict=True))) if shared else 0.0)
 
 
@@ -225,7 +225,7 @@ def _purity(labels: np.ndarray, cells: Sequence[Any]) -> tuple[float, float] | N
 def _find_dense(vectors: np.ndarray) -> np.ndarray:
     """Return the group of each vector, (n,); -1 for none."""
     smallest = max(2, min(5, len(vectors) // 2), len(vectors) // 100)
-    dense = require("sklearn.cluster", "app").HDBSCAN(min_cluster_size=smallest, copy=True)
+    dense = require("sklearn.cluster", "viz").HDBSCAN(min_cluster_size=smallest, copy=True)
     return dense.fit(_project(vectors, COMPONENTS)).labels_
 
 
@@ -233,7 +233,7 @@ def _project(vectors: np.ndarray, size: int) -> np.ndarray:
     """Return the first principal components; of vectors that have no more, the vectors."""
     if min(vectors.shape) <= size:
         return vectors
-    return require("sklearn.decomposition", "app").PCA(size, random_state=0).fit_transform(vectors)
+    return require("sklearn.decomposition", "viz").PCA(size, random_state=0).fit_transform(vectors)
 
 
 # ---- what twins and the sorting of conditions share ------------------------------------------------------------------
@@ -269,7 +269,7 @@ def open_with_model(
 
 def cluster(vectors: np.ndarray, groups: int) -> np.ndarray:
     """Return the group of each vector, (n,)."""
-    found = require("sklearn.cluster", "app").KMeans(groups, n_init=4, random_state=0).fit(vectors)
+    found = require("sklearn.cluster", "viz").KMeans(groups, n_init=4, random_state=0).fit(vectors)
     return np.unique(found.labels_, return_inverse=True)[1]  # equal texts can leave a group empty
 
 

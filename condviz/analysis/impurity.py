@@ -152,7 +152,7 @@ def kmeans_impurity(
         raise ConfigError(f"num_clusters must be from 1 to the number of embeddings, {len(vectors)}; got {clusters}.")
     if not len(seeds) or num_shuffles < 1:
         raise ConfigError(f"Needs at least one seed and one shuffle, got {len(seeds)} and {num_shuffles}.")
-    kmeans = require("sklearn.cluster", "app").KMeans
+    kmeans = require("sklearn.cluster", "viz").KMeans
     labels = []
     for number, seed in enumerate(seeds):
         if progress is not None:

@@ -168,15 +168,15 @@ def _umap(rows: np.ndarray, start: np.ndarray, made: Layout, progress: Progress 
 def _import_compiled(module: str) -> ModuleType:
     """Import what numba compiles; on a read-only file system numba gets a temporary folder for its cache."""
     try:
-        return require(module, "app")
+        return require(module, "viz")
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        numba = require("numba", "app")
+        numba = require("numba", "viz")
         folder = tempfile.mkdtemp(prefix="condviz-numba-")  # of this process alone: numba loads what lies there as code
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         numba.config.CACHE_DIR = folder
-        return require(module, "app")
+        return require(module, "viz")
 
 
 def _share_interpreter() -> None:
@@ -257,7 +257,7 @@ def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]
     smallest = max(4, round(np.sqrt(len(layout)) / 2))
     if not 2 * smallest <= len(layout) <= MOST_POINTS:
         return ()
-    clusters = require("sklearn.cluster", "app").HDBSCAN(min_cluster_size=smallest, copy=True).fit(layout).labels_
+    clusters = require("sklearn.cluster", "viz").HDBSCAN(min_cluster_size=smallest, copy=True).fit(layout).labels_
     number = int(clusters.max()) + 1
     if number < 2:
         return ()
@@ -282,7 +282,7 @@ def distinctive_words(
         share: Of the sentences of a cluster, how many at least have the word.
     """
     number = int(clusters.max()) + 1
-    text = require("sklearn.feature_extraction.text", "app")
+    text = require("sklearn.feature_extraction.text", "viz")
     counter = text.CountVectorizer(stop_words=sorted(text.ENGLISH_STOP_WORDS - _KEPT))
     try:
         counts = counter.fit_transform(texts)

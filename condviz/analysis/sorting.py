@@ -204,7 +204,7 @@ def find_twins(
     draw = np.random.default_rng(0).integers(len(corpus), size=(2, 5_000))
     draw = draw[:, draw[0] != draw[1]]
     scale = [spread(np.einsum("ij,ij->i", rows[draw[0]], rows[draw[1]])) for rows in (one, two)]
-    neighbours = require("sklearn.neighbors", "app").NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(corpus)))
+    neighbours = require("sklearn.neighbors", "viz").NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(corpus)))
     nearest = neighbours.fit(one).kneighbors(one, return_distance=False)
     first = np.repeat(np.arange(len(corpus)), nearest.shape[1])
     second, texts = nearest.ravel(), corpus.column("text")

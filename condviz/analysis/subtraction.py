@@ -157,7 +157,7 @@ def project_toy(toy: Toy, name: str, dimension: int) -> np.ndarray:
         return toy.points
     if name != "linear":
         # ICA is a rotation of whitened data. The rotation changes no cosine, so only the whitening is done.
-        fitted = require("sklearn.decomposition", "app").PCA(dimension, whiten=name == "ica")
+        fitted = require("sklearn.decomposition", "viz").PCA(dimension, whiten=name == "ica")
         return fitted.fit(toy.points[:half]).transform(toy.points)
     return toy.points @ _train(toy.points[:half], toy.labels[:half], dimension).T
 
@@ -186,4 +186,4 @@ def rank_same(points: np.ndarray, labels: np.ndarray) -> float:
     unit = points[half:] / np.linalg.norm(points[half:], axis=1, keepdims=True)
     pairs = np.triu_indices(len(unit), 1)
     cosines, same = (unit @ unit.T)[pairs], (labels[half:, None] == labels[None, half:])[pairs]
-    return float(require("sklearn.metrics", "app").roc_auc_score(same, cosines))
+    return float(require("sklearn.metrics", "viz").roc_auc_score(same, cosines))

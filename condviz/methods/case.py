@@ -179,7 +179,7 @@ class FittedProjection(nn.Module):
 
     def fit(self, offsets: np.ndarray, name: ProjectionName, seed: int) -> None:
         """Fit to (n, d) offsets."""
-        decomposition = require("sklearn.decomposition", "app")
+        decomposition = require("sklearn.decomposition", "viz")
         dim = self.weight.shape[0]
         if len(offsets) < dim:
             raise DataError(f"{len(offsets)} texts are too few to fit {dim} dimensions. Pass at least {dim}.")

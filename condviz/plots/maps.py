@@ -6,7 +6,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
 from condviz.paths import ASSETS
 from condviz.plots.html import render
+from condviz.plots.svg import to_svg
 
 SideName = Literal["before", "after"]
 SIDES: tuple[SideName, ...] = ("before", "after")
@@ -211,25 +212,32 @@ def plot_conditions(matrices: Mapping[str, Any]) -> go.Figure:
 
 
 def to_html(result: EmbeddingMap) -> str:
-    """Render headline, both sides, legend and measures; figures carry plotly with them."""
-    tokens = light_colours()
+    """Render headline, both sides, legend and measures, without a script."""
     colours = colouring(result)
+    labels = {"before": "Map of the sentences alone", "after": "Map of the sentences under their conditions"}
+    drawn = {name: to_svg(plot_side(result, name, colours), label) for name, label in labels.items()}
+    return _render(result, colours, drawn, str)
+
+
+def map_page(result: EmbeddingMap) -> str:
+    """Render a map as a document of its own, in which one can zoom; with plotly it takes 4.8 MB and no other file."""
+    tokens, colours = light_colours(), colouring(result)
     drawn = {name: _standalone(plot_side(result, name, colours), tokens, library=name == "before") for name in SIDES}
+    body = _render(result, colours, drawn, lambda colour: _solid(colour, tokens))
+    return render("map_page.html", title=f"{result.model['title']}: map", body=body)
+
+
+def _render(result: EmbeddingMap, colours: Colouring, figures: Mapping[str, str], solid: Callable[[str], str]) -> str:
     return render(
         "map.html",
         result=result,
         headline=headline(result),
-        figures=drawn,
+        figures=figures,
         legend=legend(colours),
-        solid=lambda colour: _solid(colour, tokens),
+        solid=solid,
         caution=CAUTION,
         measured=[(name, getattr(result, name).measures) for name in SIDES if getattr(result, name).measures],
     )
-
-
-def map_page(result: EmbeddingMap) -> str:
-    """Render a map as a document of its own that needs no other file."""
-    return render("map_page.html", title=f"{result.model['title']}: map", body=to_html(result))
 
 
 def legend(colours: Colouring) -> list[tuple[str, list[Category]]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from condviz.plots.maps import CATEGORY_COLOURS
+from condviz.plots.svg import to_svg
 from condviz.types import Trained
 
 FIGURES = (("spearman", "Spearman × 100", 1), ("MRR", "MRR", 3), ("loss", "loss", 4))
@@ -69,5 +70,6 @@ def plot_training(trained: Trained) -> go.Figure:
 
 
 def to_html(trained: Trained) -> str:
-    """Render a finished training: its curve."""
-    return plot_training(trained).to_html(full_html=False, include_plotlyjs="cdn", default_height=360)
+    """Render a finished training: its curve, without a script."""
+    figure = plot_training(trained)
+    return to_svg(figure, f"{figure.layout.yaxis.title.text} over the steps of {trained.name}")

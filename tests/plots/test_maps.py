@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from condviz.plots.maps import (
     map_page,
     plot_side,
     shapes,
+    to_html,
 )
 
 
@@ -125,8 +127,19 @@ def test_texts_of_users_are_escaped() -> None:
     body = page[: page.index("<script")] + page[page.rindex("</script>") :]
     assert hostile not in body
     assert page.count("<!doctype html>") == 1
+    picture = to_html(made)
+    assert hostile not in picture
+    assert picture.count(html.escape(f"{hostile} 3")) == 2, "the mouse shows it on both sides"
     assert "<b>two" not in str(plot_side(made, "after", colouring(made)).layout.annotations)
 
 
 def test_colours_of_the_light_page_are_found() -> None:
     assert light_colours()["--cv-cat-1"].startswith("#")
+
+
+def test_a_map_in_a_notebook_is_small_and_has_no_script() -> None:
+    made = make_map(["a", "b", "c"] * 2, ["x"] * 6, [str(number) for number in range(6)])
+    picture = made._repr_html_()
+    assert len(picture) < 50_000
+    assert "<script" not in picture
+    assert "http" not in picture

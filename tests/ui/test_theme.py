@@ -8,6 +8,7 @@ from gradio import routes
 from jinja2 import FileSystemLoader
 from starlette.requests import Request
 
+from condviz.ui.markup import STATIC
 from condviz.ui.theme import show_preview
 
 
@@ -26,5 +27,5 @@ def test_the_preview_of_a_link_tells_of_this_page_alone() -> None:
     tags = dict(re.findall(r'<meta\s+property="og:(\w+)"\s+content="([^"]*)"', page))
     assert tags["title"] == "CondViz"
     assert "sentences" in tags["description"]
-    assert tags["image"].startswith("http://class.example/condviz/images/preview.png")
+    assert tags["image"].startswith(f"http://class.example/{STATIC}/images/preview.png")
     assert "Gradio" not in page.split("</head>")[0].split("<script")[0]

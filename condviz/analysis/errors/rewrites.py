@@ -191,7 +191,7 @@ class TrainingRows:
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.pairs = tuple(pairs)
-        vectorizer = require("sklearn.feature_extraction.text", "app").TfidfVectorizer
+        vectorizer = require("sklearn.feature_extraction.text", "viz").TfidfVectorizer
         self._vectorizer = vectorizer(sublinear_tf=True)
         self._rows = self._vectorizer.fit_transform([_joined(pair) for pair in self.pairs])
 

@@ -1,0 +1,125 @@
+"""Plotly's scatter figures as SVG without a script: what notebooks show, in any theme, with or without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condviz.plots.html import render
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from markupsafe import Markup
+
+WIDTH = 460
+LEFT, BOTTOM, EDGE = 52, 40, 14
+"""Room for ticks and titles of axes; and on the other sides."""
+_POLYGONS = {
+    "square": "-.9,-.9 .9,-.9 .9,.9 -.9,.9",
+    "diamond": "0,-1.25 1.25,0 0,1.25 -1.25,0",
+    "triangle-up": "0,-1.2 1.1,.8 -1.1,.8",
+    "cross": "-.4,-1.1 .4,-1.1 .4,-.4 1.1,-.4 1.1,.4 .4,.4 .4,1.1 -.4,1.1 -.4,.4 -1.1,.4 -1.1,-.4 -.4,-.4",
+    "x": "0,-.55 .6,-1.15 1.15,-.6 .55,0 1.15,.6 .6,1.15 0,.55 -.6,1.15 -1.15,.6 -.55,0 -1.15,-.6 -.6,-1.15",
+    "pentagon": "0,-1.15 1.1,-.35 .7,.95 -.7,.95 -1.1,-.35",
+    "star": "0,-1.3 .35,-.4 1.25,-.4 .55,.15 .8,1.05 0,.5 -.8,1.05 -.55,.15 -1.25,-.4 -.35,-.4",
+}
+"""Corners of plotly's symbols, for a radius of 1; what is not here is a circle."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One axis: its range, and the pixels that its ends lie at."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    title: str = ""
+    drawn: bool = True
+
+    def place(self, value: float) -> float:
+        share = (float(value) - self.low) / (self.high - self.low)
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return about five round values with their places."""
+        step = 10.0 ** np.floor(np.log10((self.high - self.low) / 4))
+        step *= next((times for times in (1, 2, 5) if (self.high - self.low) / (step * times) <= 6), 10)
+        values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step
+        return [(self.place(value), f"{value:,.10g}".replace("-", "\N{MINUS SIGN}")) for value in values]
+
+
+def to_svg(figure: go.Figure, label: str, *, height: int = 300) -> Markup:
+    """Draw the markers, lines and annotations of a figure; texts of points are shown when the mouse rests on them.
+
+    Args:
+        figure: Scatter traces alone. Axes that are not visible get equal units and a square.
+        label: What the picture shows, for those who cannot see it.
+        height: In pixels at the natural width of `WIDTH`; the picture is as wide as its place.
+    """
+    layout, traces = figure.layout, [trace for trace in figure.data if trace.x is not None and len(trace.x)]
+    square = layout.xaxis.visible is False
+    left, bottom, height = (EDGE, EDGE, WIDTH) if square else (LEFT, BOTTOM, height)
+    across = _axis(layout.xaxis, [trace.x for trace in traces], left, WIDTH - EDGE)
+    up = _axis(layout.yaxis, [trace.y for trace in traces], height - bottom, EDGE)
+    marks = [mark for trace in traces for mark in _marks(trace, across.place, up.place)]
+    texts = [
+        (across.place(one.x), up.place(one.y) - (one.yshift or 0), one.text, one.font.color)
+        for one in layout.annotations or ()
+    ]
+    paths = [(path, trace.line.color) for trace in traces for path in _paths(trace, across.place, up.place)]
+    return render(
+        "figure.svg", width=WIDTH, height=height, x=across, y=up, marks=marks, paths=paths, texts=texts, label=label
+    )
+
+
+def _axis(axis: Any, columns: Sequence[Any], start: float, end: float) -> _Axis:  # noqa: ANN401 - plotly's x or y axis
+    title, drawn = axis.title.text or "", axis.visible is not False
+    if axis.range:
+        return _Axis(float(axis.range[0]), float(axis.range[1]), start, end, title, drawn)
+    values = np.concatenate([np.asarray(column, dtype=np.float64) for column in columns] or [np.zeros(1)])
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if axis.rangemode == "tozero":
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = 0.06 * (high - low) or 0.5
+    return _Axis(0.0 if low == 0 and axis.rangemode == "tozero" else low - room, high + room, start, end, title, drawn)
+
+
+def _marks(trace: Any, x: Callable, y: Callable) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - a trace of plotly
+    if "markers" not in (trace.mode or "markers"):
+        return
+    marker, texts = trace.marker, trace.text if trace.text is not None else ()
+    for index, (across, up) in enumerate(zip(trace.x, trace.y, strict=True)):
+        if up is None or not np.isfinite(up):
+            continue
+        symbol = marker.symbol if marker.symbol is None or isinstance(marker.symbol, str) else marker.symbol[index]
+        shown = {"x": x(across), "y": y(up), "radius": round(0.5 * (marker.size or 6), 1), "line": marker.line.color}
+        text = texts if isinstance(texts, str) else texts[index] if index < len(texts) else ""
+        yield shown | {"polygon": _POLYGONS.get(symbol), "colour": _colour(marker, index), "text": text}
+
+
+def _colour(marker: Any, index: int) -> str:  # noqa: ANN401 - plotly's marker
+    if marker.color is None or isinstance(marker.color, str):
+        return marker.color or "var(--cv-cat-1)"
+    value = marker.color[index]
+    if isinstance(value, str):
+        return value
+    share = 100 * (float(value) - marker.cmin) / (marker.cmax - marker.cmin)
+    return f"color-mix(in oklab, var(--cv-ramp-high) {share:.0f}%, var(--cv-ramp-low))"
+
+
+def _paths(trace: Any, x: Callable, y: Callable) -> Iterator[str]:  # noqa: ANN401 - a trace of plotly
+    """Yield a path for each stretch of known values."""
+    if "lines" not in (trace.mode or ""):
+        return
+    stretch: list[str] = []
+    for across, up in [*zip(trace.x, trace.y, strict=True), (0, None)]:
+        if up is not None and np.isfinite(up):
+            stretch.append(f"{x(across)},{y(up)}")
+        elif stretch:
+            yield f"M{' '.join(stretch)}"
+            stretch = []
