@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import plotly.graph_objects as go
 
 from condviz.analysis.subtraction import SIDES, Subtraction
+from condviz.plots.html import render
+from condviz.plots.maps import CATEGORY_COLOURS
+from condviz.plots.svg import to_svg
+
+BINS = np.arange(-1, 1.0001, 0.025)
 
 
 def to_html(found: Subtraction) -> str:
-    """Draw the cosines to the mean vector with the condition and without it."""
-    drawn = [
-        go.Histogram(x=cosines, name=name, xbins={"start": -1, "end": 1, "size": 0.025}, opacity=0.7)
-        for name, cosines in zip(SIDES, found.cosines, strict=True)
-    ]
-    figure = go.Figure(drawn).update_layout(
-        template="none",
-        barmode="overlay",
-        xaxis={"title": {"text": "cosine to the mean vector"}},
-        yaxis={"title": {"text": "sentences"}},
-    )
-    return figure.to_html(full_html=False, include_plotlyjs="cdn", default_height=360)
+    """Draw the cosines to the mean vector with the condition and without it, without a script."""
+    figure = go.Figure().update_layout(xaxis_title_text="cosine to the mean vector", yaxis_title_text="sentences")
+    key = list(zip(SIDES, CATEGORY_COLOURS, strict=False))
+    for (_, colour), cosines in zip(key, found.cosines, strict=True):
+        counts, _ = np.histogram(cosines, BINS)
+        figure.add_scatter(
+            x=np.repeat(BINS, 2)[1:-1], y=np.repeat(counts, 2), mode="lines", line={"color": colour, "width": 2}
+        )
+    return to_svg(figure, "Cosines to the mean vector") + render("key.html", key=key)
