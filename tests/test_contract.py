@@ -21,7 +21,12 @@ SETTINGS: dict[str, list[dict]] = {
     "cross-encoder": [{}, {"transform": True, "pooling": "mean"}],
     "bi-encoder": [{}, {"transform": True, "pooling": "top-2"}, {"pooling": "first-last"}],
     "tri-encoder": [{}, {"composition": "concat", "transform": True, "pooling": "mean"}],
-    "hyper-cl": [{"rank": 4}, {"rank": None, "transform": True, "pooling": "mean"}, {"condition_transform": False}],
+    "hyper-cl": [
+        {"rank": 4},
+        {"rank": 4, "generator_rank": 3},
+        {"rank": None, "transform": True, "pooling": "mean"},
+        {"condition_transform": False},
+    ],
     "csr": [
         {},
         {"num_routed_layers": 3, "query_layer": "same"},

@@ -84,11 +84,14 @@ class HyperCLConfig(BiEncoderConfig):
 
     Attributes:
         rank: K of the low-rank form, where two hypernetworks make d x K and K x d; None makes the whole d x d matrix.
+        generator_rank: Each hypernetwork is a product of two layers with so many numbers in between, small enough to
+            ship at K = 64; None is the paper's single layer. Ours.
         condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
     """
 
     rank: AtLeastOne | None = 64
     condition_transform: bool = True
+    generator_rank: AtLeastOne | None = None
 
 
 @dataclass(frozen=True)

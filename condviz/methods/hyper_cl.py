@@ -26,6 +26,13 @@ HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""
 
 
+def hypernetwork(size: int, outputs: int, between: int | None) -> nn.Module:
+    """Build what makes a factor of W_c from h_c': one layer, or two with `between` numbers in the middle."""
+    if between is None:
+        return nn.Linear(size, outputs)
+    return nn.Sequential(nn.Linear(size, between, bias=False), nn.Linear(between, outputs))
+
+
 class HyperCL(SeparableEncoder):
     """Projects the sentence with a matrix that is made from the condition."""
 
@@ -41,11 +48,12 @@ class HyperCL(SeparableEncoder):
         self.transform = sentence_transform(backbone, method_config)
         self.condition = condition_layer(backbone) if method_config.condition_transform else nn.Identity()
         self.dropout = nn.Dropout(HYPER_DROPOUT)
+        between = method_config.generator_rank
         if rank is None:
-            self.hyper = nn.Linear(size, size * size)
+            self.hyper = hypernetwork(size, size * size, between)
         else:
-            self.hyper_left = nn.Linear(size, size * rank)
-            self.hyper_right = nn.Linear(size, rank * size)
+            self.hyper_left = hypernetwork(size, size * rank, between)
+            self.hyper_right = hypernetwork(size, rank * size, between)
 
     def project_sentences(self, pooled: Tensor) -> Tensor:
         """Apply the optional transform: (b, d) -> (b, d)."""
@@ -68,11 +76,11 @@ class HyperCL(SeparableEncoder):
         size, rank, inputs = self.backbone.hidden_size, self.method_config.rank, self.dropout(conditions)
         shapes = [(size, size)] if rank is None else [(size, rank), (rank, size)]
         return tuple(
-            layer(inputs.to(layer.weight.dtype)).view(-1, *shape).to(conditions.dtype)
+            layer(inputs.to(next(layer.parameters()).dtype)).view(-1, *shape).to(conditions.dtype)
             for layer, shape in zip(self.hypernetworks(), shapes, strict=True)
         )
 
-    def hypernetworks(self) -> list[nn.Linear]:
+    def hypernetworks(self) -> list[nn.Module]:
         """Return the layer that makes W_c, or the two that make its factors."""
         return [self.hyper] if self.method_config.rank is None else [self.hyper_left, self.hyper_right]
 
@@ -129,13 +137,14 @@ class HyperCL(SeparableEncoder):
         With rank K it is near a projection on K random directions, which roughly keeps cosines.
         """
         size, rank = self.backbone.hidden_size, self.method_config.rank
-        shrink(*self.hypernetworks())
+        last = [layer[-1] if isinstance(layer, nn.Sequential) else layer for layer in self.hypernetworks()]
+        shrink(*last)
         if rank is None:
-            self.hyper.bias.copy_(torch.eye(size).flatten())
+            last[0].bias.copy_(torch.eye(size).flatten())
             return
         basis = torch.linalg.qr(torch.randn(size, rank)).Q
-        self.hyper_left.bias.copy_(basis.flatten())
-        self.hyper_right.bias.copy_(basis.T.flatten())
+        last[0].bias.copy_(basis.flatten())
+        last[1].bias.copy_(basis.T.flatten())
 
     @torch.no_grad()
     def condition_matrix(self, condition: str) -> np.ndarray:
