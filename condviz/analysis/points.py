@@ -130,7 +130,9 @@ def points_from_table(
         if name not in table.columns:
             columns = ", ".join(table.columns[:20])
             raise DataError(f"There is no column {name!r}.{suggest(str(name), table.columns)} Columns: {columns}.")
-    cells = {name: ["" if is_missing(cell) else cell for cell in table.column(name)] for name in table.columns}
+    cells = {name: table.column(name) for name in table.columns}
+    for name in {*needed, value} - {"", None}:
+        cells[name] = ["" if is_missing(cell) else cell.strip() for cell in cells[name]]
     _refuse_numbers(cells, text)
     kept, left_out = _complete_rows(cells, needed)
     drawn = []
@@ -143,8 +145,6 @@ def points_from_table(
     checks = dict(zip(needed, (check_sentence, check_condition), strict=False))
     found = {row: checked for row in kept if (checked := _check_row(table, row, checks)) is not None}
     columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
-    if value in columns:
-        columns[value] = tuple(cell.strip() for cell in columns[value])
     notes = (*table.notes, *left_out, *drawn)
     rest = {"columns": columns, "value": value if value in columns else "", "notes": notes}
     texts, *named = (tuple(column) for column in zip(*found.values(), strict=True)) if found else ((), ())

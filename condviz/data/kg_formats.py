@@ -16,7 +16,7 @@ from condviz.data.corpora import data_folder
 from condviz.data.files import read_utf8
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
-from condviz.data.tables.formats import Form, is_header, read_cells
+from condviz.data.tables.formats import fold_name, read_cells
 from condviz.data.tables.report import MAX_CELL_CHARACTERS
 from condviz.data.texts import check_cell
 from condviz.errors import DataError
@@ -220,13 +220,12 @@ def _table(path: Path, headers: Sequence[str], least: int) -> list[tuple[int, Ro
         if not broken:
             break
     rows = [(line, tuple(cells)) for line, cells in found if any(map(str.strip, cells))]
-    if rows:
-        is_head, doubt = is_header(rows[0][1], (), Form(headers=allowed))
-        rows = rows[1:] if is_head else rows
-        if doubt:
-            warnings.warn(
-                f"{path}: {doubt.partition(' Otherwise')[0]} Names would be: {' | '.join(headers)}.", stacklevel=2
-            )
+    like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
+    if rows and all(like):
+        rows = rows[1:]
+    elif any(like):
+        first, names = ", ".join(rows[0][1]), " | ".join(headers)
+        warnings.warn(f"{path}: the first row ({first}) was taken as a row. Names would be: {names}.", stacklevel=2)
     _check_rows(path, rows, least, len(headers))
     return rows
 

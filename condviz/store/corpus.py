@@ -168,8 +168,7 @@ class FilterColumns(Mapping[str, np.ndarray]):
 def as_column(cells: Iterable[Cell], kind: Kind) -> np.ndarray:
     """Return cells as a filter wants them, blanks as NaN or ""."""
     if kind == "number":
-        blank = ("", "None")
-        return np.array([np.nan if str(cell).strip() in blank else float(cell) for cell in cells], dtype=np.float64)
+        return np.array([np.nan if cell is None else float(cell) for cell in cells], dtype=np.float64)
     values = ["" if cell is None else cell for cell in cells]
     found = np.empty(len(values), dtype=object)
     found[:] = values

@@ -129,7 +129,7 @@ def read_source(
         reason = f" {report.left_out[0].reason}" if report.left_out else ""
         raise DataError(f"{name} cannot become a corpus: {what}. Choose a file with one text in each row.{reason}")
     if blank:
-        report.remark(f"{blank:,} {'row has' if blank == 1 else 'rows have'} no text and were left out.")
+        report.remarks.append(f"{blank:,} {'row has' if blank == 1 else 'rows have'} no text and were left out.")
     names = _filter_names([chosen, *kinds])
     columns = {names[other]: kind or "text" for other, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad, form)

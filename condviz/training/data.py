@@ -87,10 +87,7 @@ def load_source(source: Source) -> list[Example]:
         MissingExtraError: If a package that reads the source is not installed.
     """
     if source.name == TABLE:
-        rows = _read_table(source)
-        if not rows:
-            raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
-        return rows[: source.rows or None]
+        return _read_table(source)[0]
     rows = corpora.build(source.name, source.split, seed=source.seed)[: source.rows or None]
     return _examples(rows, f"{source.name} {source.split} {source.seed}")
 
@@ -139,13 +136,13 @@ def digest(rows: Sequence[Example]) -> str:
     return content.hexdigest()
 
 
-def _read_table(source: Source) -> list[Example]:
-    """Read a table with its column "teacher", if it has one; leave out repeated rows and those without a label."""
+def _read_table(source: Source) -> tuple[list[Example], int]:
+    """Read a table with its column "teacher", if it has one: rows with a label, each once, and how many it has."""
     path = find_table(source.path)
     table = read_pairs(path)
     column = table.columns.index("teacher") if "teacher" in table.columns else None
     rows: dict[Pair, Example] = {}
-    for number, (pair, cells) in enumerate(zip(table.pairs, table.rows, strict=True), start=1):
+    for index, (pair, cells) in enumerate(zip(table.pairs, table.rows, strict=True)):
         if pair.label is None or pair in rows:
             continue
         group = json.dumps([source.path, pair.sentence1, pair.sentence2])
@@ -155,9 +152,11 @@ def _read_table(source: Source) -> list[Example]:
         except ValueError:
             teacher = math.nan
         if teacher is not None and not math.isfinite(teacher):
-            raise DataError(f"{path}: row {number}: teacher is {cell!r}, expected a number or a blank cell.")
+            raise DataError(f"{path}: {table.place(index)}: teacher is {cell!r}, expected a number or a blank cell.")
         rows[pair] = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group, teacher)
-    return list(rows.values())
+    if not rows:
+        raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
+    return list(rows.values())[: source.rows or None], len(table.pairs)
 
 
 # Batches
@@ -291,13 +290,14 @@ class Survey:
 def survey(recipe: SentenceRecipe) -> Survey:
     """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
     try:
-        parts = [load_rows(source, recipe) for source in recipe.train]
+        parts, raw = [], 0
+        for source in recipe.train:
+            is_table = source.name == TABLE and recipe.batching != "blocks"
+            part, count = _read_table(source) if is_table else (load_rows(source, recipe), 0)
+            parts.append(part)
+            raw += count or len(part)
         units = [make_units(part, recipe.batching) for part in parts]
         validation = [row for source in recipe.validation for row in load_source(source)]
-        raw = sum(
-            len(read_pairs(find_table(source.path)).pairs) if source.name == TABLE else len(part)
-            for source, part in zip(recipe.train, parts, strict=True)
-        )
     except CondvizError as error:
         return Survey(problems=(str(error),))
     rows = [row for part in units for unit in part for row in unit]

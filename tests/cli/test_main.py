@@ -245,6 +245,39 @@ def test_evaluate_prints_and_writes(table: str, tmp_path: Path, capsys: pytest.C
     assert written["models"][0]["overall"]["pair_accuracy"]["correct"] == 1
 
 
+def test_a_table_with_faults_and_another_scale_is_evaluated_and_joins_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out, left = tmp_path / "t.csv", tmp_path / "out.csv", tmp_path / "left.csv"
+    rows = "02134;a b;a c;x;0\n1E5;a b;a c;xyz;1\n1.10;d;e;;0,5\n9;d;e;x;0,5\n"
+    path.write_text(f"zip;premise;sentence2;condition;score\n{rows}")
+    words = ["--model", "words", "--columns", "sentence1=premise", "--out", str(out), "--resamples", "0"]
+    assert cli.main(["evaluate", "--data", str(path), *words]) == 2
+    assert "go from 0 to 1" in capsys.readouterr().err
+    words += ["--scale", "0", "1"]
+    assert cli.main(["evaluate", "--data", str(path), *words]) == 2
+    assert "t.csv: Row 3 (line 4), column condition is empty" in capsys.readouterr().err
+    words += ["--skip-bad", "--left-out", str(left)]
+    for command in (["evaluate", "--data", str(path)], ["errors", str(path)]):
+        assert cli.main([*command, *words]) == 0
+        told = capsys.readouterr().err
+        assert "mapped to 1 (different) to 5 (same): 0 to 1, 1 to 5" in told
+        assert "1 row that cannot be used was left out: Row 3" in told
+        written = list(csv.DictReader(out.open()))
+        assert [row["zip"] for row in written] == ["02134", "1E5", "9"]
+        assert [row["score"] for row in written] == ["0", "1", "0,5"]
+        assert [row["content"] for row in csv.DictReader(left.open())] == ['1.10,d,e,,"0,5"\n']
+    assert [row["label"] for row in written] == ["1", "5", "3"]
+
+
+def test_a_table_without_conditions_is_scored_under_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_stdin(monkeypatch, "sentence1,sentence2\na,b\n")
+    assert cli.main(["score", "-", "--model", "words", "--condition", "xyz"]) == 0
+    assert capsys.readouterr().out == "sentence1,sentence2,score_words\na,b,0.300000012\n"
+
+
 def test_evaluate_without_labels_only_scores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

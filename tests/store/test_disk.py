@@ -7,6 +7,7 @@ import json
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -229,3 +230,43 @@ def test_a_damaged_store_says_so(model: HyperCL, tmp_path: Path) -> None:
 def test_vectors_need_a_model_that_has_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no vectors"):
         build_store(write_csv(tmp_path / "a.csv"), tmp_path / "s", model="cross-encoder")
+
+
+def test_a_store_keeps_cells_as_they_are_and_lists_what_was_left_out(model: HyperCL, tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text(
+        'text,id,stars,zip\nA cat.,1234567890123456789,4,02134\n"Open,2,4.5,1\nA dog.,1234567890123456788,5.0,\n'
+    )
+    store = build_store(table, tmp_path / "s", model=model, skip_bad=True)
+    assert store.columns == {"id": "text", "stars": "number", "zip": "text"}
+    assert [[str(cell) for cell in list(row.values())[2:]] for row in store.rows([0, 1])] == [
+        ["1234567890123456789", "4", "02134"],
+        ["1234567890123456788", "5.0", "None"],
+    ]
+    assert store.column("stars").tolist() == [4, 5]
+    left_out = list(csv.DictReader((tmp_path / "s" / "left_out.csv").open()))
+    assert [(row["line"], row["content"]) for row in left_out] == [("3", '"Open,2,4.5,1')]
+
+
+def test_a_store_of_an_earlier_version_goes_on_with_numbers(
+    model: HyperCL, tmp_path: Path, small_slices: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+
+    def with_numbers(rows: list, meta: object, *rest: object) -> pa.Table:
+        found = disk.to_table(rows, meta, *rest[:2])
+        stars = pa.array([float(row.cells["stars"]) for row in rows], pa.float64())
+        return found.set_column(found.schema.get_field_index("stars"), "stars", stars)
+
+    path, disk = write_csv(tmp_path / "a.csv"), build.disk
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "disk", SimpleNamespace(**vars(disk) | {"to_table": with_numbers}))
+        with pytest.raises(KeyboardInterrupt):
+            build_store(path, tmp_path / "s", model=model, progress=stop)
+    store = build_store(path, tmp_path / "s", model=model)
+    assert store.complete
+    assert [row["stars"] for row in store.rows(range(10))] == list(range(10))
+
+
+def stop(*_: int) -> None:
+    raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
 from condviz.data.tables.report import MAX_CELL_CHARACTERS, Place, Report, is_missing
@@ -20,13 +20,12 @@ from condviz.errors import DataError, first_line, require
 
 Record = dict[str, str]
 """Column -> cell."""
+Rows = Iterator[tuple[Place, Record]]
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "an upright bar"}
 MAX_COLUMNS = 1_000
-KNOWN_NAMES = frozenset(
-    {"sentence1", "sentence2", "condition", "label", "text", "sentence", "score", "rating", "gold", "id"}
-)
-"""Names that make a first row a header beyond doubt."""
+KNOWN_NAMES = frozenset(["sentence1", "sentence2", "condition", "label", "text", "sentence", "rating", "gold", "id"])
+"""Names that only a header has."""
 _SAMPLED = 50
 _INVISIBLE = " \t\r\n\ufeff\u200b\u200c\u200d\u2060\xa0"
 _LONG_NAME = 64
@@ -43,37 +42,27 @@ class Form:
         separator: One character.
         encoding: As Python names it.
         names: Names of the columns of a file without a header, as far as they go.
-        headers: Where a header can only be one of these: for each column the names it may have, in lower case.
     """
 
     header: bool | None = None
     separator: str = ""
     encoding: str = ""
     names: tuple[str, ...] = ()
-    headers: tuple[frozenset[str], ...] = ()
-
-
-class Row(NamedTuple):
-    """Cells of a text file and the line on which they begin."""
-
-    line: int
-    cells: list[str]
 
 
 def fold_name(name: str) -> str:
     """Return the name of a column for comparisons: case, blanks around it and what cannot be seen do not count."""
-    return "".join(
-        c for c in unicodedata.normalize("NFKC", name).strip(_INVISIBLE).casefold() if c not in _INVISIBLE[4:]
-    )
+    plain = unicodedata.normalize("NFKC", name).strip(_INVISIBLE).casefold()
+    return plain.translate(dict.fromkeys(map(ord, _INVISIBLE[4:])))
 
 
 # ---- text files ------------------------------------------------------------------------------------------------------
-def read_text(name: str, file: IO[bytes] | IO[str], report: Report, form: Form, ending: str) -> Iterator[Any]:
+def read_text(name: str, file: IO[bytes] | IO[str], report: Report, form: Form, ending: str) -> Rows:
     """Yield (line or None, record) of a text file by the ending of its name; without one, by how it begins."""
     encoding = "" if isinstance(file, io.TextIOBase) else find_encoding(name, file, form.encoding)
     report.encoding = encoding
     if encoding == WINDOWS and not form.encoding:
-        report.remark(
+        report.remarks.append(
             f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, name "
             "its encoding: --encoding (encoding=)."
         )
@@ -86,32 +75,43 @@ def read_text(name: str, file: IO[bytes] | IO[str], report: Report, form: Form, 
     yield from _BY_ENDING[ending](name, lines, report, form)
 
 
-def read_cells(lines: Iterator[str], separator: str, reject: Callable[[int, str, str], None], first: int = 1,
-               *, quoted: bool = True) -> Iterator[Row]:  # fmt: skip
-    """Yield the rows of CSV; a line that breaks its rules is rejected, and reading goes on with the next one."""
+def read_cells(
+    lines: Iterator[str],
+    separator: str,
+    reject: Callable[[int, str, str], None],
+    *,
+    first: int = 1,
+    quoted: bool = True,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, cells) of CSV; a line that breaks its rules is rejected, and reading goes on with the next one.
+
+    Args:
+        lines: With their ends.
+        separator: Of the cells.
+        reject: Told line, fault and content; may raise.
+        first: Number of the first line.
+        quoted: Whether quotes are more than common characters.
+    """
     source, line = _Lines(lines), first
-    reader = csv.reader(
-        source, delimiter=separator, strict=True, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    )
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(source, delimiter=separator, strict=True, quoting=quoting)
     while True:
         try:
-            cells = next(reader)
+            yield line, next(reader)
+            line += len(source.taken)
+            source.taken.clear()
         except StopIteration:
             return
         except csv.Error as error:
-            reason = f"cannot be read ({error}). Look for a double quote that is not closed, or not doubled "
-            reason += f"inside a quoted text, and for a cell of more than {MAX_CELL_CHARACTERS:,} characters."
-            reject(line, reason, source.taken[0].rstrip("\r\n"))
+            fault = f"cannot be read ({error}). Look for a double quote that is not closed, or not doubled inside a "
+            fault += f"quoted text, and for a cell of more than {MAX_CELL_CHARACTERS:,} characters."
+            reject(line, fault, source.taken[0].rstrip("\r\n"))
             source.give_back()
             line += 1
-            continue
-        yield Row(line, cells)
-        line += len(source.taken)
-        source.taken.clear()
 
 
-def _parse(sample: Sequence[str], separator: str) -> list[Row]:
-    return list(read_cells(iter(sample), separator, lambda *_: None))
+def _parse(sample: Sequence[str], separator: str) -> list[list[str]]:
+    return [cells for _, cells in read_cells(iter(sample), separator, lambda *_: None) if cells]
 
 
 class _Lines:
@@ -132,7 +132,7 @@ class _Lines:
         self.taken.clear()
 
 
-def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> Rows:
     sample, first = list(islice(lines, _SAMPLED)), 1
     separator = form.separator
     while sample and ((told := _SEP.fullmatch(sample[0])) or not sample[0].strip(" \t\r\n,;|")):
@@ -140,20 +140,17 @@ def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> It
         sample.pop(0)
         first += 1
     report.separator = separator = separator or find_separator(sample)
-    columns = _find_columns(name, [row for row in _parse(sample, separator) if row.cells], report, form)
+    columns = _find_columns(name, _parse(sample, separator), report, form)
     number = -1 if report.header else 0
 
-    def reject(line: int, fault: str, content: str | Sequence[str]) -> None:
+    def refuse(line: int, fault: str, content: str | Sequence[str], *, new: bool = True) -> None:
+        nonlocal number
+        number += new
         if report.header and not number:  # which row names the columns then would be a guess
             raise DataError(f"{name}: line {line:,} {fault}")
         report.reject(Place(number, line, name), f"Row {number:,} (line {line:,}) {fault}", content)
 
-    def refuse(line: int, fault: str, content: str) -> None:
-        nonlocal number
-        number += 1
-        reject(line, fault, content)
-
-    for line, cells in read_cells(chain(sample, lines), separator, refuse, first):
+    for line, cells in read_cells(chain(sample, lines), separator, refuse, first=first):
         number += 1
         if not number:
             continue
@@ -165,17 +162,15 @@ def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> It
             advice = f"Put texts that contain {SEPARATORS.get(separator, repr(separator))} in double quotes."
             advice = "It may be cut off." if len(cells) < len(columns) else advice
             row = "header" if report.header else "first row"
-            reject(line, f"has {len(cells)} cells, but the {row} has {len(columns)}. {advice}", cells)
+            refuse(line, f"has {len(cells)} cells, but the {row} has {len(columns)}. {advice}", cells, new=False)
 
 
-def _find_columns(name: str, rows: Sequence[Row], report: Report, form: Form) -> list[str]:
+def _find_columns(name: str, rows: Sequence[Sequence[str]], report: Report, form: Form) -> list[str]:
     """Return the names of the columns, and note whether the first of these rows has them."""
-    first = [cell.strip(_INVISIBLE) for cell in rows[0].cells] if rows else []
-    report.header, doubt = form.header, ""
-    if report.header is None:
-        report.header, doubt = is_header(first, [row.cells for row in rows[1:11]], form)
-    if doubt:
-        report.remark(doubt)
+    first = [cell.strip(_INVISIBLE) for cell in rows[0]] if rows else []
+    report.header = form.header
+    if form.header is None:
+        report.header, report.doubt = _is_header(first, rows[1:11])
     if not report.header:
         names = form.names[: len(first)]
         first = [*names, *(f"column_{number}" for number in range(len(names) + 1, len(first) + 1))]
@@ -195,21 +190,16 @@ def check_names(name: str, columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
-def is_header(first: Sequence[str], others: Sequence[Sequence[str]], form: Form) -> tuple[bool, str]:
+def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[bool, str]:
     """Return whether the first row names the columns, and what to tell where that is in doubt."""
-    shown, folded = ", ".join(cell[:30] or "(blank)" for cell in first[:5]), [fold_name(cell) for cell in first]
-    is_row = f"The first row ({shown}) was taken as a row, not as names of columns. Otherwise: --header (header=True)."
-    if form.headers:
-        like = [name in allowed for name, allowed in zip(folded, form.headers, strict=False)]
-        return all(like), is_row if any(like) and not all(like) else ""
-    if not KNOWN_NAMES.isdisjoint(folded):
-        return True, ""
-    odd = [cell for cell in first if len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!", "?"))]
-    if odd or not any(first) or (len(first) == 1 and " " in first[0]):
-        return False, is_row
+    shown, known = ", ".join(cell[:30] or "(blank)" for cell in first[:5]), len(KNOWN_NAMES & {*map(fold_name, first)})
+    odd = [cell for cell in first if len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!"))]
+    if (odd and known < 2) or not any(first) or (len(first) == 1 and " " in first[0]):
+        return False, f"The first row ({shown}) was taken as a row, not as names. Otherwise: --header (header=True)."
     numbers = any(all(map(_VALUE.fullmatch, column)) for column in zip(*others, strict=False))
-    is_head = f"The first row ({shown}) was taken as names of columns. If it is a row: --no-header (header=False)."
-    return True, "" if numbers else is_head
+    if (known or numbers) and not odd:
+        return True, ""
+    return True, f"The first row ({shown}) was taken as names of columns. If it is a row: --no-header (header=False)."
 
 
 def find_separator(sample: Sequence[str]) -> str:
@@ -219,38 +209,33 @@ def find_separator(sample: Sequence[str]) -> str:
     """
 
     def fit(separator: str) -> tuple[int, bool, float, int]:
-        rows = [row.cells for row in _parse(sample, separator) if row.cells][:20]
-        names = {fold_name(cell) for cell in rows[0]} if rows else set()
-        width = len(rows[0]) if rows else 0
-        equal = sum(len(cells) == width for cells in rows) / max(1, len(rows))
-        return len(names & KNOWN_NAMES), width > 1, equal, width
+        rows = _parse(sample, separator)[:20] or [[]]
+        width, equal = len(rows[0]), sum(len(cells) == len(rows[0]) for cells in rows) / len(rows)
+        return len(KNOWN_NAMES & {*map(fold_name, rows[0])}), width > 1, equal, width
 
     best = max(SEPARATORS, key=fit)
     return best if fit(best)[1] else "\t"
 
 
-def _read_txt(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+def _read_txt(name: str, lines: Iterator[str], report: Report, form: Form) -> Rows:
     for number, line in enumerate(lines, start=1):
         yield Place(number, number, name), {"text": line.rstrip("\r\n")}
 
 
-def _read_jsonl(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
-    row = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        row += 1
+def _read_jsonl(name: str, lines: Iterator[str], report: Report, form: Form) -> Rows:
+    filled = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    for row, (number, line) in enumerate(filled, start=1):
         place = Place(row, number, name)
         try:
             record = _to_record(_loads(line.strip()))
         except (ValueError, RecursionError) as error:
             what = f"{str(error)[:80]}. Each line has to be one object in JSON, or a text."
-            report.reject(place, f"Row {row:,} (line {number:,}): {what}", line.rstrip("\r\n"))
+            report.reject(place, f"{str(place).capitalize()}: {what}", line.rstrip("\r\n"))
         else:
             yield place, record
 
 
-def _read_json(name: str, lines: Iterator[str], report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+def _read_json(name: str, lines: Iterator[str], report: Report, form: Form) -> Rows:
     text = "".join(lines)
     try:
         value = _loads(text)
@@ -276,7 +261,7 @@ _BY_ENDING = {
 
 
 # ---- columns of Arrow, and what Python holds -------------------------------------------------------------------------
-def read_arrow(name: str, file: IO[bytes], report: Report) -> Iterator[tuple[Place, Record]]:
+def read_arrow(name: str, file: IO[bytes], report: Report) -> Rows:
     """Yield the rows of a Parquet, Arrow or Feather file, by how it begins."""
     arrow, parquet = require("pyarrow", "search"), require("pyarrow.parquet", "search")
     file.seek(0)
@@ -299,7 +284,7 @@ def read_arrow(name: str, file: IO[bytes], report: Report) -> Iterator[tuple[Pla
         raise DataError(f"{name} is no {kind} file, or is damaged: {first_line(error)[:100]}") from error
 
 
-def read_memory(source: Any, name: str, report: Report) -> Iterator[tuple[Place, Record]]:  # noqa: ANN401
+def read_memory(source: Any, name: str, report: Report) -> Rows:  # noqa: ANN401
     """Yield the rows of a data frame, an Arrow table, columns by name, or anything that yields records once.
 
     Raises:
@@ -316,9 +301,7 @@ def read_memory(source: Any, name: str, report: Report) -> Iterator[tuple[Place,
         found = iter(source.to_pylist())
     elif isinstance(source, Mapping):
         found = _by_column(name, source)
-    elif isinstance(source, Iterable) and not isinstance(
-        source, str | bytes
-    ):  # a list, a datasets.Dataset, a generator
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):  # also a datasets.Dataset
         found = iter(source)
     else:
         raise _no_table(source)
@@ -331,14 +314,12 @@ def read_memory(source: Any, name: str, report: Report) -> Iterator[tuple[Place,
 
 def _by_column(name: str, source: Mapping[str, Any]) -> Iterator[Record]:
     if any(hasattr(values, "column_names") for values in source.values()):
-        raise DataError(
-            f"{name} has the parts {', '.join(map(str, source))}. Pass one of them: data[{next(iter(source))!r}]."
-        )
+        raise DataError(f"{name} has the parts {', '.join(map(str, source))}. Pass one of them.")
     if not all(isinstance(v, Iterable) and not isinstance(v, str | bytes | Mapping) for v in source.values()):
         raise DataError(f"{name} is one record. Put records into a list, or give a list of cells for each column.")
     columns = {str(column): list(values) for column, values in source.items()}
-    if len(lengths := {column: len(values) for column, values in columns.items()}) and len(set(lengths.values())) > 1:
-        told = ", ".join(f"{column}: {length:,}" for column, length in lengths.items())
+    if len({len(values) for values in columns.values()}) > 1:
+        told = ", ".join(f"{column}: {len(values):,}" for column, values in columns.items())
         raise DataError(f"{name} has columns of different lengths ({told}). Give columns of equal length.")
     for cells in zip(*columns.values(), strict=True):
         yield dict(zip(columns, cells, strict=True))

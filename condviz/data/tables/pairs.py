@@ -167,11 +167,11 @@ def read_pairs(
         except DataError as error:
             report.reject(place, str(error), cells)
     if not kept:
-        raise DataError(f"{report.name} has no row that can be used. {report.left_out[0].reason}")
+        raise report.error(f"{report.name} has no row that can be used.")
     rows, places, pairs = zip(*kept, strict=True)
     mapped = bool(LABEL_COLUMN in roles and ratings.mapping)
     if mapped:
-        report.remark(
+        report.remarks.append(
             f"The ratings in {roles[LABEL_COLUMN]} were mapped to 1 (different) to 5 (same): {ratings.mapping}."
         )
     return PairTable(table.columns, rows, report, places, pairs, roles, mapped)
@@ -229,7 +229,7 @@ def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[
         hints = ", ".join(f"{plain[match[0]]} -> {role}" for match, role in close if match)
         hint = f"Did you mean {hints}?" if hints else "Rename the columns that hold them."
         wanted = f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}"
-        raise DataError(
+        raise table.report.error(
             f"{name} has no column {', '.join(missing)}. Found: {_list(table.columns)}; wanted: {wanted}. {hint} Or "
             f"name them: --columns {missing[0]}=NAME (columns=)."
         )
@@ -247,7 +247,9 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
         raise DataError(f"{table.report.name} has {len(same)} columns called {role}. Rename or remove all but one.")
     if near and role == LABEL_COLUMN and (len(near) > 1 or free[near[0]] != LABEL_COLUMN):
         others = f", not from {', '.join(near[1:])}" if len(near) > 1 else ""
-        table.report.remark(f"Ratings are read from the column {near[0]}{others}. Another: --columns label=NAME.")
+        table.report.remarks.append(
+            f"Ratings are read from the column {near[0]}{others}. Another: --columns label=NAME."
+        )
     return near[0] if near else ""
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Literal
 
 from condviz.data.texts import check_cell
 from condviz.errors import DataError
@@ -29,7 +28,7 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row is: its number in the source, from 1, without the header; its line, where there are lines."""
+    """Where a row is: its number in the file, from 1, without the header; its line, where there are lines."""
 
     row: int
     line: int | None = None
@@ -58,6 +57,7 @@ class Report:
         format: "csv", "json", "jsonl", "txt", "parquet", "arrow" or "memory".
         encoding, separator: Of a text file; "" where it has none.
         header: Whether the first row names the columns; None where the format needs no such row.
+        doubt: Where that is not sure, what was taken and how to change it.
         columns: All columns, in order, as keys.
         roles: What a column is used for -> its name and why it was taken.
         seen: Rows of the file read last, blank ones included.
@@ -72,6 +72,7 @@ class Report:
     encoding: str = ""
     separator: str = ""
     header: bool | None = None
+    doubt: str = ""
     columns: dict[str, None] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     seen: int = 0
@@ -84,27 +85,28 @@ class Report:
         self.seen = max(self.seen, place.row)
         reason = reason.replace("\n", " ")
         if not self.skip_bad:
-            raise DataError(f"{place.file or self.name}: {reason}{SKIP}")
+            raise self.error(f"{place.file or self.name}: {reason}{SKIP}")
         if len(self.left_out) == MAX_LEFT_OUT:
-            raise DataError(f"{self.name}: more than {MAX_LEFT_OUT:,} rows cannot be used. The first: {self._first()}")
+            raise self.error(f"{self.name}: more than {MAX_LEFT_OUT:,} rows cannot be used.")
         self.left_out.append(LeftOut(place, reason, content if isinstance(content, str) else format_rows([content])))
 
-    def remark(self, text: str) -> None:
-        """Note something once."""
-        if text not in self.remarks:
-            self.remarks.append(text)
+    def error(self, message: str) -> DataError:
+        """Return an error about the table, with what may be the reason: the first bad row, a header that is none."""
+        first = [self.left_out[0].reason] if self.left_out else []
+        return DataError(" ".join([message, *first, *filter(None, [self.doubt])]))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know, a sentence each."""
-        notes = list(self.remarks)
+        notes = [*filter(None, [self.doubt]), *self.remarks]
         if self.blank:
             notes.append(f"{self.blank:,} blank {'row was' if self.blank == 1 else 'rows were'} left out.")
         if count := len(self.left_out):
+            shown = " ".join(one.reason for one in self.left_out[:SHOWN])
             more = f" … and {count - SHOWN:,} more" if count > SHOWN else ""
             verb = "row that cannot be used was" if count == 1 else "rows that cannot be used were"
-            notes.append(f"{count:,} {verb} left out: {self._first()}{more}")
-        return tuple(notes)
+            notes.append(f"{count:,} {verb} left out: {shown}{more}")
+        return tuple(dict.fromkeys(notes))
 
     def left_out_csv(self) -> str:
         """Format the rows that were left out: file, row, line, reason, and what the row holds."""
@@ -113,14 +115,6 @@ class Report:
             place = one.place
             rows.append((place.file or self.name, str(place.row), str(place.line or ""), one.reason, one.content))
         return format_rows(rows).encode("utf-8", "replace").decode()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        found = asdict(self) | {"notes": list(self.notes)}
-        return json.loads(json.dumps(found).encode("ascii", "replace"))
-
-    def _first(self) -> str:
-        return " ".join(one.reason for one in self.left_out[:SHOWN])
 
 
 def format_rows(rows: Iterable[Sequence[str]]) -> str:
@@ -140,18 +134,16 @@ def check_row(report: Report, place: Place, record: Mapping[str, str]) -> bool:
     """Whether all cells of a row can be kept; rejects it where one is too long or has half a character."""
     try:
         "".join(record.values()).encode()
-        longest = max(map(len, record.values()), default=0)
+        if max(map(len, record.values()), default=0) <= MAX_CELL_CHARACTERS:
+            return True
     except UnicodeEncodeError:
-        longest = math.inf
-    if longest <= MAX_CELL_CHARACTERS:
-        return True
-    for column, cell in record.items():
-        try:
+        pass
+    try:
+        for column, cell in record.items():
             check_cell(cell, f"{place}, column {column}", MAX_CELL_CHARACTERS)
-        except DataError as error:
-            report.reject(place, str(error), list(record.values()))
-            return False
-    return True
+    except DataError as error:
+        report.reject(place, str(error), list(record.values()))
+    return False
 
 
 def to_number(cell: str) -> int | float | None:
@@ -168,6 +160,6 @@ def to_number(cell: str) -> int | float | None:
 
 def kind_of(cell: str, before: Kind | None) -> Kind | None:
     """Return what a column holds, given one more cell; None while all have been blank."""
-    if before == "text" or not cell.strip():
+    if before == "text" or not cell:
         return before
     return "text" if to_number(cell) is None else "number"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from condviz.data.files import open_path
-from condviz.data.tables.formats import Form, Record, read_arrow, read_memory, read_text
+from condviz.data.tables.formats import Form, Rows, read_arrow, read_memory, read_text
 from condviz.data.tables.report import Place, Report, check_row
 from condviz.errors import DataError, first_line
 
@@ -99,7 +98,7 @@ def read_table(
         return source
     report = Report(skip_bad=skip_bad)
     found, places, cells = [], [], 0
-    for place, record in read_records(source, report, Form(header, separator, encoding, names), max_bytes=max_bytes):
+    for place, record in read_records(source, report, Form(header, separator, encoding, names), max_bytes):
         cells += len(record)
         if len(found) >= MAX_ROWS or cells > MAX_CELLS:
             raise DataError(
@@ -109,28 +108,17 @@ def read_table(
         found.append(record)
         places.append(place)
     columns = tuple(report.columns)
+    if not found and report.left_out:
+        raise report.error(f"{report.name} has no row that can be used.")
     if not found:
-        raise DataError(_nothing(report))
+        what = "a header but no rows. Add at least one row below" if report.header else "no rows. Its columns:"
+        empty = f"{report.name} is empty. Give a table with names of columns in its first row, and a row."
+        raise report.error(f"{report.name} has {what} {', '.join(columns)}." if columns else empty)
     rows = tuple(tuple(record.get(column, "") for column in columns) for record in found)
     return Table(columns, rows, report, tuple(places))
 
 
-def _nothing(report: Report) -> str:
-    if report.left_out:
-        return f"{report.name} has no row that can be used. {report.left_out[0].reason}"
-    if report.columns and report.header:
-        columns = ", ".join(report.columns)
-        return f"{report.name} has a header but no rows. Add at least one row below {columns}."
-    return f"{report.name} is empty. Give a table with names of columns in its first row, and a row."
-
-
-def read_records(
-    source: Any,  # noqa: ANN401
-    report: Report,
-    form: Form,
-    *,
-    max_bytes: int | None = None,
-) -> Iterator[tuple[Place, Record]]:
+def read_records(source: Any, report: Report, form: Form, max_bytes: int | None = None) -> Rows:  # noqa: ANN401
     """Yield the rows that can be kept, one at a time; blank ones are counted, others rejected. Errors: `read_table`."""
     for place, record in _parts(source, report, form, max_bytes):
         report.seen = place.row
@@ -142,13 +130,12 @@ def read_records(
             yield place, record
 
 
-def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Iterator[tuple[Place, Record]]:  # noqa: ANN401
-    if isinstance(source, io.TextIOBase):
-        yield from read_text(report.name, io.StringIO(_whole(source, report, max_bytes), newline=""), report, form, "")
-    elif source == "-" if isinstance(source, str) else hasattr(source, "read"):
+def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Rows:  # noqa: ANN401
+    if source == "-" if isinstance(source, str) else hasattr(source, "read"):
         file = sys.stdin.buffer if source == "-" else source
         report.name = "Standard input" if source == "-" else Path(str(getattr(source, "name", report.name))).name
-        content = _whole(file, report, max_bytes)
+        content = file.read(-1 if max_bytes is None else max_bytes + 1)
+        _check_size(report.name, len(content), max_bytes)
         opened = io.StringIO(content, newline="") if isinstance(content, str) else io.BytesIO(content)
         yield from _read_file(report.name, opened, report, form)
     elif isinstance(source, str | Path) or hasattr(source, "open"):
@@ -157,8 +144,7 @@ def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> It
         for path in files:
             try:
                 with path.open("rb") as file:
-                    if max_bytes is not None and file.seek(0, io.SEEK_END) > max_bytes:
-                        raise _too_large(path.name, max_bytes)
+                    _check_size(path.name, file.seek(0, io.SEEK_END), max_bytes)
                     yield from _read_file(path.name, file, report, form)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
@@ -167,23 +153,18 @@ def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> It
         yield from read_memory(source, report.name, report)
 
 
-def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: Form) -> Iterator[tuple[Place, Record]]:
+def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: Form) -> Rows:
     file.seek(0)
-    if isinstance(file, io.StringIO) or not file.read(6).startswith((b"PAR1", b"ARROW1")):
-        file.seek(0)
+    start = file.read(6)
+    file.seek(0)
+    if isinstance(start, str) or not start.startswith((b"PAR1", b"ARROW1")):
         return read_text(name, file, report, form, Path(name).suffix.lower())
     return read_arrow(name, file, report)
 
 
-def _whole(file: IO[Any], report: Report, max_bytes: int | None) -> Any:  # noqa: ANN401
-    content = file.read(-1 if max_bytes is None else max_bytes + 1)
-    if max_bytes is not None and len(content) > max_bytes:
-        raise _too_large(report.name, max_bytes)
-    return content
-
-
-def _too_large(name: str, max_bytes: int) -> DataError:
-    return DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
+def _check_size(name: str, size: int, max_bytes: int | None) -> None:
+    if max_bytes is not None and size > max_bytes:
+        raise DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
