@@ -1,4 +1,4 @@
-"""A picture of every tab for the documents: python -m benchmarks.screenshots [--out FOLDER] [--tab ID ...].
+"""A picture of every page for the documents: python -m benchmarks.screenshots [--out FOLDER] [--tab ID ...].
 
 Starts the page on a free port, opens each tab in Chromium (light, 1280 x 800) and waits until it shows its first
 result. Needs what the tests need: a Chromium on this machine, or playwright's own.
@@ -20,6 +20,7 @@ from PIL import Image
 from benchmarks.page import serve
 from condviz.paths import ASSETS
 from condviz.ui.app import TABS
+from condviz.ui.state import path_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -31,7 +32,7 @@ STILL_MS, MOVES = 700, 20
 """Time between two looks at a page, and how often it may have changed; after that it is taken as it is."""
 PATIENCE_MS = 180_000
 """The first result of a tab waits for its model, on a busy machine for minutes."""
-READY = ".tabitem:visible :is([data-ready=true], .cv-headline):visible"
+READY = "#cv-page :is([data-ready=true], .cv-headline):visible"
 IDLE = "() => ![...document.querySelectorAll('[data-ready=false], .cv-notice-busy')].some((e) => e.checkVisibility())"
 LOADED = "() => /All \\d+ models are loaded/.test(document.querySelector('#cv-status')?.textContent ?? '')"
 PREVIEW = ASSETS / "images" / "preview.png"
@@ -59,7 +60,7 @@ def take(address: str, folder: Path, tabs: Sequence[str]) -> None:
         context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         for tab in tabs:
-            open_tab(page, f"{address}?t={tab}&__theme=light")
+            open_tab(page, f"{address}{path_of(tab)}?__theme=light")
             content = compress(picture(page))
             if len(content) > MAX_BYTES:
                 raise RuntimeError(f"The picture of {tab} has {len(content):,} bytes, allowed are {MAX_BYTES:,}.")

@@ -89,11 +89,11 @@ def test_a_corpus_is_built_surveyed_and_evaluated(
     assert len(condviz.evaluate(model, "weather:train", resamples=0).to_frame()) == 1
 
 
-def test_a_tab_is_on_the_page_and_in_the_api(example: Write) -> None:
+def test_a_page_is_served_and_in_the_api(example: Write) -> None:
     from condviz.ui.app import Settings, build_app
     from condviz.ui.pool import ModelPool
 
-    tab = example("Add a tab").TAB
+    tab = example("Add a page").TAB
     page = build_app(Settings(pool=lambda: ModelPool(("minilm",)), tabs=(tab,), preload=False))
     labels = [part.get("props", {}).get("label") for part in page.config["components"]]
     assert "Lengths" in labels

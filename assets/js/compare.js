@@ -47,7 +47,7 @@
     const show = () => {
       const box = element.querySelector("[data-sort]");
       if (box) box.checked = sorted;
-      if (box && sorted) condviz.note("compare", { sort: "1" });
+      if (box && sorted) condviz.note({ sort: "1" });
     };
     watch("value", () => setTimeout(show, 0));
     // The sentences under the bars are marked for the condition that the pointer is on.
@@ -59,17 +59,18 @@
     });
     element.addEventListener("change", (event) => {
       sorted = event.target.checked;
-      condviz.note("compare", { sort: sorted ? "1" : "" });
+      condviz.note({ sort: sorted ? "1" : "" });
     });
     show();
   };
 
   const examples = (element, choose) => {
+    condviz.lead();
     element.addEventListener("click", (event) => {
       const card = event.target.closest("[data-example]");
       if (!card) return;
       choose({ id: card.dataset.example });
-      document.querySelector("#cv-tabs")?.scrollIntoView({ block: "start" });
+      document.querySelector("#cv-page")?.scrollIntoView({ block: "start" });
     });
   };
   const finder = (element, add) => {

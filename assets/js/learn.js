@@ -12,7 +12,6 @@
   let late;
 
   const step = () => document.querySelector("#cv-learn-top [data-step]");
-  const isOpen = () => document.querySelector("#cv-learn-top")?.offsetParent;
   const go = (query) => {
     moved = fresh = true;
     clearTimeout(waiting);
@@ -21,7 +20,7 @@
   const ask = (query, quiet) => compute({ query, quiet });
   const values = (form) => {
     const { lesson, step: number } = step().dataset;
-    const query = new URLSearchParams({ t: "learn", lesson, step: number });
+    const query = new URLSearchParams({ lesson, step: number });
     for (const field of $$("[name]", form)) {
       // An empty value would be left out, and the lesson's own come back.
       query.set(`p.${field.name}`, field.type === "checkbox" ? field.checked : field.value || " ");
@@ -40,7 +39,7 @@
 
   document.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    const link = event.target.closest?.(":is(#cv-learn-top, #cv-learn-picture, #cv-learn-foot) a[href^='?']");
+    const link = event.target.closest?.(":is(#cv-learn-top, #cv-learn-picture, #cv-learn-foot) a[data-go]");
     if (event.target.closest?.("[data-print]")) print();
     // A part of the picture that sets a control.
     const part = event.target.closest?.("#cv-learn-picture [data-set]");
@@ -51,16 +50,12 @@
     }
     if (!link) return;
     event.preventDefault();
-    if (link.hasAttribute("data-go")) return go(link.getAttribute("href"));
-    // Another tab: the page opens it as it does on Back and Forward.
-    history.pushState({ condviz: true }, "", link.getAttribute("href"));
-    window.dispatchEvent(new PopStateEvent("popstate"));
-    scrollTo(0, 0);
+    go(`?${condviz.queryOf(link.getAttribute("href"))}`);
   });
   document.addEventListener("keydown", (event) => {
     const turn = { ArrowRight: "[data-next]", ArrowLeft: "[data-back]" }[event.key];
-    if (!turn || !isOpen() || !step() || event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
-    if (event.target.closest?.("textarea, input, select, [role=tab], [data-arrows], dialog")) return;
+    if (!turn || !step() || event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return;
+    if (event.target.closest?.("textarea, input, select, [data-arrows], dialog")) return;
     document.querySelector(`#cv-learn-foot ${turn}`)?.click();
   });
   document.addEventListener("input", (event) => {
@@ -88,14 +83,14 @@
   const settle = (delay = 1000) => {
     clearTimeout(late);
     late = setTimeout(() => {
-      const link = document.querySelector("#cv-learn-picture section")?.dataset.link;
+      const link = condviz.queryOf(document.querySelector("#cv-learn-picture section")?.dataset.link);
       const shown = new URLSearchParams(link);
       const address = new URLSearchParams(location.search);
       const { lesson, step: number } = step()?.dataset ?? {};
       let query;
-      if (lesson && (shown.get("lesson") !== lesson || shown.get("step") !== number)) query = `?t=learn&lesson=${lesson}&step=${number}`;
+      if (lesson && (shown.get("lesson") !== lesson || shown.get("step") !== number)) query = `?lesson=${lesson}&step=${number}`;
       else if (!lesson && shown.has("step")) query = `?${link}`;
-      else if (address.get("t") === "learn" && address.has("lesson") && !shown.has("lesson")) query = location.search;
+      else if (address.has("lesson") && !shown.has("lesson")) query = location.search;
       if (!query) return;
       follow({ query });
       settle(4000);
@@ -112,7 +107,7 @@
       if (!moved) return;
       moved = false;
       element.querySelector(".cv-step-title, h2")?.focus({ preventScroll: true });
-      document.querySelector("#cv-tabs").scrollIntoView({ block: "start" });
+      document.querySelector("#cv-page").scrollIntoView({ block: "start" });
     });
   };
   const learnPicture = (element, watch) => {
@@ -126,7 +121,7 @@
       fresh = false;
       for (const after of $$(".cv-step-after", element)) after.hidden = false;
       for (const root of $$("[data-figure]", element)) figures[root.dataset.figure]?.(root);
-      if (place?.dataset.asks === "true") ask(`?${place.dataset.link}`, true);
+      if (place?.dataset.asks === "true") ask(`?${condviz.queryOf(place.dataset.link)}`, true);
       settle();
     };
     watch("value", () => setTimeout(show, 0));

@@ -1,4 +1,4 @@
-// What every tab shares and Python cannot reach: address and history, theme, sections, copying, tour, present mode.
+// What every page shares and Python cannot reach: address and history, theme, sections, copying, tour, present mode.
 (() => {
   "use strict";
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -16,117 +16,103 @@
     observer.observe(document.documentElement, { childList: true, subtree: true });
   };
 
-  // ---- address: each tab has its link; what is chosen in its result comes on top ----------------------------------------
+  // ---- address: that of the result, and what is chosen in it on top ------------------------------------------------------
   // `open` lists the open sections; a result names its further keys in data-keys, a section their values in data-noted.
-  const links = {};  // tab -> link of what it shows
-  const examples = {};  // tab -> link of what it showed first
-  const keys = {};  // tab -> further keys of its address
-  const addresses = {};  // tab -> its address when it was left
-  let ids = {};
-  let last = location.search;
   const params = () => new URLSearchParams(location.search);
-  const tabButton = () => document.querySelector('#cv-tabs [role="tab"][aria-selected="true"]');
-  const activeTab = () => ids[tabButton()?.textContent.trim()];
-  /** Return the tab that the address asks for, by its id or by its label. */
-  const asked = () => {
-    const name = params().get("t") || Object.values(ids)[0] || "";
-    return ids[name.charAt(0).toUpperCase() + name.slice(1)] || name;
-  };
+  /** Return the query string of a relative link. */
+  const queryOf = (link) => link?.split("?")[1] ?? "";
+  let shown, example;  // query of what the page shows, and of what it showed first
+  let keys = [];  // further keys of its address
+  let last = location.search;
   const set = (query, push) => {
-    last = `?${query}`;
-    if (last !== location.search) history[push ? "pushState" : "replaceState"]({ condviz: true }, "", last);
+    last = query.size ? `?${query}` : "";
+    if (last !== location.search) history[push ? "pushState" : "replaceState"]({ condviz: true }, "", location.pathname + last);  // gradio sets <base>, which "?" alone would follow
   };
-  /** Return a link with those keys of an address that it lacks and that belong to its tab. */
-  const merge = (tab, link, address, kept = ["open", "__theme", ...(keys[tab] || [])]) => {
+  /** Return a link with those keys of the address that it lacks. */
+  const merge = (link, kept = ["open", "__theme", ...keys]) => {
     const next = new URLSearchParams(link);
     const own = new Set(next.keys());
-    for (const [key, value] of new URLSearchParams(address)) if (kept.includes(key) && !own.has(key)) next.append(key, value);
+    for (const [key, value] of params()) if (kept.includes(key) && !own.has(key)) next.append(key, value);
     return next;
   };
-  /** Keep in the address of a tab what was chosen in it: {key: value or values}; an empty one is left out. */
-  const note = (tab, chosen) => {
-    const here = tab === activeTab();
-    const address = here ? location.search : addresses[tab] || "";
-    const next = (pending && tab === asked()) || !links[tab] ? new URLSearchParams(address) : merge(tab, links[tab], address);
-    if (!next.has("t")) next.set("t", tab);
+  /** Keep in the address what was chosen: {key: value or values}; an empty one is left out. */
+  const note = (chosen) => {
+    const next = pending || shown === undefined ? params() : merge(shown);
     for (const [key, values] of Object.entries(chosen)) {
       next.delete(key);
       for (const value of [values].flat()) if (value) next.append(key, value);
     }
-    if (here) set(next); else addresses[tab] = `?${next}`;
+    set(next);
   };
   const readNote = (element) => {
     const chosen = {};
     for (const [key, value] of new URLSearchParams(element.dataset.noted)) (chosen[key] ||= []).push(value);
-    note(element.dataset.tab || tabOf(element.closest(".cv-section")), chosen);
+    note(chosen);
   };
 
   // The first result after a link, or after Back, is that of the address: it keeps what the address says about it.
-  const OWN = new Set(["t", "open", "__theme"]);
+  const OWN = new Set(["open", "__theme"]);
   let pending, stateful, wanted;
-  const again = new Set();  // tabs that compute; what they show next may be the same as before
+  let again = false;  // something is computed; what comes next may be the same as before
   const expect = () => {
     pending = true;
     stateful = [...params().keys()].some((key) => !OWN.has(key));
     wanted = (params().get("open") || "").split(".").filter(Boolean);
   };
-  const openWanted = (tab) => {
+  const openWanted = () => {
     for (const part of wanted.splice(0)) {
-      const found = `#cv-${CSS.escape(tab)}-${CSS.escape(part)} > button.label-wrap, .tabitem details[data-fold="${CSS.escape(part)}"]`;
+      const found = `.cv-section#cv-${view()}-${CSS.escape(part)} > button.label-wrap, #cv-page details[data-fold="${CSS.escape(part)}"]`;
       when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false)), 200));
     }
   };
   const readLink = (element) => {
-    const { tab, link } = element.dataset;
-    if (!tab) return;
-    if (element.parentElement?.closest(".cv-dimmed")) return void again.add(tab);
-    const before = links[tab];
-    const fresh = before !== link || again.delete(tab) || element.dataset.asked;
-    // What a tab shows first is its own example: only what a visitor asked for changes the address.
-    const example = before === undefined && !element.dataset.asked;
-    const answers = pending && tab === asked() && fresh && (!example || !stateful);
-    links[tab] = link;
-    keys[tab] = (element.dataset.keys || "").split(" ");
-    if (example) examples[tab] = link;
+    const link = queryOf(element.dataset.link);
+    if (element.parentElement?.closest(".cv-dimmed")) return void (again = true);
+    const before = shown;
+    const fresh = before !== link || again || element.dataset.asked;
+    if (before === link) again = false;
+    // What a page shows first is its own example: only what a visitor asked for changes the address.
+    const first = before === undefined && !element.dataset.asked;
+    const answers = pending && fresh && (!first || !stateful);
+    shown = link;
+    keys = (element.dataset.keys || "").split(" ");
+    if (first) example = link;
     if (before === link && !answers) return;
     if (answers) {
       pending = false;
-      openWanted(tab);
+      openWanted();
     }
-    if (example) return;
-    if (activeTab() !== tab) return void delete addresses[tab];
+    if (first) return;
     // A new result closes the sections and forgets what was chosen in the one before.
     const kept = answers || element.dataset.keep ? undefined : ["__theme"];
-    set(merge(tab, link, location.search, kept), before !== undefined && asked() === tab && !answers && !element.dataset.replace);
-  };
-  const title = () => {
-    if (tabButton()) document.title = `${tabButton().textContent.trim()} · CondViz`;
-  };
-  document.addEventListener("click", (event) => {
-    // On a narrow screen some tabs are in a menu.
-    const button = event.target.closest?.('#cv-tabs [role="tab"], #cv-tabs .overflow-dropdown button');
-    const tab = button && event.isTrusted && ids[button.textContent.trim()];
-    if (!tab) return;
-    addresses[activeTab()] = location.search;
-    const link = links[tab] === examples[tab] ? "" : links[tab];
-    set(merge(tab, addresses[tab] || link || `t=${tab}`, location.search, ["__theme"]), true);
-    setTimeout(title, 0);
-  }, true);
-  /** Open what the address asks for after Back or Forward. */
-  const moved = (navigate) => {
-    addresses[activeTab()] = last;
-    last = location.search;
-    expect();
-    const tab = asked();
-    if (addresses[tab] !== last) return navigate({ query: !stateful && examples[tab] ? `?${examples[tab]}` : last });
-    // It still shows what it showed when it was left.
-    pending = false;
-    const button = document.querySelector(`#cv-tabs [role="tab"][data-tab-id="${CSS.escape(tab)}"]`);
-    if (button) button.click(); else navigate({ query: `?t=${tab}` });
+    set(merge(link, kept), before !== undefined && !answers && !element.dataset.replace);
   };
 
+  // ---- from page to page: each opens again as it was left in this sitting, and some texts go along ------------------------
+  const view = () => document.querySelector("[data-page]")?.dataset.page;
+  const left = () => { try { return JSON.parse(sessionStorage.getItem("condviz-left")) || {}; } catch { return {}; } };
+  const leave = () => {
+    try { sessionStorage.setItem("condviz-left", JSON.stringify({ ...left(), [view()]: location.search })); } catch { /* private mode */ }
+  };
+  const lead = () => {
+    const theme = params().get("__theme");
+    for (const link of $$("[data-to]")) {
+      const query = new URLSearchParams(link.hasAttribute("aria-current") ? "" : left()[link.dataset.to]);
+      query.delete("__theme");
+      if (theme) query.set("__theme", theme);
+      link.href = link.getAttribute("href").split("?")[0] + (query.size ? `?${query}` : "");
+    }
+    for (const link of $$("[data-carried]")) {
+      const texts = new URLSearchParams([...new URLSearchParams(left().compare)].filter(([key]) => ["s1", "s2", "c"].includes(key)));
+      link.hidden = !texts.has("s1");
+      link.href = `${view()}?${texts}`;
+    }
+  };
+  window.addEventListener("pagehide", leave);
+  // The server forgets a page that was left: one that a browser kept would only look alive.
+  window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+
   // ---- folded sections: the open ones are part of the address ------------------------------------------------------------
-  const tabOf = (section) => section.id.split("-")[1];
   const name = (part) => part.dataset.fold || part.id.split("-").slice(2).join("-");
   const head = (section) => section.querySelector("button.label-wrap");
   const isOpen = (part) => part.open ?? head(part)?.classList.contains("open") ?? false;
@@ -135,9 +121,9 @@
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (scroll) section.scrollIntoView({ behavior: still ? "auto" : "smooth", block: "start" });
   };
-  const noteOpen = (tab) => {
-    const parts = $$(".cv-section, .tabitem details[data-fold]").filter((part) => part.offsetParent && isOpen(part));
-    note(tab, { open: parts.map(name).join(".") });
+  const noteOpen = () => {
+    const parts = $$(".cv-section, #cv-page details[data-fold]").filter((part) => part.offsetParent && isOpen(part));
+    note({ open: parts.map(name).join(".") });
   };
   document.addEventListener("click", (event) => {
     const jump = event.target.closest?.("[data-open]");
@@ -146,12 +132,11 @@
       const section = document.getElementById(jump.dataset.open);
       if (section) openSection(section);
     }
-    const section = event.target.closest?.(".cv-section > button.label-wrap")?.parentElement;
-    if (section) setTimeout(() => noteOpen(tabOf(section)), 50);
+    if (event.target.closest?.(".cv-section > button.label-wrap")) setTimeout(noteOpen, 50);
   });
-  document.addEventListener("toggle", (event) => event.target.matches?.(".tabitem details[data-fold]") && noteOpen(activeTab()), true);
+  document.addEventListener("toggle", (event) => event.target.matches?.("#cv-page details[data-fold]") && noteOpen(), true);
   expect();
-  setTimeout(() => { if (wanted.length && !stateful) openWanted(asked()); }, 1500);
+  setTimeout(() => { if (wanted.length && !stateful) openWanted(); }, 1500);
 
   // ---- copying and saving: [data-copy="name"] beside a textarea[data-export="name"] ---------------------------------------
   const say = (element, message) => {
@@ -173,10 +158,10 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
-  /** Return the link of a result with what is chosen in it. */
+  /** Return the address of a result with what is chosen in it. */
   const whole = (link) => {
-    const tab = new URLSearchParams(link).get("t");
-    return link === links[tab] && tab === activeTab() ? merge(tab, link, location.search) : link;
+    const query = queryOf(link) === shown ? merge(shown) : new URLSearchParams(queryOf(link));
+    return new URL(link.split("?")[0] + (query.size ? `?${query}` : ""), document.baseURI).href;
   };
   const hand = async (element, name) => {
     const area = element.querySelector(`textarea[data-export="${name}"]`);
@@ -187,7 +172,7 @@
       say(element, `Saved ${area.dataset.file}`);
       return;
     }
-    if (name === "link") payload = `${location.origin}${location.pathname}?${whole(payload)}`;
+    if (name === "link") payload = whole(payload);
     try {
       await navigator.clipboard.writeText(payload);
       say(element, { link: "Link copied", json: "JSON copied", python: "Python copied" }[name] || "Copied");
@@ -211,7 +196,7 @@
       if (change.type === "attributes") (change.attributeName === "data-noted" ? readNote : readLink)(change.target);
       for (const node of change.addedNodes) {
         if (node.nodeType !== 1) continue;
-        if (node.matches(".cv-dimmed")) again.add(activeTab());
+        if (node.matches(".cv-dimmed")) again = true;
         if (node.dataset.link !== undefined) readLink(node);
         $$("[data-link]", node).forEach(readLink);
         [...(node.matches("[data-noted]") ? [node] : []), ...$$("[data-noted]", node)].forEach(readNote);
@@ -224,12 +209,19 @@
 
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------
   const header = (element, navigate) => {
-    ids = JSON.parse(element.querySelector("[data-tabs]").dataset.tabs);
+    document.title = `${element.querySelector("[data-page]").dataset.title} · CondViz`;
+    const unknown = params().get("t") || params().get("tab");
+    if (unknown) {
+      element.querySelector("bdi").textContent = unknown.slice(0, 40);
+      element.querySelector("#cv-page-notice").hidden = false;
+    }
+    lead();
     $$("[data-link]").forEach(readLink);
-    window.addEventListener("popstate", () => moved(navigate));
-    when('#cv-tabs [role="tab"][aria-selected="true"]', (row) => {
-      title();
-      new MutationObserver(title).observe(row.parentElement, { attributes: true, subtree: true, attributeFilter: ["aria-selected"] });
+    // Within the page; without state in the address, its own example comes back.
+    window.addEventListener("popstate", () => {
+      last = location.search;
+      expect();
+      navigate({ query: !stateful && example ? `?${example}` : last });
     });
     theme(element.querySelector("[data-theme-toggle]"));
     present(element.querySelector("[data-present]"));
@@ -306,5 +298,5 @@
     welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
   };
 
-  window.condviz = { header, note, params, save };
+  window.condviz = { header, lead, note, params, queryOf, save };
 })();

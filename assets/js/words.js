@@ -57,7 +57,7 @@
   /** Keep the held word in the address: its position in the first sentence. */
   const noteWord = () => {
     const first = held && line(held).dataset.place === "0" && !line(held).dataset.units;
-    condviz.note("router", { word: first ? String(Number(held.dataset.word) + 1) : "" });
+    condviz.note({ word: first ? String(Number(held.dataset.word) + 1) : "" });
   };
   const hold = (word) => {
     held = held === word ? null : word;
@@ -77,7 +77,6 @@
   document.addEventListener("focusout", (event) => { if (token(event) && !held) clear(); });
   document.addEventListener("click", (event) => {
     if (token(event)) hold(token(event));
-    else if (event.target.closest?.('#cv-tabs [role="tab"]')) release();
     else if (held && event.isTrusted && !event.target.closest?.(".cv-word-tip")) letGo();
   });
 
@@ -135,7 +134,7 @@
       }, 0);
     });
     element.addEventListener("change", (event) => {
-      if (event.target.closest("[data-link]")) condviz.note("router", { at: event.target.value });
+      if (event.target.closest("[data-link]")) condviz.note({ at: event.target.value });
     });
   };
 
@@ -146,7 +145,7 @@
   };
   const shade = (node, value, limit) => node.style.setProperty("--v", Math.min(1, value / limit).toFixed(3));
   const format = (value, digits) => value.toFixed(digits).replace(/^0/, "");
-  const noteHead = (cell) => condviz.note("router", { head: cell ? `${Number(cell.dataset.layer) + 1}.${Number(cell.dataset.head) + 1}` : "" });
+  const noteHead = (cell) => condviz.note({ head: cell ? `${Number(cell.dataset.layer) + 1}.${Number(cell.dataset.head) + 1}` : "" });
   const choose = (cell) => {
     const part = cell.closest(".cv-heads");
     const { rows, limit } = table(part);
@@ -210,7 +209,7 @@
       noteHead(cell);
     });
     element.addEventListener("change", (event) => {
-      condviz.note("router", { from: event.target.value });
+      condviz.note({ from: event.target.value });
       noteHead(null);
       paint(event.target.closest(".cv-heads"));
     });

@@ -1,4 +1,4 @@
-"""The page as a whole: its tabs, and how it is served."""
+"""All pages together, and how they are served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from condviz.ui.errors import tab as errors
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.models import tab as models
-from condviz.ui.page import Page, Tab, build_frame
+from condviz.ui.page import Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
 from condviz.ui.search import tab as search
@@ -35,16 +35,16 @@ TRIM_SECONDS = 10.0
 M_ARENA_MAX, HEAPS = -8, 2
 """Option of glibc's `mallopt`, and its value; by default there are eight for each core."""
 TABS: tuple[Tab, ...] = tuple(tab.TAB for tab in (compare, words, map_tab, search, errors, learn, links, train, models))
-"""In the order of the page. A new tab is one file with a `TAB`, and a line here."""
+"""In the order of the header. A new view is one file with a `TAB`, and a line here."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the page is built.
+    """How the pages are built.
 
     Attributes:
         pool: Makes the models to offer; by default all of this machine.
-        tabs: Tabs to show.
+        tabs: The views, each a page of its own.
         preload: True loads all models in the background once the server answers.
     """
 
@@ -54,31 +54,33 @@ class Settings:
 
 
 def build_app(settings: Settings | None = None) -> gr.Blocks:
-    """Build the page, by default with everything; loads no model and not torch.
+    """Build the pages, by default all; loads no model and not torch.
 
-    On ZeroGPU it loads both, and does what the tabs want done ahead: its processes get the models by being forked, and
+    On ZeroGPU it loads both, and does what the pages want done ahead: its processes get the models by being forked, and
     one that is forked while a thread of the server imports a module would wait for that module forever.
     """
     settings = settings or Settings()
     pool = settings.pool()
 
     def preload() -> None:
-        _preload(page)
+        _preload(site)
 
     with gr.Blocks(
         title="CondViz", analytics_enabled=False, fill_width=True, delete_cache=(600, UPLOADS_KEPT_SECONDS)
     ) as blocks:
-        page = build_frame(blocks, settings.tabs, pool)
+        site = Site(blocks, settings.tabs, pool)
         ahead = settings.preload and not pool.forks
         if ahead:
-            blocks.load(preload, None, None, queue=False, api_visibility="private")
-        blocks.unload(forget_uploads)
+            site.on_open.append(preload)
+        for tab in settings.tabs:
+            build_page(site, tab)
+            blocks.unload(forget_uploads)
     blocks.api_open = False
     limits.tune_queue(blocks._queue)
     limits.keep_sessions_small(blocks)
     blocks.condviz_pool = pool
     if pool.forks:
-        _preload(page).join()
+        _preload(site).join()
 
     async def preload_soon() -> None:
         # Importing transformers at once would hold the interpreter while the first page is being sent.
@@ -124,10 +126,10 @@ def launch_options(host: str | None = None, port: int | None = None) -> dict[str
     }
 
 
-def _preload(page: Page) -> threading.Thread:
-    """Start a thread that loads the models and then does what the tabs want done ahead, one after the other."""
-    loading, work = page.pool.preload(), tuple(page.warm_up)
-    page.warm_up.clear()
+def _preload(site: Site) -> threading.Thread:
+    """Start a thread that loads the models and then does what the pages want done ahead, one after the other."""
+    loading, work = site.pool.preload(), tuple(site.warm_up)
+    site.warm_up.clear()
 
     def run() -> None:
         loading.join()

@@ -57,7 +57,7 @@ class CompareTab:
         self.shown = gr.State(stored)
         self._sections()
         self._connect()
-        page.warm_up.append(partial(is_foreign, ""))
+        page.site.warm_up.append(partial(is_foreign, ""))
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self, start: Comparison | Example | None) -> None:
@@ -117,7 +117,7 @@ class CompareTab:
             connect(component.example, self.example, [self.model, self.shown], [*form, *done], **run)
         connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **run)
         filled = [*form, self.untrained, *done]
-        self.page.on_link("compare", self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
+        self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
         self.page.on_models(self.model)
         connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
         told = {"notice": self.models_notice, "stop": self.models_stop, "heavy": True}

@@ -20,6 +20,7 @@ from condviz.models.registry import link_models, load
 from condviz.paths import ASSETS
 from condviz.types import Result
 from condviz.ui.links import START
+from condviz.ui.map.view import screen
 from condviz.ui.pool import ModelPool
 
 
@@ -28,14 +29,20 @@ def main() -> None:
     example, model = load_examples()[0], load(ModelPool().default, precision="float32")
     pair = compare(model, example.sentence1, example.sentence2, example.conditions, words=True)
     _store("first_screen", model, pair)
-    _store("map_scene", model, build_map(model, scene_points()), indent=None)
+    scene = build_map(model, scene_points())
+    _store("map_scene", model, scene, indent=None)
+    _write("map_screen", screen(scene), model)
     model = load(link_models(EVERYDAY)[0], precision="float32")
     _store("links_screen", model, describe_entity(model, START))
 
 
 def _store(name: str, model: Any, result: Result, indent: int | None = 1) -> None:  # noqa: ANN401 - a loaded model
+    _write(name, result.to_dict(), model, indent)
+
+
+def _write(name: str, content: Any, model: Any, indent: int | None = 1) -> None:  # noqa: ANN401 - JSON; a loaded model
     path = ASSETS / f"{name}.json"
-    write_text(path, json.dumps(result.to_dict(), ensure_ascii=False, indent=indent) + "\n")
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=indent) + "\n")
     sys.stdout.write(f"{path}: {model.info.name}\n")
 
 

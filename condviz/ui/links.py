@@ -117,7 +117,7 @@ class LinksTab:
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
         told, uploaded = {**main, "notice": self.upload_notice}, [*filled, self.notice]
         connect(self.upload.upload, self.read_upload, [self.upload, self.shown], uploaded, **told)
-        self.page.on_link("links", self.open_link, [self.shown], filled, needs=["le"], **main)
+        self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         for part, show, inputs, target in (
             (self.questions, self.show_questions, [self.shown], self.more),
             (self.change, self.show_change, [self.shown], self.table),
@@ -129,7 +129,7 @@ class LinksTab:
         changed = [self.page.models_changed.change, self.page.blocks.load]
         gr.on(changed, self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
-            self.page.warm_up.append(lambda: self.trained.preload().join())
+            self.page.site.warm_up.append(lambda: self.trained.preload().join())
         publish(self.api_predict_links, "predict_links")
 
     def offer(self, graph: str) -> dict:

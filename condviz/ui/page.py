@@ -1,4 +1,4 @@
-"""What all tabs share: the frame of the page, its address, folded sections, the state of the models."""
+"""What all pages share: header, footer, state of the models, the address, folded sections."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import condviz
 from condviz.errors import DataError
 from condviz.training.jobs import is_enabled
 from condviz.ui.events import PRIVATE, connect, steps_of
-from condviz.ui.markup import TERMS, html, notice, render
+from condviz.ui.markup import TERMS, html, render
 from condviz.ui.pool import ModelPool
-from condviz.ui.state import Values, read_link
+from condviz.ui.state import path_of, read_link
 
 Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True)
 class Tab:
-    """A tab of the page; to add one, write a file with a `TAB` and list it in `condviz/ui/app.py`.
+    """A view, a page of its own; to add one, write a file with a `TAB` and list it in `condviz/ui/app.py`.
 
     Attributes:
-        id: Its name in links, `?t=id`.
-        label: On the page.
-        build: Lays it out and connects it; called inside its gr.Tab. May return what other tabs use.
+        id: Its path, as in `/map`, and its name in links.
+        label: In the header.
+        build: Lays it out and connects it. May return what tests use.
     """
 
     id: str
@@ -37,107 +37,94 @@ class Tab:
 
 
 @dataclass
-class Page:
-    """The page while it is built.
+class Site:
+    """All pages of the server, while they are built.
 
     Attributes:
-        blocks: The page itself; `blocks.load` fires when it is opened.
-        tabs: The row of tabs.
-        address: Fires `navigate` with {"query": ...} when the visitor goes back or forward.
+        blocks: The app.
+        tabs: The views, in the order of the header.
         pool: The models.
-        models_changed: State that changes when a model was trained or deleted; menus listen to it.
-        tab: The tab that is being built; `tab.select` fires when it is opened.
-        built: What `build` of each finished tab returned, by id.
+        on_open: Called when any page is opened; must not raise.
         warm_up: Work to do once all models are loaded, one after the other; must not raise.
     """
 
     blocks: gr.Blocks
-    tabs: gr.Tabs
-    address: gr.HTML
+    tabs: Sequence[Tab]
     pool: ModelPool
-    models_changed: gr.State
-    tab: gr.Tab | None = None
-    built: dict[str, Any] = field(default_factory=dict)
+    on_open: list[Callable[[], object]] = field(default_factory=list)
     warm_up: list[Callable[[], object]] = field(default_factory=list)
 
-    def on_query(
-        self, handler: Callable[..., Iterator[dict]], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (),
-        **options: Any,  # noqa: ANN401 - as `connect`
-    ) -> list[Dependency]:  # fmt: skip
-        """Give a handler the query string of the page, then its inputs: when it is opened, and on Back and Forward."""
 
-        def opened(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from handler(str(request.query_params), *values)
+@dataclass
+class Page:
+    """One page while it is built; no other page knows its components.
 
-        def moved(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            yield from handler(str(event.query), *values)
+    Attributes:
+        site: All pages.
+        header: Fires `navigate` with {"query": ...} when the visitor goes back or forward within the page.
+        models_changed: State that changes when a model was trained or deleted on this page.
+        menus: Menus of models, and what their choices come from.
+        built: What `build` of the view returned.
+    """
 
-        pairs = ((self.blocks.load, opened), (self.address.navigate, moved))
-        return [connect(trigger, handle, list(inputs), outputs, **options) for trigger, handle in pairs]
+    site: Site
+    header: gr.HTML
+    models_changed: gr.State
+    menus: dict[gr.Dropdown, Callable[[], list[tuple[str, str]]]] = field(default_factory=dict)
+    built: Any = None
+
+    @property
+    def pool(self) -> ModelPool:
+        """The models."""
+        return self.site.pool
+
+    @property
+    def opened(self) -> Callable[..., Dependency]:
+        """Fires when the page is opened."""
+        return self.site.blocks.load
 
     def on_link(
-        self, tab: str, handler: Callable[..., Any], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *,
-        notice: gr.HTML, needs: Sequence[str] = (), heavy: bool = True, **options: Any,  # noqa: ANN401 - as `connect`
+        self, handler: Callable[..., Any], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *,
+        notice: gr.HTML, needs: Sequence[str] = (), otherwise: Callable[..., Any] | None = None, heavy: bool = True,
+        **options: Any,  # noqa: ANN401 - as `connect`
     ) -> list[Dependency]:  # fmt: skip
-        """Restore the state of a tab from its link: when the page is opened, and on Back and Forward.
+        """Restore what a link says when the page is opened, and on Back and Forward.
 
         Args:
-            tab: Id of the tab.
             handler: Takes the `Values` of the link, then the values of `inputs`; answers as in `connect`.
             inputs: Components whose values it takes.
             outputs: Components that it may update.
             notice: Where errors are shown.
-            needs: Keys of which the link has to have one; () for any link to the tab.
+            needs: Keys of which the link has to have one; () for any.
+            otherwise: Takes the values of `inputs`; answers where the page is opened without such a link.
             heavy: The handler runs a model.
             options: As in `connect`.
         """
 
-        def answer(query: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            found = _asked(tab, needs, query)
-            if found is None:
-                yield {notice: gr.skip()}
-            else:
+        def answer(query: str, values: Sequence[Any], other: Callable[..., Any] | None) -> Iterator[dict]:
+            _, found = read_link(f"?{query.removeprefix('?')}")
+            if any(text.strip() for key in needs or found for text in found.get(key, ())) or not (needs or other):
                 yield from steps_of(handler(found, *values))
-
-        return self.on_query(answer, inputs, outputs, notice=notice, heavy=heavy, **options)
-
-    def on_first_visit(
-        self, tab: str, handler: Callable[..., Any], inputs: Sequence[Any], outputs: Sequence[Any], *,
-        notice: gr.HTML, needs: Sequence[str] = (), **options: Any,  # noqa: ANN401 - as `connect`
-    ) -> Dependency:  # fmt: skip
-        """Answer when the tab is opened and shows nothing yet, unless a link brings what it shows.
-
-        Args:
-            tab, notice, needs, options: As in `on_link`.
-            handler: Takes the values of `inputs`; answers as in `connect`.
-            inputs: Components, the last one the state of what is shown.
-            outputs: Components that it may update.
-        """
-
-        def start(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-            if values[-1] is not None or _asked(tab, needs, str(request.query_params)) is not None:
-                yield {notice: gr.skip()}
             else:
-                yield from steps_of(handler(*values))
+                yield from steps_of(other(*values) if other else {notice: gr.skip()})
 
-        return connect(self.tab.select, start, inputs, outputs, notice=notice, **options)
+        def opened(request: gr.Request, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from answer(str(request.query_params), values, otherwise or (lambda *_: {notice: gr.skip()}))
+
+        def moved(event: gr.EventData, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+            yield from answer(str(event.query), values, None)
+
+        pairs = ((self.opened, opened), (self.header.navigate, moved))
+        told = {"notice": notice, "heavy": heavy, **options}
+        return [connect(trigger, handle, list(inputs), outputs, **told) for trigger, handle in pairs]
 
     def on_models(self, menu: gr.Dropdown, choices: Callable[[], list[tuple[str, str]]] | None = None) -> None:
         """Keep the choices of a menu of models current; `choices` returns them, by default all of the pool."""
-        changed = [self.models_changed.change, self.blocks.load]
-        choices = choices or self.pool.choices
-        gr.on(changed, lambda: gr.update(choices=choices()), None, menu, queue=False, **PRIVATE)
-
-
-def _asked(tab: str, needs: Sequence[str], query: str) -> Values | None:
-    """Return the values of a link to a tab that has one of the keys; None for any other query string."""
-    asked, found = read_link(query)
-    given = not needs or any(text.strip() for key in needs for text in found.get(key, ()))
-    return found if asked == tab and given else None
+        self.menus[menu] = choices or self.pool.choices
 
 
 def needed(shown: Shown | None, message: str) -> Shown:
-    """Return what a tab shows; raises DataError with the message if that is nothing yet."""
+    """Return what a page shows; raises DataError with the message if that is nothing yet."""
     if shown is None:
         raise DataError(message)
     return shown
@@ -167,9 +154,9 @@ def stop_button(**options: Any) -> gr.Button:  # noqa: ANN401 - as gr.Button
     return gr.Button("Stop", visible=False, min_width=60, **options)
 
 
-def tries(chips: Iterable[tuple[str, str]], key: str = "example") -> str:
-    """Render examples to click: (value of `data-KEY`, text)."""
-    return render("tries.html", chips=chips, key=key)
+def tries(chips: Iterable[tuple[str, str]], key: str = "example", carried: str = "") -> str:
+    """Render examples to click: (value of `data-KEY`, text); `carried` offers to take over the texts of Compare."""
+    return render("tries.html", chips=chips, key=key, carried=carried)
 
 
 def closed(parts: Iterable[gr.Accordion]) -> dict:
@@ -180,60 +167,51 @@ def closed(parts: Iterable[gr.Accordion]) -> dict:
 def section(title: str, *, elem_id: str) -> gr.Accordion:
     """Lay out a folded section; connect `.expand` to what it computes.
 
-    The script of the page lists the sections of a tab on top of them and keeps the open ones in the address.
+    The script of the page keeps the open sections in its address.
 
     Args:
         title: As the visitor reads it.
-        elem_id: `cv-TAB-NAME`; NAME is its name in links.
+        elem_id: `cv-PAGE-NAME`; NAME is its name in links.
     """
     return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes="cv-section")
 
 
-def build_frame(blocks: gr.Blocks, tabs: Sequence[Tab], pool: ModelPool) -> Page:
-    """Lay out header, tabs, the state of the models and footer; call inside gr.Blocks.
+def build_page(site: Site, tab: Tab) -> Page:
+    """Lay out a page with header, view, state of the models and footer; call inside gr.Blocks.
 
-    Args:
-        blocks: The page.
-        tabs: In the order of the page.
-        pool: The models.
+    What is laid out from here on belongs to it. `Blocks.route` does the same, and makes the server anew each time,
+    which takes 0.2 s a page (read in gradio 6.31).
     """
-    labels = {tab.label: tab.id for tab in tabs}
-    address = html(
-        render("header.html", tabs=labels),
+    path = path_of(tab.id)
+    if path:
+        site.blocks.pages.append((path, tab.label, False))
+    site.blocks.current_page = path
+    pages = [(one.id, path_of(one.id) or "./", one.label) for one in site.tabs]
+    header = html(
+        render("header.html", pages=pages, tab=tab),
         elem_id="cv-header",
         script="condviz.header(element, (data) => trigger('navigate', data));",
     )
-    wrong = html("", elem_id="cv-page-notice")
-    row = gr.Tabs(elem_id="cv-tabs")
-    page = Page(blocks, row, address, pool, gr.State(0))
-    with row:
-        for tab in tabs:
-            with gr.Tab(tab.label, id=tab.id) as page.tab:
-                page.built[tab.id] = tab.build(page)
-    status = html(_status(pool), elem_id="cv-status")
+    page = Page(site, header, gr.State(0))
+    with gr.Column(elem_id="cv-page"):
+        page.built = tab.build(page)
+    status = html(_status(site.pool), elem_id="cv-status")
     foot = render("footer.html", terms=TERMS, version=condviz.__version__, training=is_enabled())
     html(foot, elem_id="cv-footer")
-    _open_tab(page, [tab.id for tab in tabs], wrong)
     timer = gr.Timer(0.7)
-    gr.on(
-        [timer.tick, page.models_changed.change], lambda: (_status(pool), gr.Timer(active=not pool.settled)),
-        None, [status, timer], queue=False, **PRIVATE,
-    )  # fmt: skip
+
+    def look() -> tuple[str, gr.Timer]:
+        return _status(site.pool), gr.Timer(active=not site.pool.settled)
+
+    def opened() -> list[Any]:
+        for step in site.on_open:
+            step()
+        return [*look(), *(gr.update(choices=choices()) for choices in page.menus.values())]
+
+    light = {"queue": False, **PRIVATE}
+    gr.on([page.opened, page.models_changed.change], opened, None, [status, timer, *page.menus], **light)
+    timer.tick(look, None, [status, timer], **light)
     return page
-
-
-def _open_tab(page: Page, known: Sequence[str], wrong: gr.HTML) -> None:
-    def choose(query: str) -> Iterator[dict]:
-        asked, _ = read_link(query)
-        if asked in known:
-            yield {page.tabs: gr.Tabs(selected=asked), wrong: ""}
-        elif not asked:
-            yield {wrong: ""}
-        else:
-            said = f"This link asks for the tab {asked[:40]!r}, which does not exist. Tabs: {', '.join(known)}."
-            yield {wrong: notice("", said)}
-
-    page.on_query(choose, outputs=[page.tabs], notice=wrong, queue=False)
 
 
 def _status(pool: ModelPool) -> str:

@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -28,6 +28,7 @@ from condviz.ui.limits import MAX_BODY_BYTES
 from condviz.ui.markup import STATIC
 from condviz.ui.plotly_panel import plotly_source
 from condviz.ui.requests import Requests, refusal
+from condviz.ui.state import page_called, path_of, read_query
 
 LOOPBACK = ("127.0.0.1", "localhost")
 PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
@@ -62,7 +63,7 @@ def middleware(host: str) -> list[Middleware]:
     hosts = [*listed, *LOOPBACK, host] if listed or host in LOOPBACK else ["*"]
     trusted = Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)
     logged = [Middleware(RequestLog)] if os.environ.get("CONDVIZ_LOG", "") not in ("", "0") else []
-    inner = [Middleware(one) for one in (Prefix, Limits, Compression, Requests)]
+    inner = [Middleware(one) for one in (Prefix, Limits, Compression, Requests, Forward)]
     return [*logged, trusted, Middleware(Origins, hosts=hosts), *inner]
 
 
@@ -204,6 +205,41 @@ class Origins:
 
 def _port(address: str) -> str:
     return address.rpartition(":")[2] if re.search(r":\d+$", address) else ""
+
+
+class Forward:
+    """Send links of the time when all views were tabs of one page, `/?t=map&near=30`, on to `/map?near=30`.
+
+    So a Space can be linked into, too: it passes on the query of its own page, and not the path. The way there is
+    relative, so that it holds behind any prefix that a proxy takes off (GRADIO_ROOT_PATH).
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Keep the application behind it."""
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        place = _forward(scope) if scope["type"] == "http" and scope["method"] in ("GET", "HEAD") else ""
+        await (RedirectResponse(place) if place else self.app)(scope, receive, send)
+
+
+def _forward(scope: Scope) -> str:
+    """Return where a request for a page is sent on to, relative to it; "" where it is answered here."""
+    pages = {path for path, *_ in getattr(getattr(scope.get("app"), "blocks", None), "pages", ())}
+    path = scope["path"].removeprefix(scope.get("root_path", ""))
+    here, query = path.strip("/"), scope["query_string"].decode("latin-1")
+    if here not in pages:
+        return ""
+    values = read_query(query)
+    asked = next((values[key][0] for key in ("t", "tab") if key in values), "")
+    there = path_of(page_called(asked)) if asked else here
+    if there in pages and asked:
+        query = "&".join(part for part in query.split("&") if part.partition("=")[0] not in ("t", "tab"))
+    elif not (here and path.endswith("/")):
+        return ""
+    up = "../" if here and path.endswith("/") else "./"
+    return f"{up}{there if there in pages else here}" + (f"?{query}" if query else "")
 
 
 class Limits:

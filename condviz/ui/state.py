@@ -1,8 +1,8 @@
-"""Links: the state of a tab as the query string of the page, and back.
+"""Links: the state of a page as its address, and back.
 
-A link is `?t=TAB&key=value&...`. The keys `t` (tab), `open` (open sections) and `__theme` belong to the page; all
-others to the tab. The script of the page adds what is chosen in a result or a section. Links of the Compare tab that
-were copied before it had a name carry no `t`.
+A link is `PAGE?key=value&...`, relative to the address of the server. The keys `open` (open sections) and `__theme`
+belong to every page. The script of the page adds what is chosen in a result or a section. Links that were copied when
+all views were tabs of one page name theirs as `t`; those of Compare may name none.
 """
 
 from __future__ import annotations
@@ -15,34 +15,54 @@ MAX_TEXT = 5000
 """Characters of one value that a link carries; longer ones are cut, as browsers and proxies limit addresses."""
 MAX_FIELDS = 200
 Values = dict[str, list[str]]
-_ALIASES = {"words": "router"}
-"""What people type for a tab whose links were copied under another name."""
-_COMPARE_KEYS = {"s1", "s2", "c"}
+HOME = "compare"
+"""The page that the address of the server itself opens."""
+_ALIASES = {"router": "words"}
+"""Pages whose links were copied under another name."""
 
 
-def write_link(tab: str, pairs: Iterable[tuple[str, str]]) -> str:
-    """Return the query string, without "?", that opens a tab with these values; empty values are left out."""
-    return urlencode([("t", tab), *((key, cut(value)) for key, value in pairs if value)])
+def path_of(page: str) -> str:
+    """Return the path of a page below the address of the server; "" for the first."""
+    return "" if page == HOME else page
+
+
+def write_link(page: str, pairs: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the relative address that opens a page with these values; empty values are left out."""
+    query = urlencode([(key, cut(value)) for key, value in pairs if value])
+    return (path_of(page) or "./") + (f"?{query}" if query else "")
 
 
 def pair_link(
-    tab: str, sentences: Sequence[str], conditions: Iterable[str], model: str = "", *, section: str = ""
+    page: str, sentences: Sequence[str], conditions: Iterable[str], model: str = "", *, section: str = ""
 ) -> str:
     """Return the link that opens one or two sentences under conditions in Compare or Words, with a section open."""
     texts = [(f"s{place}", sentence) for place, sentence in enumerate(sentences, start=1)]
     asked = [("c", condition) for condition in conditions]
-    return write_link(tab, [*texts, *asked, ("m", model), ("open", section)])
+    return write_link(page, [*texts, *asked, ("m", model), ("open", section)])
 
 
-def read_link(query: str) -> tuple[str, Values]:
-    """Read the query string of the page, however damaged: the tab, "" where none is named, and the values by key."""
+def read_link(link: str) -> tuple[str, Values]:
+    """Read a relative address, or its query string alone, however damaged: the page, and the values by key."""
+    path, mark, query = link.partition("?")
+    if not mark and "=" in path:
+        path, query = "", path
+    values = read_query(query)
+    named = [values.pop(key, [""])[0] for key in ("t", "tab")]
+    return page_called(named[0] or named[1] or path.strip("./")), values
+
+
+def page_called(name: str) -> str:
+    """Return the page that a link means: its name now, where it had another one."""
+    return _ALIASES.get(name.lower(), name.lower()) or HOME
+
+
+def read_query(query: str) -> Values:
+    """Read a query string, however damaged, as values by key."""
     try:
-        fields = parse_qs(query.removeprefix("?"), max_num_fields=MAX_FIELDS, errors="replace")
+        fields = parse_qs(query, max_num_fields=MAX_FIELDS, errors="replace")
     except ValueError:
-        return "", {}
-    values = {key: [cut(value) for value in found] for key, found in fields.items()}
-    tab = values.pop("t", [""])[0].lower()
-    return _ALIASES.get(tab, tab) or ("compare" if _COMPARE_KEYS & values.keys() else ""), values
+        return {}
+    return {key: [cut(value) for value in found] for key, found in fields.items()}
 
 
 def first(values: Values, key: str, default: str = "") -> str:

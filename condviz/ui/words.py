@@ -47,8 +47,6 @@ class WordsTab:
         self.page, self.pool = page, page.pool
         gallery = {example.id: example for example in load_examples()}
         self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}
-        compare = page.built.get("compare")
-        self.compare = [compare.sentence1, compare.sentence2, compare.conditions] if compare else []
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(next(iter(self.examples.values()), None))
@@ -57,10 +55,10 @@ class WordsTab:
                 self.result = html(render("words/empty.html"), elem_id="cv-words-result", script=script)
                 fails = {name: " (where it fails)" for name in FAILING}
                 chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
-                if compare:
-                    chips.append(("compare", "Your texts from Compare"))
                 script = "condviz.examples(element, (data) => trigger('example', data));"
-                self.tries = html(tries(chips), elem_id="cv-words-tries", script=script)
+                self.tries = html(
+                    tries(chips, carried="Your texts from Compare"), elem_id="cv-words-tries", script=script
+                )
         self.shown = gr.State(None)
         self._sections()
         self._connect()
@@ -81,39 +79,39 @@ class WordsTab:
             with gr.Row(elem_classes="cv-actions"):
                 self.tokens = gr.Checkbox(False, label="Show the model’s sub-tokens instead of words", container=False)
                 self.layer = gr.Dropdown([], label="Routed layer", visible=False, min_width=160)
-            self.strips = html("", elem_id="cv-words-strips")
+            self.strips = html("", elem_id="cv-words-strips-view")
         with self._part("pair", "Two sentences"):
             with gr.Row(elem_classes="cv-actions"):
                 boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
                 self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", **boxed)
                 self.both = gr.Button("Show both", scale=0, min_width=120, elem_id="cv-words-both")
-            self.pair = html("", elem_id="cv-words-pair")
+            self.pair = html("", elem_id="cv-words-pair-view")
         with self._part("difference", "Difference between two conditions"):
             with gr.Row(elem_classes="cv-actions"):
                 self.more = gr.Dropdown([], label="Condition", min_width=160)
                 self.less = gr.Dropdown([], label="minus", min_width=160)
-            self.difference = html("", elem_id="cv-words-difference")
+            self.difference = html("", elem_id="cv-words-difference-view")
         with self._part("models", "Other models and variants of the router"):
             self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
-            self.side = html("", elem_id="cv-words-models")
+            self.side = html("", elem_id="cv-words-models-view")
         with self._part("deletion", "Does the model use these words? The deletion test"):
             choices = list(DELETE_CHOICES)
             self.count = gr.Dropdown(choices, value=DELETE_COUNT, label="Words deleted at once", min_width=160)
-            self.deletion = html("", elem_id="cv-words-deletion")
+            self.deletion = html("", elem_id="cv-words-deletion-view")
         with self._part("heads", "Layers and heads"):
             self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
-            self.heads = html("", elem_id="cv-words-heads", script="condviz.heads(element, watch);")
+            self.heads = html("", elem_id="cv-words-heads-view", script="condviz.heads(element, watch);")
         with self._part("figures", "Figures 5 to 7 of the CSR paper"):
             self.figure_condition = gr.Dropdown([], label="Condition of Figures 5 and 6", min_width=160)
-            self.figures = html("", elem_id="cv-words-figures")
+            self.figures = html("", elem_id="cv-words-figures-view")
         with self._part("export", "Table, link, JSON, CSV, Python"):
-            self.hand_out = html("", elem_id="cv-words-export")
+            self.hand_out = html("", elem_id="cv-words-hand-out")
             self.table = gr.Dataframe(interactive=False, max_height=420, elem_id="cv-words-table")
 
     @contextmanager
     def _part(self, name: str, title: str) -> Iterator[None]:
-        with section(title, elem_id=f"cv-router-{name}") as self.parts[name]:
-            self.notices[name] = html("", elem_id=f"cv-router-{name}-notice")
+        with section(title, elem_id=f"cv-words-{name}") as self.parts[name]:
+            self.notices[name] = html("", elem_id=f"cv-words-{name}-notice")
             yield
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -126,10 +124,10 @@ class WordsTab:
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.run.click, self.model.input], self.read, asked, done, **main)
         linked = {"needs": ("s1", "rs1"), **main}
-        self.page.on_first_visit("router", partial(self.read, asked=False), asked, done, **linked)
-        connect(self.tries.example, self.example, [self.shown, *self.compare], [*self.form, *done], **main)
+        connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, *done, *controls]
-        self.page.on_link("router", self.open_link, [self.model, self.shown], filled, **linked)
+        start = partial(self.read, asked=False)
+        self.page.on_link(self.open_link, asked, filled, otherwise=start, **linked)
         self.page.on_models(self.model, self._choices)
         self._on_open("strips", self.show_strips, [self.tokens, self.layer], [self.strips])
         self._on_open("difference", self.show_difference, [self.more, self.less], [self.difference])
@@ -191,21 +189,18 @@ class WordsTab:
             **(self._controls(reading, link) if link else {}),
         }
 
-    def example(self, event: gr.EventData, shown: WordReading | None, *compare: str) -> Iterator[dict]:
-        """Fill the form with an example, or with the texts of the Compare tab, and read it with the best router."""
-        name = str(event.id)
-        if example := self.examples.get(name):
-            texts = example.sentence1, "", "\n".join(example.conditions)
-        elif name == "compare" and compare:
-            texts = compare
-        else:
+    def example(self, event: gr.EventData, shown: WordReading | None) -> Iterator[dict]:
+        """Fill the form with an example, and read it with the best router."""
+        example = self.examples.get(name := str(event.id))
+        if example is None:
             raise DataError("This example does not exist any more. Reload the page.")
-        form = *texts, self.default
+        form = example.sentence1, "", "\n".join(example.conditions), self.default
         yield dict(zip(self.form, form, strict=True))
         yield from self.read(*form, shown, *FAILING.get(name, ()))
 
-    def open_link(self, values: Values, model: str, shown: WordReading | None) -> Iterator[dict]:
+    def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         """Restore the form from a link and read it."""
+        *_, model, shown = given
         sentence, sentence2, conditions, names = _texts(values)
         known = [base for base, _ in map(split_variant, names) if base in self.pool.names]  # a variant opens its model
         # Links of the first edition name several models; the best router leads.
@@ -462,7 +457,7 @@ def _texts(values: Values) -> tuple[str, str, list[str], list[str]]:
 
 
 def _link(reading: WordReading) -> str:
-    return pair_link("router", [text.sentence for text in reading.texts], reading.conditions, reading.model.name)
+    return pair_link("words", [text.sentence for text in reading.texts], reading.conditions, reading.model.name)
 
 
-TAB = Tab("router", "Words", WordsTab)
+TAB = Tab("words", "Words", WordsTab)

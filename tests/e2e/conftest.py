@@ -58,10 +58,10 @@ def _follow(process: subprocess.Popen[str], log: Path, serving: threading.Event)
     serving.set()
 
 
-def page_of(item: pytest.Item) -> str:
-    """Return the page that a test asks for with the mark `tabs`; "" is the one with all tabs."""
-    mark = item.get_closest_marker("tabs")
-    return "+".join(sorted(mark.args)) if mark else ""
+def app_of(item: pytest.Item) -> str:
+    """Return the app that a test asks for with the mark `app`; "" is the one that ships."""
+    mark = item.get_closest_marker("app")
+    return mark.args[0] if mark else ""
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +72,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def addresses(request: pytest.FixtureRequest, served: Path) -> Iterator[dict[str, str]]:
-    """Addresses of the pages that the tests of this run ask for, all of one server."""
-    names = sorted({"", *map(page_of, request.session.items)})
+    """Addresses of the apps that the tests of this run ask for, all of one server."""
+    names = sorted({"", *map(app_of, request.session.items)})
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     places = [f"{port}={name}" for name, port in ports.items()]
     command = [sys.executable, "-m", "tests.e2e.serve", str(served), *places]
@@ -83,8 +83,8 @@ def addresses(request: pytest.FixtureRequest, served: Path) -> Iterator[dict[str
 
 @pytest.fixture
 def address(addresses: dict[str, str], request: pytest.FixtureRequest) -> str:
-    """Address of the page that the test asks for."""
-    return addresses[page_of(request.node)]
+    """Address of the app that the test asks for."""
+    return addresses[app_of(request.node)]
 
 
 @pytest.fixture(scope="session")
@@ -138,17 +138,17 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
     assert not errors
 
 
-def wait_for_tabs(page: Page) -> Page:
+def wait_for_page(page: Page) -> Page:
     """Wait until the page of the program stands."""
-    page.locator("#cv-tabs [role=tab][aria-selected=true]").wait_for()
+    page.locator(".cv-nav [aria-current]").wait_for()
     return page
 
 
 @pytest.fixture
 def open_page(context: BrowserContext, address: str) -> Iterator[Callable[..., Page]]:
-    """Open the page with a query."""
+    """Open a page by its link: "map", or "map?near=30"."""
     with visiting(context) as open_:
-        yield lambda query="", **options: wait_for_tabs(open_(address + query, **options))
+        yield lambda link="", **options: wait_for_page(open_(address + link, **options))
 
 
 def go(page: Page, link: str) -> None:
@@ -156,11 +156,7 @@ def go(page: Page, link: str) -> None:
     page.evaluate("link => { history.pushState({}, '', link); dispatchEvent(new PopStateEvent('popstate')); }", link)
 
 
-def open_tab(page: Page, name: str) -> None:
-    """Click a tab, in the menu "More tabs" where the screen is too narrow to show all."""
-    tab, more = page.get_by_role("tab", name=name, exact=True), page.get_by_label("More tabs")
-    tab.or_(more).first.wait_for()
-    if not tab.is_visible():
-        more.click()
-        tab = page.locator(".overflow-dropdown").get_by_text(name, exact=True)
-    tab.click()
+def follow_link(page: Page, name: str) -> None:
+    """Go to another page by its link in the header."""
+    page.locator(".cv-nav").get_by_role("link", name=name, exact=True).click()
+    page.locator(".cv-nav [aria-current]", has_text=name).wait_for()

@@ -1,8 +1,8 @@
-"""Serve pages over the shipped models and their jobs in FOLDER: python -m tests.e2e.serve FOLDER PORT[=PAGE] ...
+"""Serve apps over the shipped models and their jobs in FOLDER: python -m tests.e2e.serve FOLDER PORT[=APP] ...
 
-Each port gets a page of its own: with all tabs; with those named, as TAB+TAB, which a browser reads sooner; `panels`,
-linked figures and nothing else. With `failing` among the tabs, every handler is made to fail. All of them share the
-models, and the folder FOLDER/checkpoints, where trainings find a tiny encoder and leave their models.
+Each port gets an app of its own: that which ships; `failing`, of which every handler is made to fail; `panels`, linked
+figures and nothing else. All of them share the models, and the folder FOLDER/checkpoints, where trainings find a tiny
+encoder and leave their models.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ NAMES = (
     "minilm", "bi-encoder", "case", "csr-bi", "csr-prefix", "hyper-cl", "cross-encoder",
     "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
 )  # fmt: skip
-"""What tests and lessons ask for. A page with the Train tab adds all others once it is opened."""
+"""What tests and lessons ask for; others are added once a page is opened."""
 SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 def main() -> None:
-    """Serve until killed; the line of the last page says that all are there."""
+    """Serve until killed; the line of the last app says that all are there."""
     folder, *places = sys.argv[1:]
     prepare(Path(folder))
     from condviz.ui.app import launch_options
@@ -58,17 +58,16 @@ def prepare(folder: Path) -> None:
 
 
 def build(name: str, pool: ModelPool) -> gr.Blocks:
-    """Return the page of that name."""
+    """Return the app of that name."""
     from condviz.errors import DataError
     from condviz.ui import events
-    from condviz.ui.app import TABS, Settings, build_app
+    from condviz.ui.app import Settings, build_app
     from tests.e2e import panels
 
     if name == "panels":
         return panels.build()
-    tabs = tuple(tab for tab in TABS if tab.id in name.split("+")) or TABS
-    settings = Settings(pool=lambda: pool, tabs=tabs, preload=False)
-    if "failing" not in name.split("+"):
+    settings = Settings(pool=lambda: pool, preload=False)
+    if name != "failing":
         return build_app(settings)
     guard = events._guard
 

@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import go, open_tab, visiting, wait_for_tabs
+from tests.e2e.conftest import follow_link, visiting, wait_for_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-COMPARE = "?t=compare&s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
-WORDS = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
+COMPARE = "?s1=A+man+surfs+at+dawn.&s2=A+woman+skis+in+the+morning.&c=the+sport&c=the+place&c=the+mood"
+WORDS = "words?s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
 
 
 @contextmanager
@@ -25,14 +24,14 @@ def newcomer(page: Page, link: str) -> Iterator[Page]:
     """Open a link as a new visitor, of whom the browser keeps nothing."""
     page.evaluate("localStorage.clear()")
     with visiting(page.context) as open_:
-        yield wait_for_tabs(open_(link))
+        yield wait_for_page(open_(link))
 
 
 def copied(page: Page) -> str:
     """Press "Copy link" in the open tab and return what it hands out."""
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-    page.locator(".tabitem:visible [data-copy=link]").click()
-    expect(page.locator(".tabitem:visible .cv-exports:has([data-copy=link]) .cv-said")).to_have_text("Link copied")
+    page.locator("#cv-page [data-copy=link]").click()
+    expect(page.locator("#cv-page .cv-exports:has([data-copy=link]) .cv-said")).to_have_text("Link copied")
     return page.evaluate("window.copied")
 
 
@@ -42,11 +41,10 @@ def values(link: str) -> dict[str, list[str]]:
 
 def pick(page: Page, label: str, choice: str) -> None:
     """Choose in a menu of the open tab."""
-    page.locator(".tabitem:visible").get_by_label(label, exact=True).click()
+    page.locator("#cv-page").get_by_label(label, exact=True).click()
     page.get_by_role("option", name=choice, exact=True).click()
 
 
-@pytest.mark.tabs("compare", "models")
 def test_compare(open_page: Callable[..., Page]) -> None:
     page = open_page(COMPARE + "&open=models.export")
     expect(page.locator("#cv-matrix table")).to_be_visible()
@@ -65,12 +63,12 @@ def test_compare(open_page: Callable[..., Page]) -> None:
 
 def a_tab_that_is_left_keeps_its_address(page: Page) -> None:
     before = values(page.url)
-    open_tab(page, "Models")
-    expect(page).to_have_url(re.compile("t=models"))
-    open_tab(page, "Compare")
+    follow_link(page, "Models")
+    expect(page).to_have_url(re.compile("/models$"))
+    follow_link(page, "Compare")
     assert values(page.url) == before
     page.go_back()
-    expect(page.get_by_role("tab", name="Models")).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".cv-nav [aria-current]")).to_have_text("Models")
     page.go_back()
     expect(page.locator("#cv-matrix table")).to_be_visible()
     assert values(page.url) == before
@@ -84,7 +82,6 @@ def back_opens_the_sections_of_its_address(page: Page) -> None:
     expect(page.locator("#cv-matrix table")).to_contain_text("the place")
 
 
-@pytest.mark.tabs("compare", "models")
 def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.locator("#cv-compare-models > button").click()
@@ -93,7 +90,6 @@ def test_the_link_of_an_example_opens_its_sections(open_page: Callable[..., Page
     expect(page.locator("#cv-matrix table")).to_be_visible()
 
 
-@pytest.mark.tabs("compare", "router")
 def test_words(open_page: Callable[..., Page]) -> None:
     page = open_page(WORDS + "&open=strips.difference.heads.deletion.export")
     expect(page.get_by_test_id("deletion")).to_be_visible()
@@ -123,18 +119,17 @@ def test_words(open_page: Callable[..., Page]) -> None:
         assert values(other.url) == values(page.url)
 
 
-@pytest.mark.tabs("links", "models")
 def test_links_and_models(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=links&le=nurse")
+    page = open_page("links?le=nurse")
     a_section_has_a_link(page, "nurse", "change", "#cv-links-table table")
-    go(page, "?t=models&m=case&by=cebab")
+    page = open_page("models?m=case&by=cebab")
     a_section_has_a_link(page, "CASE", "links", "#cv-models-graphs table")
 
 
 def a_section_has_a_link(page: Page, title: str, part: str, shown: str) -> None:
     expect(page.locator(":is(#cv-links-result .cv-headline, #cv-models-head h2):visible")).to_contain_text(title)
-    tab = values(page.url)["t"][0]
-    page.locator(f"#cv-{tab}-{part} > button").click()
+    name = urlsplit(page.url).path.strip("/")
+    page.locator(f"#cv-{name}-{part} > button").click()
     expect(page.locator(shown)).to_be_visible()
     expect(page).to_have_url(re.compile(f"open={part}"))
     with newcomer(page, page.url) as other:
@@ -142,9 +137,8 @@ def a_section_has_a_link(page: Page, title: str, part: str, shown: str) -> None:
         assert values(other.url) == values(page.url)
 
 
-@pytest.mark.tabs("compare", "errors")
 def test_errors(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=errors")
+    page = open_page("errors")
     expect(page.get_by_test_id("errors")).to_be_visible()
     page.get_by_label("Next row").click()
     expect(page).to_have_url(re.compile("er="))
@@ -160,9 +154,8 @@ def test_errors(open_page: Callable[..., Page]) -> None:
         assert values(other.url) == values(page.url)
 
 
-@pytest.mark.tabs("map")
 def test_map(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=map")
+    page = open_page("map")
     page.locator("#cv-map-legend [data-act=value]").nth(1).click()
     page.locator("#cv-map-reading [data-act=open]").first.click()
     expect(page).to_have_url(re.compile(r"v=.*p=\d+"))
@@ -177,9 +170,8 @@ def test_map(open_page: Callable[..., Page]) -> None:
         assert values(other.url) == values(page.url)
 
 
-@pytest.mark.tabs("compare", "train")
 def test_train(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=train")
+    page = open_page("train")
     page.locator("#cv-train-log > button").click()
     page.get_by_label("Example", exact=True).check()
     expect(page).to_have_url(re.compile("(?=.*open=log)(?=.*data=example)"))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.e2e.conftest import visiting, wait_for_tabs
+from tests.e2e.conftest import visiting, wait_for_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.tabs("learn")
-STEP = "?t=learn&lesson=respect&step=1"
+STEP = "learn?lesson=respect&step=1"
 
 
 def unfold(page: Page) -> None:
@@ -24,9 +21,9 @@ def test_a_teacher_sees_the_bet_of_a_student_and_both_keep_the_room(browser: Bro
     from playwright.sync_api import expect
 
     with visiting(browser.new_context()) as open_teacher, visiting(browser.new_context()) as open_student:
-        teacher = wait_for_tabs(open_teacher(address + STEP))
+        teacher = wait_for_page(open_teacher(address + STEP))
         unfold(teacher)
-        student = wait_for_tabs(open_student(address + STEP, width=380, height=800))
+        student = wait_for_page(open_student(address + STEP, width=380, height=800))
         teacher.locator("[data-room=open]").click()
         code = teacher.locator(".cv-class-code").inner_text()
 

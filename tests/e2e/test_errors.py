@@ -15,12 +15,10 @@ from gradio_client import Client  # noqa: E402
 from gradio_client.exceptions import AppError  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 
-pytestmark = pytest.mark.tabs("errors", "compare")
-
 SECONDS = 90_000
 
 
-def open_errors(open_page: Callable[..., Page], query: str = "?t=errors", **options: object) -> Page:
+def open_errors(open_page: Callable[..., Page], query: str = "errors", **options: object) -> Page:
     page = open_page(query, **options)
     wait_shown(page)
     return page
@@ -58,7 +56,7 @@ def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message
 
 
 def test_rows_chosen_in_the_plot_and_fields_of_sections_have_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=errors&ed=scenes:test&es=3-9.12&col=condition&open=worst&rule=word&old=red&new=blue")
+    page = open_page("errors?ed=scenes:test&es=3-9.12&col=condition&open=worst&rule=word&old=red&new=blue")
     expect(page.get_by_test_id("count")).to_have_text("8")
     expect(page.locator("#cv-err-column input")).to_have_value("condition", timeout=SECONDS)
     expect(page.locator("#cv-errors-rewrite")).to_contain_text("Rewrite")

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
+from condviz.ui.state import path_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-NAMES = [tab.id for tab in TABS]
-PAGES = [NAMES[:3], NAMES[3:6], NAMES[6:]]
-"""The more tabs a page has, the longer a browser takes for each press of a button."""
+pytestmark = pytest.mark.app("failing")
 
 
-@pytest.mark.parametrize(
-    "tabs", [pytest.param(tabs, marks=pytest.mark.tabs("failing", *tabs), id="-".join(tabs)) for tabs in PAGES]
-)
-def test_what_fails_says_so_in_its_tab(open_page: Callable[..., Page], tabs: Sequence[str]) -> None:
-    page = open_page()
-    for tab in tabs:
-        page.locator(f"#cv-tabs [role=tab][data-tab-id={tab}]").first.click()
-        panel = page.locator(".tabitem:visible")
-        for button in panel.locator("button.primary:visible:enabled, .cv-section:visible > button.label-wrap").all():
-            button.click()
-        expect(panel.get_by_test_id("notice-error").filter(has_text="planted in").first).to_be_visible()
-        assert page.locator(".toast-body.error").count() == 0
+@pytest.mark.parametrize("name", [tab.id for tab in TABS])
+def test_what_fails_says_so_on_its_page(open_page: Callable[..., Page], name: str) -> None:
+    page = open_page(path_of(name))
+    panel = page.locator("#cv-page")
+    for button in panel.locator("button.primary:visible:enabled, .cv-section:visible > button.label-wrap").all():
+        button.click()
+    expect(panel.get_by_test_id("notice-error").filter(has_text="planted in").first).to_be_visible()
+    assert page.locator(".toast-body.error").count() == 0

@@ -1,4 +1,4 @@
-"""What holds for every tab: nothing clipped, no small print, one screen first, a title, a tour, present mode."""
+"""What holds for every page: nothing clipped, no small print, one screen first, a title, a tour, present mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
 from condviz.ui.search.tab import TRIES
-from tests.e2e.conftest import open_tab, visiting
+from condviz.ui.state import path_of
+from tests.e2e.conftest import follow_link, visiting
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -24,7 +25,7 @@ LABELS = {tab.id: tab.label for tab in TABS}
 MAX_HEIGHT = 2000
 PICTURES = {
     "compare": "[data-testid=bars]",
-    "router": ".cv-running",
+    "words": ".cv-running",
     "map": "#cv-map-after .cv-figure-plot",
     "search": ".cv-search",
     "errors": "#cv-err-plot .cv-figure-plot",
@@ -32,7 +33,7 @@ PICTURES = {
     "train": "#cv-train-curve .cv-figure-plot",
     "models": ".cv-models",
 }
-SEARCH = "?" + urlencode({"t": "search", "q": TRIES[0][0], "c": TRIES[0][1], "m": "hyper-cl"}, doseq=True)
+SEARCH = "search?" + urlencode({"q": TRIES[0][0], "c": TRIES[0][1], "m": "hyper-cl"}, doseq=True)
 """The first example of Search, with the model that answers from stored vectors: the default one reads many texts."""
 SEEN = 150
 """Pixels of a picture on the first screen, at least; lists go on below."""
@@ -53,31 +54,29 @@ def only(tabs: Collection[str], screens: Collection[str] = SCREENS) -> pytest.Ma
 
 @pytest.fixture(scope="module")
 def whole(context: BrowserContext, addresses: dict[str, str]) -> Iterator[Page]:
-    """The page with all tabs, which are opened one after the other."""
+    """A window in which the pages are opened one after the other."""
     with visiting(context) as open_:
-        page = open_(addresses[""] + SEARCH, reduced_motion="reduce")
-        page.locator(PICTURES["search"]).wait_for()  # the first tab is open until the link has been read
-        yield page
+        yield open_(addresses[""], reduced_motion="reduce")
 
 
 @pytest.fixture(scope="module", params=PLACES, ids="-".join)
 def place(request: pytest.FixtureRequest) -> tuple[str, str]:
-    """Tab and screen; all tests of a place share one opening."""
+    """Page and screen; all tests of a page share one opening."""
     return request.param
 
 
 @pytest.fixture(scope="module")
-def panel(whole: Page, place: tuple[str, str]) -> Locator:
-    """The opened tab, on the screen."""
+def panel(whole: Page, addresses: dict[str, str], place: tuple[str, str]) -> Locator:
+    """The opened page, on the screen."""
     tab, screen = place
     width, height, theme = SCREENS[screen]
     whole.bring_to_front()
-    if whole.locator(f"#cv-tabs [role=tab][data-tab-id={tab}][aria-selected=true]").count() == 0:
+    if whole.locator(f".cv-nav [data-to={tab}][aria-current]").count() == 0:
         whole.set_viewport_size({"width": 1440, "height": 900})
-        open_tab(whole, LABELS[tab])
+        whole.goto(addresses[""] + (SEARCH if tab == "search" else path_of(tab)), wait_until="commit")
     whole.set_viewport_size({"width": width, "height": height})
     whole.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
-    panel = whole.locator(".tabitem:visible")
+    panel = whole.locator("#cv-page")
     expect(panel.locator(".cv-headline").first).to_be_visible()
     # What a tab computes as it opens: nothing is dimmed any more, nothing under way.
     expect(panel.locator(".cv-dimmed, .cv-notice-busy")).to_have_count(0)
@@ -85,7 +84,7 @@ def panel(whole: Page, place: tuple[str, str]) -> Locator:
     return panel
 
 
-def test_a_tab_opens_on_one_screen(whole: Page, panel: Locator, place: tuple[str, str]) -> None:
+def test_a_page_opens_on_one_screen(whole: Page, panel: Locator, place: tuple[str, str]) -> None:
     expect(whole).to_have_title(re.compile(LABELS[place[0]]))
     expect(panel.locator(".cv-headline").first).to_be_in_viewport()
     whole.wait_for_function("document.documentElement.scrollWidth <= innerWidth")  # figures follow the window
@@ -121,7 +120,7 @@ def test_axe_finds_nothing_serious(whole: Page, panel: Locator) -> None:
 def test_the_keyboard_alone_reaches_the_main_button(whole: Page, panel: Locator) -> None:
     button = panel.locator("button.primary:visible").first
     button.wait_for()
-    whole.locator("#cv-tabs [role=tab][aria-selected=true]").focus()
+    whole.locator(".cv-nav [aria-current]").focus()
     for _ in range(60):
         whole.keyboard.press("Tab")
         if button.evaluate("element => element === document.activeElement"):
@@ -130,7 +129,7 @@ def test_the_keyboard_alone_reaches_the_main_button(whole: Page, panel: Locator)
     assert button.evaluate("element => getComputedStyle(element).outlineStyle") != "none"
 
 
-@only(("compare", "router", "links", "models"))
+@only(("compare", "words", "links", "models"))
 def test_a_term_opens_by_keyboard_inside_the_window_and_closes_by_escape(whole: Page, panel: Locator) -> None:
     term = panel.locator(".cv-term:visible").first
     term.focus()
@@ -143,18 +142,16 @@ def test_a_term_opens_by_keyboard_inside_the_window_and_closes_by_escape(whole: 
     expect(opened).to_have_count(0)
 
 
-def test_the_menu_of_tabs_on_a_phone_changes_the_address(whole: Page) -> None:
-    whole.set_viewport_size({"width": 1440, "height": 900})
-    open_tab(whole, "Compare")
-    whole.set_viewport_size({"width": 380, "height": 800})
-    expect(whole.get_by_role("tab", name="Models", exact=True)).to_be_hidden()
-    open_tab(whole, "Models")
-    expect(whole).to_have_url(re.compile("t=models"))
-    whole.go_back()
-    expect(whole.get_by_role("tab", name="Compare")).to_have_attribute("aria-selected", "true")
+def test_a_phone_shows_the_links_to_all_pages(open_page: Callable[..., Page]) -> None:
+    page = open_page(width=380, height=800)
+    for link in page.locator(".cv-nav a").all():
+        expect(link).to_be_in_viewport(ratio=1)
+    follow_link(page, "Models")
+    expect(page).to_have_title(re.compile("Models"))
+    page.go_back()
+    expect(page).to_have_title(re.compile("Compare"))
 
 
-@pytest.mark.tabs("compare")
 def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("button", name=re.compile("30-second tour")).click()
@@ -173,9 +170,8 @@ def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Cal
     expect(page.locator("#cv-sentence1")).to_be_visible()
 
 
-@pytest.mark.tabs("map")
 def test_figures_are_presented_in_larger_type(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=map")
+    page = open_page("map")
     label = page.locator("#cv-map-after .annotation-text").first
     expect(label).to_have_css("font-size", "13px")
     page.get_by_role("button", name="Present").click()

@@ -14,8 +14,6 @@ from condviz.data.lessons import Lesson, load_lessons
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.tabs("learn", "compare")
-
 TALLEST = {380: 2000, 1024: 2000, 1440: 2000}
 """Height of a step by width."""
 READY = "#cv-learn-picture [data-ready=true]"
@@ -35,7 +33,7 @@ def at(page: Page, step: int) -> None:
 
 @pytest.mark.parametrize("lesson", load_lessons(), ids=lambda lesson: lesson.id)
 def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(open_page: Callable[..., Page], lesson: Lesson) -> None:
-    page = open_page(f"?t=learn&lesson={lesson.id}&step=1")
+    page = open_page(f"learn?lesson={lesson.id}&step=1")
     count = len(lesson.steps) + 1
     for step in range(1, count + 1):
         at(page, step)
@@ -59,7 +57,7 @@ def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(open_page: Callable
 
 
 def test_a_lesson_is_left_and_found_again(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn")
+    page = open_page("learn")
     page.locator(".cv-lesson-card").first.click()
     at(page, 1)
     page.locator("#cv-learn-foot [data-next]").click()
@@ -73,7 +71,7 @@ def test_a_lesson_is_left_and_found_again(open_page: Callable[..., Page]) -> Non
 
 
 def test_bets_are_kept_and_answers_shown_only_after_them(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn&lesson=respect&step=2")
+    page = open_page("learn?lesson=respect&step=2")
     at(page, 2)
     reveal = page.locator(".cv-bet-reveal:visible")
     expect(reveal).to_have_count(0)
@@ -88,7 +86,7 @@ def test_bets_are_kept_and_answers_shown_only_after_them(open_page: Callable[...
 
 
 def test_what_a_student_changes_goes_into_the_address_and_on_to_compare(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn&lesson=respect&step=4")
+    page = open_page("learn?lesson=respect&step=4")
     at(page, 4)
     box = page.locator("[name=sentence2]")
     box.fill("Nine monks play table tennis.")
@@ -100,12 +98,12 @@ def test_what_a_student_changes_goes_into_the_address_and_on_to_compare(open_pag
     expect(page.locator("#cv-learn-notice [role=alert]")).to_be_visible()
     page.reload(wait_until="commit")
     expect(box).to_have_value("Nine monks play table tennis.")
-    page.locator("[data-tab-link]").click()
+    page.get_by_role("link", name="Open this on its page").click()
     expect(page.locator("#cv-sentence2 textarea")).to_have_value("Nine monks play table tennis.")
 
 
 def test_arrows_turn_by_mouse_and_by_keys(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn&lesson=vectors&step=2")
+    page = open_page("learn?lesson=vectors&step=2")
     at(page, 2)
     first, said = page.locator("[data-arrow='0']"), page.locator("[data-cosine]")
     first.focus()
@@ -122,7 +120,7 @@ def test_arrows_turn_by_mouse_and_by_keys(open_page: Callable[..., Page]) -> Non
 
 
 def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn&lesson=hyper-cl&step=5")
+    page = open_page("learn?lesson=hyper-cl&step=5")
     at(page, 5)
     page.locator("[data-value='1']").click()
     expect(page).to_have_url(re.compile("p.off=1"))
@@ -138,7 +136,7 @@ def test_singular_values_are_switched_and_a_late_figure_does_not_come_back(open_
 
 
 def test_a_sheet_prints_light_and_to_its_end(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=learn&lesson=errors&view=sheet&__theme=dark")
+    page = open_page("learn?lesson=errors&view=sheet&__theme=dark")
     expect(page.locator("[data-testid=sheet] h3").last).to_have_text("Questions")
     page.emulate_media(media="print")
     # Chromium cuts off what lies in a flex box or in one that hides its overflow, where a page breaks it.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
-pytestmark = pytest.mark.tabs("links")
 HEADLINE = "#cv-links-result .cv-headline"
 
 
@@ -24,7 +23,7 @@ def links(open_page: Callable[..., Page]) -> Callable[..., Page]:
     """Open the tab by a link."""
 
     def open_(query: str = "", **options: Any) -> Page:
-        page = open_page(f"?t=links{query}", **options)
+        page = open_page(f"links{query}", **options)
         expect(page.locator(HEADLINE)).to_be_visible()
         return page
 
@@ -70,7 +69,7 @@ def test_enter_asks_what_was_typed_not_the_first_name_that_contains_it(links: Ca
 
 
 def test_a_link_of_the_first_edition_asks_its_question(links: Callable[..., Page]) -> None:
-    page = links("&lg=everyday&lm=everyday-concat&le=forest&lr=lives_in&li=1&lk=25")
+    page = links("?lg=everyday&lm=everyday-concat&le=forest&lr=lives_in&li=1&lk=25")
     expect(page.locator("#cv-links-result h3").first).to_have_text("What lives in the forest?")
 
 
@@ -83,7 +82,7 @@ def test_an_error_dims_the_old_answer(links: Callable[..., Page]) -> None:
 
 
 def test_a_graph_of_ones_own_is_asked_about_also_from_its_link(links: Callable[..., Page], tmp_path: Path) -> None:
-    page = links("&open=own")
+    page = links("?open=own")
     tables = sorted(write_graph(tmp_path / "mine").iterdir())
     page.locator("#cv-links-own input[type=file]").set_input_files(tables)
     expect(page).to_have_url(re.compile("lg=upload-"))

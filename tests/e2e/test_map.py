@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
-pytestmark = pytest.mark.tabs("map")
 
 
-def open_map(open_page: Callable[..., Page], query: str = "?t=map", **options: object) -> Page:
+def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
     page = open_page(query, **options)
     pane(page, "after", "[data-ready=true]").wait_for()
-    expect(page.locator(".tabitem:visible .cv-headline").first).to_be_visible()
-    expect(page.locator(".tabitem:visible .cv-notice-busy")).to_have_count(0)  # what was drawn on opening has come
+    expect(page.locator("#cv-page .cv-headline").first).to_be_visible()
+    expect(page.locator("#cv-page .cv-notice-busy")).to_have_count(0)  # what was drawn on opening has come
     return page
 
 
@@ -74,10 +73,10 @@ def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..
 
 
 def test_points_chosen_by_hand_and_clusters_have_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=map&i=3-5.11")
+    page = open_page("map?i=3-5.11")
     expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
     expect(page.locator("#cv-map-after .cv-figure")).to_have_attribute("data-selected", "4")
-    page = open_page("?t=map&by=cluster")
+    page = open_page("map?by=cluster")
     expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.conftest import open_tab
+from tests.e2e.conftest import follow_link
 from tests.tiny import tiny_folder
 
 if TYPE_CHECKING:
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
-pytestmark = pytest.mark.tabs("models", "compare")
 
 
 def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=models", width=1440)
+    page = open_page("models", width=1440)
     head = page.locator("#cv-models-head h2")
     expect(head).to_have_text("Bi-encoder")
     page.get_by_test_id("card-case").click()
@@ -39,26 +38,26 @@ def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
 
 
 def test_the_form_of_another_encoder_has_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=models&enc=thenlper/gte-small&method=case&open=encoder", width=1440)
+    page = open_page("models?enc=thenlper/gte-small&method=case&open=encoder", width=1440)
     expect(page.locator("#cv-models-encoder-name input")).to_have_value("thenlper/gte-small")
     expect(page.get_by_label("Method")).to_have_value("CASE")
 
 
 def test_no_column_is_cut_off_on_a_small_beamer(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=models", width=1024, height=768)
+    page = open_page("models", width=1024, height=768)
     expect(page.get_by_test_id("models")).to_be_visible()
     inside, whole = page.locator("#cv-models-table .cv-scroll").evaluate("box => [box.clientWidth, box.scrollWidth]")
     assert whole <= inside
 
 
 def test_a_wrong_link_says_so(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=models&m=nobody", width=1440)
+    page = open_page("models?m=nobody", width=1440)
     expect(page.locator("#cv-models-notice")).to_contain_text("no model 'nobody'")
 
 
 def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], tmp_path: Path) -> None:
     place = str(tiny_folder(tmp_path / "tiny-encoder"))
-    page = open_page("?t=models", width=1440)
+    page = open_page("models", width=1440)
     page.locator("#cv-models-encoder > .label-wrap").click()
     name = page.locator("#cv-models-encoder-name input")
     for typed, answer in (("no such folder", "neither a folder nor a hub id"), (place, "on tiny-encoder is loaded")):
@@ -67,6 +66,6 @@ def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], 
         page.locator("#cv-models-encoder-load").click()
         expect(page.locator("#cv-models-encoder-notice")).to_contain_text(answer)
     expect(page).to_have_url(re.compile("enc=.*method="))
-    open_tab(page, "Compare")
+    follow_link(page, "Compare")
     page.locator("#cv-model input").click()
     expect(page.get_by_role("option", name="on tiny-encoder")).to_be_visible()

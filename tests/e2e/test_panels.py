@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 expect = pytest.importorskip("playwright.sync_api").expect
-pytestmark = pytest.mark.tabs("panels")
+pytestmark = pytest.mark.app("panels")
 NO_WEBGL = """
   const original = HTMLCanvasElement.prototype.getContext;
   HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.tabs("search")
-
 RESULT = "[data-testid=search][data-ready=true]"
-START = "?t=search&q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"
+START = "search?q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"
 """With the model that answers from stored vectors: the default one reads hundreds of texts first."""
 
 
@@ -29,7 +26,7 @@ def test_a_query_is_asked_under_two_conditions_and_the_address_restores_it(open_
     lists = page.locator(f"{RESULT} .cv-search-list")
     expect(lists.locator("h3")).to_have_text(["the weather", "the animal"])
     found = lists.locator(".cv-hit-text").all_inner_texts()
-    again = open_page("?" + page.url.partition("?")[2], width=380, height=800)
+    again = open_page("search?" + page.url.partition("?")[2], width=380, height=800)
     again.locator(RESULT).wait_for()
     expect(again.locator(f"{RESULT} .cv-hit-text")).to_have_text(found)
     assert again.evaluate("document.documentElement.scrollWidth") <= 380

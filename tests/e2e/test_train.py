@@ -17,13 +17,11 @@ from playwright.sync_api import expect
 
 from condviz.training.job import UNFINISHED
 from condviz.training.jobs import Jobs
-from tests.e2e.conftest import open_tab
+from tests.e2e.conftest import follow_link
 from tests.tiny import CONDITIONS, WORDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-pytestmark = pytest.mark.tabs("compare", "train")
 
 SECONDS = 300_000
 """Processes load torch, on a machine that may be busy."""
@@ -86,7 +84,7 @@ def step(page: Page) -> int:
 def test_a_table_becomes_a_model_in_compare(
     open_page: Callable[..., Page], address: str, folder: Path, tmp_path: Path
 ) -> None:
-    page = open_page("?t=train")
+    page = open_page("train")
     page.set_default_timeout(SECONDS)
     page.locator("#cv-train-upload input[type=file]").set_input_files(write_pairs(tmp_path / "rows.csv", 300))
     expect(page.get_by_test_id("table")).to_contain_text("600 of 600 rows", timeout=SECONDS)
@@ -125,9 +123,9 @@ def test_a_table_becomes_a_model_in_compare(
     assert [(job["name"], job["state"]) for job in told] == [("first", "done")]
     page.get_by_test_id("try").click()
     expect(page.locator("#cv-result .cv-headline").first).to_be_visible(timeout=SECONDS)
-    expect(page).to_have_url(re.compile("t=compare.*m=first"))
+    expect(page).to_have_url(re.compile("m=first"))
     expect(page.locator("#cv-model input")).to_have_value(re.compile("first"), timeout=SECONDS)  # the link is done
-    open_tab(page, "Train")
+    follow_link(page, "Train")
     page.get_by_test_id("run-delete").click()
     page.get_by_test_id("run-delete").click()  # asked again
     expect(page.locator("#cv-train-notice")).to_contain_text("deleted", timeout=SECONDS)
@@ -136,7 +134,7 @@ def test_a_table_becomes_a_model_in_compare(
 
 
 def test_bad_recipes_get_a_message_and_nothing_is_lost(open_page: Callable[..., Page]) -> None:
-    page = open_page("?t=train")
+    page = open_page("train")
     page.set_default_timeout(SECONDS)
     expect(page.locator("#cv-train-start")).to_be_in_viewport()
     page.locator("#cv-train-data").get_by_label("Example").check()

@@ -6,17 +6,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
-
-from tests.e2e.conftest import open_tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.tabs("router", "compare")
-
-LINK = "?t=router&s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
+LINK = "words?s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
 WORDS = "#cv-words-result [data-ready=true]"
 
 
@@ -30,8 +25,7 @@ def strongest(page: Page) -> str:
 
 
 def test_it_opens_on_an_example_that_the_router_gets_right(open_page: Callable[..., Page]) -> None:
-    page = open_page()
-    open_tab(page, "Words")
+    page = open_page("words")
     expect(page.get_by_test_id("words-headline")).to_contain_text("“tennis”")
     assert page.evaluate("document.documentElement.scrollHeight") < 2000
     assert "s1=" not in page.url
@@ -86,18 +80,16 @@ def test_every_section_opens(open_page: Callable[..., Page]) -> None:
         "figures": "[data-testid=figure-7]", "export": "[data-copy=python]",
     }  # fmt: skip
     for name, found in shown.items():
-        page.locator(f"#cv-router-{name} > button").click()
-        expect(page.locator(f"#cv-router-{name} {found}").first).to_be_visible()
-    page.locator("#cv-router-pair > button").click()
+        page.locator(f"#cv-words-{name} > button").click()
+        expect(page.locator(f"#cv-words-{name} {found}").first).to_be_visible()
+    page.locator("#cv-words-pair > button").click()
     page.locator("#cv-words-sentence2 textarea").fill("A woman skis and weeps.")
     page.locator("#cv-words-both").click()
     expect(page.locator("#cv-words-pair [data-testid=strips-1]")).to_contain_text("skis")
 
 
 def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[..., Page]) -> None:
-    page = open_page(
-        "?t=router&s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>", width=380, height=800
-    )
+    page = open_page("words?s1=<img src=x onerror=alert(1)> ${1} {{2}} cat&c=<b>the mood</b>", width=380, height=800)
     expect(page.locator(WORDS)).to_contain_text("{{")
     expect(page.locator(f"{WORDS} img")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380

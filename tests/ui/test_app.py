@@ -1,4 +1,4 @@
-"""How the page is served, without its tabs."""
+"""How the pages are served."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from condviz.ui import app
 from condviz.ui.pool import ModelPool
+from condviz.ui.state import path_of
 
 
 def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +26,25 @@ def test_a_running_page_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch)
         own.submit(asyncio.run, page.run_extra_startup_events()).result()
     assert given_back.wait(10)
     assert options == [(app.M_ARENA_MAX, app.HEAPS)]
+
+
+@pytest.fixture(scope="module")
+def config() -> dict[str, Any]:
+    return app.build_app(app.Settings(pool=lambda: ModelPool(("minilm",)), preload=False)).config
+
+
+def test_each_view_is_a_page_and_no_listener_knows_a_component_of_another(config: dict[str, Any]) -> None:
+    assert list(config["page"]) == [path_of(tab.id) for tab in app.TABS]
+    listeners = {one["id"]: one for one in config["dependencies"]}
+    for page in config["page"].values():
+        for number in page["dependencies"]:
+            used = listeners[number]
+            assert {*used["inputs"], *used["outputs"]} <= set(page["components"]), used["api_name"]
+
+
+def test_endpoints_keep_their_names(config: dict[str, Any]) -> None:
+    named = {one["api_name"] for one in config["dependencies"] if one["api_visibility"] == "public"}
+    assert named == {
+        "compare", "attribution", "applies", "router", "embedding_map", "impurity", "search", "errors", "predict_links",
+        "train", "train_status", "train_stop", "models",
+    }  # fmt: skip

@@ -6,16 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, DataError
 from condviz.models import registry
-from condviz.ui.markup import html
 from condviz.ui.models import encoders
 from condviz.ui.models.encoders import ENCODERS, KEPT, METHODS, SHARED, EncoderForm, check_encoder
-from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
+from tests.pages import build_view
 from tests.tiny import SENTENCES, edit_json, tiny_folder
 
 
@@ -31,9 +29,7 @@ def laptop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def form() -> EncoderForm:
-    with gr.Blocks() as blocks:
-        address = html("", elem_id="address", script="trigger('navigate', {})")
-        return EncoderForm(Page(blocks, gr.Tabs(), address, ModelPool(["minilm"]), gr.State(0)))
+    return build_view(EncoderForm, ModelPool(["minilm"]))
 
 
 def test_at_the_machine_any_encoder_elsewhere_those_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:

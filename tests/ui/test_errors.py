@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-import gradio as gr
 import numpy as np
 import pytest
 
@@ -19,10 +18,10 @@ from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, Source
 from condviz.ui.errors.sections import read_remarks
 from condviz.ui.errors.tab import TAB, ErrorsTab
-from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link
 from tests.analysis.errors.toy import toy_study
+from tests.pages import build_view
 
 
 def write(path: Path, head: str) -> Path:
@@ -38,8 +37,7 @@ def desk() -> Desk:
 
 @pytest.fixture
 def tab(desk: Desk) -> ErrorsTab:
-    with gr.Blocks() as blocks:
-        return build_frame(blocks, (TAB,), desk.pool).built["errors"]
+    return build_view(TAB, desk.pool)
 
 
 def last(steps: Iterator[dict]) -> dict:

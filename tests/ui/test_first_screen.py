@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from condviz.analysis.maps import EmbeddingMap
 from condviz.data.kg_formats import EVERYDAY
 from condviz.models.registry import link_models
 from condviz.ui import first_screen
+from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
 
 
@@ -20,6 +22,7 @@ def test_each_screen_is_stored_once_with_its_own_model(monkeypatch: pytest.Monke
     def compute(model: Any, *_: Any, **__: Any) -> SimpleNamespace:
         return SimpleNamespace(to_dict=lambda: {"model": model.info.name})
 
+    monkeypatch.setattr(first_screen, "screen", lambda shown: {"model": shown.to_dict()["model"]})
     for name in ("compare", "build_map", "describe_entity"):  # half a minute together
         monkeypatch.setattr(first_screen, name, compute)
     monkeypatch.setattr(
@@ -27,4 +30,11 @@ def test_each_screen_is_stored_once_with_its_own_model(monkeypatch: pytest.Monke
     )
     first_screen.main()
     default, graph = ModelPool().default, link_models(EVERYDAY)[0]
-    assert written == [("first_screen.json", default), ("map_scene.json", default), ("links_screen.json", graph)]
+    maps = [("map_scene.json", default), ("map_screen.json", default)]
+    assert written == [("first_screen.json", default), *maps, ("links_screen.json", graph)]
+
+
+def test_the_stored_pictures_are_those_of_the_stored_map() -> None:
+    """Else: python -m condviz.ui.first_screen."""
+    shown = first_screen.screen(EmbeddingMap.from_dict(read_asset("map_scene.json")))
+    assert read_asset("map_screen.json") == json.loads(json.dumps(shown))

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from condviz.analysis import links as core
@@ -16,10 +15,10 @@ from condviz.errors import CondvizError, DataError
 from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.ui.links import LinksTab, _link
-from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.kg_toy import write_graph
+from tests.pages import build_view
 from tests.tiny import tiny_backbone
 
 
@@ -30,18 +29,9 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
     model = method(tiny_backbone(), method.config_cls(pooling="mean")).eval()
     model.info = registry.describe(registry.link_models("everyday")[0])
     monkeypatch.setattr(core, "_predictors", type(core._predictors)(4))
-    with gr.Blocks() as blocks:
-        pool = ModelPool(["bi-encoder"], lambda name: model)
-        page = Page(blocks, gr.Tabs(), _address(), pool, gr.State(0))
-        found = LinksTab(page)
+    found = build_view(LinksTab, ModelPool(["bi-encoder"], lambda name: model))
     found.trained._load = lambda name: model
     return found
-
-
-def _address() -> gr.HTML:
-    from condviz.ui.markup import html
-
-    return html("", elem_id="address", script="trigger('navigate', {})")
 
 
 def upload(tab: LinksTab, tmp_path: Path) -> tuple[str, dict]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from weakref import ref
 
-import gradio as gr
 import numpy as np
 import pytest
 
@@ -15,9 +14,9 @@ from condviz.ui import limits
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
-from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
+from tests.pages import build_view
 from tests.plots.test_maps import FEW, MANY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -177,8 +176,7 @@ def test_the_api_takes_pairs_or_crosses() -> None:
 @pytest.fixture
 def tab() -> MapTab:
     pool = ModelPool(("bi-encoder", "cross-encoder"), load=lambda name: pytest.fail(f"{name} was loaded"))
-    with gr.Blocks() as blocks:
-        return build_frame(blocks, (TAB,), pool).built["map"]
+    return build_view(TAB, pool)
 
 
 def test_a_link_never_puts_a_model_into_the_menu_that_it_does_not_have(tab: MapTab) -> None:

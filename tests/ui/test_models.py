@@ -6,26 +6,20 @@ from html import unescape
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.evaluation.papers import find_tables, papers
-from condviz.ui.markup import html
 from condviz.ui.models.tab import ModelsTab, View
-from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
+from tests.pages import build_view
 
 
 @pytest.fixture(scope="module")
 def tab() -> ModelsTab:
-    with gr.Blocks() as blocks:
-        address = html("", elem_id="address", script="trigger('navigate', {})")
-        page = Page(blocks, gr.Tabs(), address, ModelPool(), gr.State(0))
-        with page.tabs, gr.Tab("Models") as page.tab:
-            return ModelsTab(page)
+    return build_view(ModelsTab, ModelPool())
 
 
 def names(markup: str) -> list[str]:

@@ -21,13 +21,12 @@ from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import demo
 from condviz.types import Hits
-from condviz.ui.markup import html
-from condviz.ui.page import Page
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import view
 from condviz.ui.search.tab import TRIES, SearchTab
 from condviz.ui.search.view import HITS, OWN_STORE, Searches
 from condviz.ui.state import read_link
+from tests.pages import build_view
 from tests.tiny import SENTENCES, tiny_backbone
 
 FORM = (SENTENCES[0], "the sport\nthe mood", "scenes", "hyper-cl", "", "", 3)
@@ -40,11 +39,7 @@ def tab(monkeypatch: pytest.MonkeyPatch) -> SearchTab:
     texts = [*SENTENCES, "a <b>bold</b> dog", "the mood of two dogs"]
     monkeypatch.setattr(demo, "_sentences", lambda: (texts, {"domain": ["x", "y"] * 3}))
     monkeypatch.setattr(HyperCL, "applies", lambda _, sentences, conditions: np.ones((len(sentences), 1)))
-    with gr.Blocks() as blocks:
-        page = Page(blocks, gr.Tabs(), html("", elem_id="a", script="trigger('navigate', {})"),
-                    ModelPool(["hyper-cl"], lambda name: model), gr.State(0))  # fmt: skip
-        with page.tabs, gr.Tab("Search", id="search") as page.tab:
-            return SearchTab(page)
+    return build_view(SearchTab, ModelPool(["hyper-cl"], lambda name: model))
 
 
 @pytest.fixture
@@ -88,7 +83,7 @@ def test_hits_show_their_words_and_lead_to_other_tabs(tab: SearchTab) -> None:
     assert [bool(step[tab.shown].results[0].hits[0].words) for step in steps] == [False, True]  # hits come first
     result = steps[-1][tab.shown].results[0]
     links = dict(view._open_hit(result.hits[0], result))
-    assert read_link(links["Words"]) == ("router", read_link(links["Compare"])[1])
+    assert read_link(links["Words"]) == ("words", read_link(links["Compare"])[1])
     assert "words=True" in view.script(steps[-1][tab.shown], vectors_of="hyper-cl")
 
 

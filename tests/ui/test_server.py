@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -107,3 +108,22 @@ def test_visitors_behind_a_proxy_are_told_apart(
     visitor = TestClient(config.loaded_app, client=("172.17.0.1", 50000))
     # The first address is what the visitor wrote.
     assert visitor.get("/", headers={"x-forwarded-for": "203.0.113.9, 198.51.100.7"}).text == address
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("/?t=map&near=30&s=%C3%A4+b", "./map?near=30&s=%C3%A4+b"),
+        ("/?tab=Router&rs1=a", "./words?rs1=a"),
+        ("/map?t=compare&s1=a", "./?s1=a"),
+        ("/map/?near=30", "../map?near=30"),
+        ("/?t=nothing", ""),
+        ("/map?near=30", ""),
+        ("/condviz/js/map.js?t=map", ""),
+    ],
+)
+def test_links_to_a_tab_go_on_to_its_page(asked: str, answer: str) -> None:
+    app = Starlette(routes=[Route("/{rest:path}", echo)], middleware=middleware("*"))
+    app.blocks = SimpleNamespace(pages=[("", "Compare", True), ("map", "Map", False), ("words", "Words", False)])
+    found = TestClient(app, follow_redirects=False).get(asked)
+    assert found.headers.get("location", "") == answer

@@ -12,7 +12,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
 
 @given(st.lists(st.tuples(st.sampled_from(["s1", "c", "m"]), TEXTS), max_size=8))
 def test_a_link_is_read_as_it_was_written(pairs: list[tuple[str, str]]) -> None:
-    tab, values = read_link("?" + write_link("map", pairs))
+    tab, values = read_link(write_link("map", pairs))
     assert tab == "map"
     assert [value for found in (values.get(key, []) for key in ("s1", "c", "m")) for value in found] == [
         text for key in ("s1", "c", "m") for name, text in pairs if name == key
@@ -63,5 +63,7 @@ def test_lines_keep_what_the_core_has_to_report() -> None:
     assert lines(" the sport \r\n\nthe\x0bmood\r") == ("the sport", "the\x0bmood")
 
 
-def test_a_tab_opens_by_the_name_it_shows() -> None:
-    assert read_link("?t=words&s1=a") == ("router", {"s1": ["a"]})
+def test_a_page_opens_by_its_name_and_by_the_one_before() -> None:
+    for link in ("words?s1=a", "router?s1=a", "?t=words&s1=a", "?tab=Router&s1=a"):
+        assert read_link(link) == ("words", {"s1": ["a"]})
+    assert read_link("") == read_link("./") == ("compare", {})

@@ -17,10 +17,10 @@ from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import registry
 from condviz.plots.words import heaviest_word
 from condviz.ui import words
-from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from condviz.ui.words import TAB, WordsTab
+from tests.pages import build_view
 from tests.tiny import SENTENCES, tiny_backbone
 
 NAMES = ("bi-encoder", "csr", "csr-bi", "cross-encoder", "hyper-cl")
@@ -41,8 +41,7 @@ def tab() -> WordsTab:
         model.info = replace(info, revision=model.fingerprint[:12])
         return model
 
-    with gr.Blocks() as blocks:
-        return build_frame(blocks, (TAB,), ModelPool(NAMES, load)).built["router"]
+    return build_view(TAB, ModelPool(NAMES, load))
 
 
 def last(steps: Iterator[dict]) -> dict:
@@ -70,7 +69,7 @@ def test_a_reading_shows_text_headline_and_link(tab: WordsTab) -> None:
     assert 'data-ready="true"' in view
     assert view.count('type="radio"') == 2
     asked, values = read_link(words._link(done[tab.shown]))
-    assert (asked, words._texts(values)) == ("router", (ONE, "", ["the sport", "the mood"], ["csr-bi"]))
+    assert (asked, words._texts(values)) == ("words", (ONE, "", ["the sport", "the mood"], ["csr-bi"]))
 
 
 def test_links_of_the_first_edition_still_open(tab: WordsTab) -> None:
@@ -95,12 +94,9 @@ def test_every_example_fills_the_form(tab: WordsTab) -> None:
         assert done[tab.shown].texts[0].sentence == done[tab.sentence]
 
 
-def test_the_texts_of_compare_can_be_taken_over(tab: WordsTab) -> None:
-    event = gr.EventData(None, {"id": "compare"})
-    done = last(tab.example(event, None, ONE, TWO, CONDITIONS))
-    assert [text.sentence for text in done[tab.shown].texts] == [ONE, TWO]
+def test_an_example_that_is_gone_is_told(tab: WordsTab) -> None:
     with pytest.raises(DataError, match="does not exist"):
-        last(tab.example(event, None))
+        last(tab.example(gr.EventData(None, {"id": "gone"}), None))
 
 
 def test_sections_show_what_they_are_named_after(tab: WordsTab) -> None:

@@ -61,7 +61,7 @@ class ErrorsTab:
         self.uploaded = gr.State(None)
         self.sections = Sections(self.desk, self.choice)
         self._connect()
-        page.warm_up.append(self._prepare)
+        page.site.warm_up.append(self._prepare)
 
     @cached_property
     def view(self) -> ModuleType:
@@ -109,8 +109,7 @@ class ErrorsTab:
         models, linked = [self.first, self.second], [*filled, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
-            self.page.on_first_visit("errors", self.find, asked, filled, needs=["ed"], **main),
-            *self.page.on_link("errors", self.open_link, [self.choice], linked, needs=["ed"], **main),
+            *self.page.on_link(self.open_link, asked, linked, needs=["ed"], otherwise=self.find, **main),
             connect(self.upload.upload, self.read_upload, [self.upload, *models], picked, **main),
             connect(self.use.click, self.use_columns, [*self.columns, self.uploaded, *models], picked, **main),
         ]
@@ -341,8 +340,9 @@ class ErrorsTab:
         # Of two updates that arrive together gradio may drop one: the menu would name other rows than those judged.
         yield {**menu, self.notice: gr.skip()}
 
-    def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
+    def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         """Restore what a link asks for."""
+        *_, choice = given
         key, second, filter_, target, drawn = (first(values, name) for name in ("ed", "eb", "ef", "et", "ev"))
         if key == "upload":
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")

@@ -81,7 +81,7 @@ def row_view(study: Study, row: int, place: int, count: int) -> Markup:
     conditions = [line["condition"] for line in sorted(lines, key=lambda line: not line["current"])]
     models, shared = [judged.model for judged in study.judged], study.columns["shared"][row]
     texts = pair.sentence1, pair.sentence2
-    compare, words = (pair_link(tab, texts, conditions, models[0]) for tab in ("compare", "router"))
+    compare, words = (pair_link(tab, texts, conditions, models[0]) for tab in ("compare", "words"))
     return render(
         "errors/row.html", number=int(dataset.numbers[row]), row=row, place=place, count=count, lines=lines,
         sentences=[_marked(text, shared) for text in texts], shared=bool(shared), models=models, compare=compare,

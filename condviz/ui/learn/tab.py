@@ -49,14 +49,14 @@ class LearnTab:
             script = "condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);"
             self.top = html(self._cards(), elem_id="cv-learn-top", script=script)
             script = "condviz.learnPicture(element, watch);"
-            self.picture = html(place("t=learn"), elem_id="cv-learn-picture", script=script)
+            self.picture = html(place(write_link("learn")), elem_id="cv-learn-picture", script=script)
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
         parts = [self.top, self.picture, self.foot]
         asked = connect(self.top.ask, self.change, None, [self.picture], notice=self.notice, heavy=True)
         # Who goes on does not wait for the step before, whose figure would come over the new one.
         connect(self.top.go, self.go, None, parts, notice=self.notice, queue=False, cancels=[asked])
-        page.on_link("learn", self.show, (), parts, notice=self.notice, heavy=False)
+        page.on_link(self.show, (), parts, notice=self.notice, heavy=False)
 
     # ---- where one is ------------------------------------------------------------------------------------------------
     def go(self, event: gr.EventData) -> dict:
@@ -67,7 +67,7 @@ class LearnTab:
         """Show what a link asks for: the cards, a step, a sheet or a teacher's page."""
         name, asked = first(values, "lesson"), first(values, "view")
         if not name:
-            return {self.top: self._cards(), self.picture: place("t=learn"), self.foot: ""}
+            return {self.top: self._cards(), self.picture: place(write_link("learn")), self.foot: ""}
         lesson = self._lesson(name)
         if asked in VIEWS:
             pictures = [self._drawn(figure, "sheet") for figure in self.figures[lesson.id]]

@@ -40,25 +40,32 @@ class MapTab:
     def __init__(self, page: Page) -> None:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
-        self.stored = _stored(page)
+        self.stored, screen = _stored(page)
         with gr.Column(elem_classes="cv-inputs cv-map-form"):
             self._form()
         self.notice = html("", elem_id="cv-map-notice")
-        self.head = html(render("map/empty.html"), elem_id="cv-map-head")
+        self.head = html(screen.get("head") or render("map/empty.html"), elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
             shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350}
-            self.panels = {side: _panel(side, title, 240, **shared) for side, title in SIDES.items()}
+            figures = screen.get("figures", {})
+            self.panels = {
+                side: _panel(side, title, 240, figure=figures.get(side), **shared) for side, title in SIDES.items()
+            }
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
-                self.reading = html("", elem_id="cv-map-reading", script=_CLICKS)
+                self.reading = html(screen.get("reading", ""), elem_id="cv-map-reading", script=_CLICKS)
         with gr.Row(elem_id="cv-map-tools"):
-            self.colour = gr.Dropdown([], label="Colour by", elem_id="cv-map-colour", scale=0, min_width=150)
+            colours = [(title, name) for title, name in screen.get("colours", ())]
+            first_colour = self.stored.colour if self.stored else None
+            small = {"label": "Colour by", "elem_id": "cv-map-colour", "scale": 0, "min_width": 150}
+            self.colour = gr.Dropdown(colours, value=first_colour, **small)
             one = {"placeholder": "a word, e.g. dog", "min_width": 150, "scale": 0, "max_lines": 1}
             self.search = text_box(None, "Search", "cv-map-search", **one)
-            self.legend = html("", elem_id="cv-map-legend", script=_CLICKS)
-        self.shown = gr.State(None)
+            self.legend = html(screen.get("legend", ""), elem_id="cv-map-legend", script=_CLICKS)
+        start = Form(self.pool.default)
+        self.shown = gr.State(Shown(ref(self.stored), start, self.stored.colour) if self.stored else None)
         self._sections()
         self._connect()
-        page.warm_up.append(_compile)
+        page.site.warm_up.append(_compile)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -118,14 +125,12 @@ class MapTab:
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
         whole = [*picked, self.colour, *self.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        linked = self.page.on_link("map", self.open_link, [self.shown], [*form, *boxes, *whole], **main)
+        linked = self.page.on_link(self.open_link, [self.shown], [*form, *boxes, *whole], **main)
         # A stopped run must not leave its progress on the picture.
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
-        if self.stored is not None:
-            self.page.on_first_visit("map", self.start, [self.shown], whole, **light)
         connect([self.source.input, self.condition_column.input], self.boxes, form, boxes, **light)
         columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
         connect(self.table.change, self.upload, [self.table], columns, **light)
@@ -143,10 +148,6 @@ class MapTab:
         connect(self.impurity.expand, self.measure, [self.shown], measured, **told)
         publish(self.api_embedding_map, "embedding_map")
         publish(self.api_impurity, "impurity")
-
-    def start(self, _: None) -> dict:
-        """Show the stored map."""
-        return self._show(Shown(ref(self.stored), Form(self.pool.default), self.stored.colour))
 
     def open_link(self, values: Values, shown: Shown | None) -> Iterator[dict]:
         """Restore form, map and what is picked on it from a link."""
@@ -427,12 +428,12 @@ def _compile() -> None:
         warm_up()
 
 
-def _stored(page: Page) -> EmbeddingMap | None:
-    """Return the map that is shown before any model has loaded; None where it belongs to another default model."""
-    content = read_asset("map_scene.json")
-    if not isinstance(content, dict) or content.get("model", {}).get("name") != page.pool.default:
-        return None
-    return EmbeddingMap.from_dict(content)
+def _stored(page: Page) -> tuple[EmbeddingMap | None, dict[str, Any]]:
+    """Return the map that is shown before any model has loaded, and its pictures; nothing for another default model."""
+    content, screen = read_asset("map_scene.json"), read_asset("map_screen.json")
+    if not isinstance(content, dict) or content.get("model", {}).get("name") != page.pool.default or screen is None:
+        return None, {}
+    return EmbeddingMap.from_dict(content), screen
 
 
 _needed = partial(needed, message="There is no map yet. Press Draw map first.")

@@ -108,10 +108,11 @@ class ModelsTab:
         for component in (self.table, self.twins, self.links):
             connect(component.card, self.show_card, [self.view], shown, **light)
             connect(component.sort, self.sort, [self.view], shown, **light)
-        linked, needs = [*shown, self.encoders.encoder, self.encoders.method], ("m", "metric", "by", "enc")
-        self.page.on_link("models", self.open_link, [], linked, notice=self.notice, needs=needs, heavy=False)
-        changed = [self.page.tab.select, self.page.models_changed.change]
-        connect(changed, self.refresh, [self.view], [*shown, self.twins], **light)
+        linked, needs = [*shown, self.twins, self.encoders.encoder, self.encoders.method], ("m", "metric", "by", "enc")
+        self.page.on_link(
+            self.open_link, [self.view], linked, needs=needs, otherwise=self.refresh, **light, heavy=False
+        )
+        connect(self.page.models_changed.change, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
         for part, show, target in (
             (self.untrained, self.show_untrained, self.twins),
@@ -132,7 +133,7 @@ class ModelsTab:
         metric = str(event.metric) if event.metric else view.metric
         return self._show(View(view.model, metric, str(event.by) if event.by else view.by))
 
-    def open_link(self, values: Values) -> dict:
+    def open_link(self, values: Values, *_: View) -> dict:
         """Restore a link."""
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)

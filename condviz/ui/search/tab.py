@@ -68,7 +68,7 @@ class SearchTab:
         self.shown = gr.State(None)
         self._sections()
         self._connect()
-        page.warm_up.append(self._prepare)
+        page.site.warm_up.append(self._prepare)
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -142,8 +142,8 @@ class SearchTab:
         triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
-        self.page.on_first_visit("search", partial(self.search, asked=False), asked, done, needs=["q"], **main)
-        self.page.on_link("search", self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
+        start = partial(self.search, asked=False)
+        self.page.on_link(self.open_link, asked, [*form, *done], needs=["q"], otherwise=start, **main)
         self.page.on_models(self.model, self._choices)
         shown, heavy = [self.shown], {"heavy": True}
         regrouped = [self.groups.expand, self.method.input, self.count.release]
@@ -201,8 +201,9 @@ class SearchTab:
         yield form
         yield from self.search(*form.values(), shown)
 
-    def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
+    def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         """Restore the form from a link and search."""
+        *_, shown = given
         model = first(values, "m")
         form = {
             self.query: first(values, "q"),

@@ -83,5 +83,5 @@ def script(found: Searches, vectors_of: str) -> str:
 
 def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
     fields = (result.query, hit.text), [result.condition or ""], result.model.name
-    tabs = [("Compare", "compare"), *([("Words", "router")] if result.condition else [])]
+    tabs = [("Compare", "compare"), *([("Words", "words")] if result.condition else [])]
     return [(name, pair_link(tab, *fields)) for name, tab in tabs]

@@ -168,14 +168,12 @@ class TrainTab:
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
         for part in (self.run, self.runs):
             connect(part.act, self.act, seen, painted, notice=self.notice)
-        for event in (self.timer.tick, self.page.tab.select):
-            connect(event, self.refresh, seen, painted, **quiet)
-        self.page.tab.select(self._prepare, None, None, queue=False, **PRIVATE)
+        connect(self.timer.tick, self.refresh, seen, painted, **quiet)
         for part in (self.loss_part, self.runs_part, self.log_part):
             connect(part.expand, self.redraw, seen, painted, **quiet)
         linked = [*painted, self.source, self.quality, *filled, self.upload_box]
-        told = {"notice": self.notice, "heavy": False}
-        self.page.on_link("train", self.open_link, [*seen, self.name, self.table], linked, **told)
+        told = {"notice": self.notice, "heavy": False, "otherwise": lambda shown, owner, *_: self.refresh(shown, owner)}
+        self.page.on_link(self.open_link, [*seen, self.name, self.table], linked, **told)
         # The menus that are filled in the same answer have their values only once it has arrived.
         changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
         filled_in = gr.on(changed, lambda: None, queue=False, **PRIVATE)
@@ -183,8 +181,9 @@ class TrainTab:
         connect(filled_in.then, self.note, form, [self.noted], queue=False, **quiet)
         # A visitor owns trainings by a secret that is kept in the browser.
         own = {"queue": False, **PRIVATE}
-        self.page.blocks.load(lambda owner: owner or secrets.token_urlsafe(16), self.owner, self.owner, **own)
-        self.page.blocks.load(self._opened, None, None, **own)
+        self.page.opened(lambda owner: owner or secrets.token_urlsafe(16), self.owner, self.owner, **own)
+        self.page.opened(self._opened, None, None, **own)
+        self.page.site.on_open.append(self._add_models)
         self.share_model.connect(self.shown, self.owner)
         publish(self.api_train, "train", heavy=False)
         publish(self.api_status, "train_status", heavy=False)
@@ -416,16 +415,12 @@ class TrainTab:
             return recipes.read_preset(preset)
         return recipes.compose(preset, name, table if source == "table" else None)
 
-    def _prepare(self) -> None:
+    def _opened(self) -> None:
         """Let what a check needs be imported before it is asked for."""
         if self.enabled:
             from condviz.training import spare
 
             spare.prepare()
-
-    def _opened(self) -> None:
-        self._add_models()
-        if self.enabled:
             self.jobs.remove_old_uploads()
 
     def _add_models(self) -> list[str]:

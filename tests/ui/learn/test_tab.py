@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from condviz.data.lessons import Lesson, load_lessons
@@ -16,9 +15,9 @@ from condviz.methods.configs import HyperCLConfig
 from condviz.models import registry
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.tab import TAB, LearnTab, step_link, to_html
-from condviz.ui.page import build_frame
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
+from tests.pages import build_view
 from tests.tiny import tiny_backbone
 
 LESSONS = load_lessons()
@@ -37,8 +36,7 @@ def tab() -> LearnTab:
         model.info = replace(info, revision=model.fingerprint[:12])
         return model
 
-    with gr.Blocks() as blocks:
-        return build_frame(blocks, (TAB,), ModelPool(load=load)).built["learn"]
+    return build_view(TAB, ModelPool(load=load))
 
 
 def event(query: str, *, quiet: bool = False) -> Any:

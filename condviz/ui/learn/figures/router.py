@@ -35,7 +35,7 @@ class _Router(Figure):
         values = self.model_dump()
         texts = [values[name] for name in ("sentence", "sentence1", "sentence2") if name in values]
         conditions = values.get("conditions") or [values["condition"]]
-        return pair_link("router", texts, conditions, self.model, section=self.section)
+        return pair_link("words", texts, conditions, self.model, section=self.section)
 
 
 class RouterChoice(_Router):

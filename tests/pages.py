@@ -1,0 +1,18 @@
+"""One page without a server, for tests of its handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradio as gr
+
+from condviz.ui.page import Page, Site, Tab, build_page
+from condviz.ui.pool import ModelPool
+
+
+def build_view(build: Callable[[Page], Any] | Tab, pool: ModelPool) -> Any:
+    """Return what a view builds on a page of its own."""
+    tab = build if isinstance(build, Tab) else Tab("view", "View", build)
+    with gr.Blocks() as blocks:
+        return build_page(Site(blocks, (tab,), pool), tab).built
