@@ -23,6 +23,7 @@
   const queryOf = (link) => link?.split("?")[1] ?? "";
   let shown, example;  // query of what the page shows, and of what it showed first
   let keys = [];  // further keys of its address
+  let own = "";  // query for this sitting alone: where the server keeps what was uploaded, which no copied link tells
   let last = location.search;
   const set = (query, push) => {
     last = query.size ? `?${query}` : "";
@@ -76,6 +77,7 @@
     const answers = pending && fresh && (!first || !stateful);
     shown = link;
     keys = (element.dataset.keys || "").split(" ");
+    own = element.dataset.own || "";
     if (first) example = link;
     if (before === link && !answers) return;
     if (answers) {
@@ -92,7 +94,9 @@
   const view = () => document.querySelector("[data-page]")?.dataset.page;
   const left = () => { try { return JSON.parse(sessionStorage.getItem("condviz-left")) || {}; } catch { return {}; } };
   const leave = () => {
-    try { sessionStorage.setItem("condviz-left", JSON.stringify({ ...left(), [view()]: location.search })); } catch { /* private mode */ }
+    const query = params();
+    for (const [key, value] of new URLSearchParams(own)) query.set(key, value);
+    try { sessionStorage.setItem("condviz-left", JSON.stringify({ ...left(), [view()]: `${query}` })); } catch { /* private mode */ }
   };
   const lead = () => {
     const theme = params().get("__theme");

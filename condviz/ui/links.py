@@ -126,8 +126,7 @@ class LinksTab:
             (self.exports, self.show_exports, [self.shown, self.asked], self.hand_out),
         ):
             connect(part.expand, show, inputs, [target], notice=self.notice)
-        changed = [self.page.models_changed.change, self.page.blocks.load]
-        gr.on(changed, self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
+        self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
             self.page.site.warm_up.append(lambda: self.trained.preload().join())
         publish(self.api_predict_links, "predict_links")

@@ -15,6 +15,8 @@ from gradio_client import Client  # noqa: E402
 from gradio_client.exceptions import AppError  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 
+from tests.e2e.conftest import follow_link  # noqa: E402
+
 SECONDS = 90_000
 
 
@@ -103,6 +105,10 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
     page.locator("#cv-err-use").click()
     expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
     expect(page.get_by_test_id("detail")).to_contain_text("<i>a")
+    follow_link(page, "Compare")
+    follow_link(page, "Errors")
+    expect(page.get_by_test_id("errors")).to_contain_text("mine.csv: 60 rows", timeout=SECONDS)
+    expect(page).to_have_url(re.compile("ed=upload(&|$)"))
 
 
 def test_a_row_opens_in_compare(open_page: Callable[..., Page]) -> None:

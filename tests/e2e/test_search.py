@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
+
+from tests.e2e.conftest import follow_link
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -53,6 +56,11 @@ def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: P
     page.locator("#cv-search-encode").click()
     page.locator(RESULT).get_by_text("3 texts").wait_for()
     assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
+    follow_link(page, "Compare")
+    follow_link(page, "Search")
+    page.locator(RESULT).get_by_text("3 texts").wait_for()
+    assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
+    expect(page).to_have_url(re.compile("in=own"))
 
 
 def test_an_error_dims_what_was_shown(open_page: Callable[..., Page]) -> None:

@@ -7,6 +7,7 @@ dropped scores have to be computed again, which the tab offers.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,9 @@ from condviz.data.corpora import CORPORA
 from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_pairs, read_table
 from condviz.errors import DataError
 from condviz.ui import limits, page
+from condviz.ui.limits import Newest
 from condviz.ui.pool import ModelPool
+from condviz.ui.requests import UPLOADS
 from condviz.ui.state import write_link, write_rows
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
 MAX_TABLE_BYTES = 5 * 2**20
+UPLOADS_KEPT = 100
 MB = 2**20
 DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
 """Budgets."""
@@ -52,12 +56,14 @@ class Source:
         path: Of an upload.
         name: Of an upload, for people.
         columns: Of an upload: (role, column of the file).
+        token: Of an upload: opens it again in the same sitting.
     """
 
     key: str
     path: str = ""
     name: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,11 +117,19 @@ class Desk:
     def __init__(self, pool: ModelPool) -> None:
         """Prepare; reads nothing."""
         self.pool = pool
+        self.uploads: Newest[str, Source] = Newest(UPLOADS_KEPT)
         self._datasets: LRUCache = LRUCache(DATASETS, getsizeof=_dataset_bytes)
         self._scores: LRUCache = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)
         self._studies: LRUCache = LRUCache(STUDIES, getsizeof=_study_bytes)
         self._results: LRUCache = LRUCache(60)
         self._lock = threading.Lock()
+
+    def remember(self, source: Source) -> Source:
+        """Keep an upload for the rest of the sitting, and its file when the page is left; returns it with its token."""
+        source = replace(source, token=f"upload-{secrets.token_hex(16)}")
+        self.uploads[source.token] = source
+        UPLOADS.use(source.token, [source.path])
+        return source
 
     @staticmethod
     def corpora() -> list[tuple[str, str]]:

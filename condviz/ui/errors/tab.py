@@ -106,7 +106,7 @@ class ErrorsTab:
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
         picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data, *filled]
-        models, linked = [self.first, self.second], [*filled, *self.sections.linked]
+        models, linked = [self.first, self.second], [*filled, self.uploaded, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
             *self.page.on_link(self.open_link, asked, linked, needs=["ed"], otherwise=self.find, **main),
@@ -127,8 +127,7 @@ class ErrorsTab:
         ):  # fmt: skip
             connect(event, open_row, [self.choice], opened, notice=self.notice)
         self.sections.connect(self.notice)
-        changed = [self.page.models_changed.change, self.page.blocks.load]
-        gr.on(changed, self.offer, [self.choice], [self.first, self.second], queue=False, **PRIVATE)
+        self.page.opened(self.offer, [self.choice], [self.first, self.second], queue=False, **PRIVATE)
         publish(self.api_errors, "errors")
 
     def find(
@@ -333,27 +332,34 @@ class ErrorsTab:
 
     def _adopt(self, source: Source, model: str, second: str) -> Iterator[dict]:
         first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
-        choices = [*self.desk.corpora(), (source.name, "upload")]
-        menu = {self.data: gr.Dropdown(choices, value="upload")}
+        source = self.desk.remember(source)
+        menu = self._menu(source)
         yield menu
         yield from self._find(Choice(source, first, second))
         # Of two updates that arrive together gradio may drop one: the menu would name other rows than those judged.
         yield {**menu, self.notice: gr.skip()}
 
+    def _menu(self, source: Source) -> dict:
+        """Choose an upload, which the menu offers beside the corpora."""
+        choices = [*self.desk.corpora(), (source.name, "upload")]
+        return {self.data: gr.Dropdown(choices, value="upload"), self.uploaded: source}
+
     def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         """Restore what a link asks for."""
         *_, choice = given
         key, second, filter_, target, drawn = (first(values, name) for name in ("ed", "eb", "ef", "et", "ev"))
-        if key == "upload":
+        source = self.desk.uploads.get(key) or Source(key)
+        if source.key.startswith("upload") and not source.token:
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
-            Source(key), first(values, "ea") or self.pool.default, second, filter_,
+            source, first(values, "ea") or self.pool.default, second, filter_,
             target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "residuals",
             row=row - 1 if row else None,
         )  # fmt: skip
         known = key in {name for _, name in self.desk.corpora()}
-        yield {self.data: key if known else gr.skip(), **self.sections.restore(values)}
+        menu = self._menu(source) if source.token else {self.data: key if known else gr.skip()}
+        yield {**menu, **self.sections.restore(values)}
         if rows := first(values, "es"):
             yield self._busy("Reading the rows.")
             asked = replace(asked, selected=read_rows(rows, len(self.desk.dataset(asked.source).pairs)))

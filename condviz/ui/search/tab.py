@@ -204,23 +204,23 @@ class SearchTab:
     def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
         """Restore the form from a link and search."""
         *_, shown = given
-        model = first(values, "m")
+        model, corpus = first(values, "m"), first(values, "in") or SCENES
         form = {
             self.query: first(values, "q"),
             self.conditions: joined(values.get("c", [])[:MAX_CONDITIONS]),
-            self.corpus: SCENES,
+            self.corpus: self._menu(corpus),
             self.model: model if model in {name for _, name in self._choices()} else self.default,
             self.contains: first(values, "has"),
             self.where: first(values, "where"),
             self.k: number(values, "k", HITS, low=1, high=MOST_HITS),
         }
         yield form
-        if first(values, "in"):
+        if corpus not in (SCENES, *self._uploads):
             raise DataError(
                 "This link was made on somebody's own texts, which no link carries. Load them under Your own texts, "
                 "or press Search for the sentences that ship."
             )
-        yield from self.search(*form.values(), shown)
+        yield from self.search(*(form | {self.corpus: corpus}).values(), shown)
 
     def preview(self, file: str, *asked: str) -> Iterator[dict]:
         """Show the first rows of a file, and guess which column holds the texts."""
@@ -244,10 +244,9 @@ class SearchTab:
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
         texts, columns = _read(file, (column or "").strip())
         query, conditions, _, *rest = values
-        key = f"upload-{secrets.token_hex(8)}"
-        self._uploads[key] = _Texts(texts, columns)
-        choices = [SHIPPED, (f"{Path(file).name[:40]} ({len(texts):,})", key)]
-        yield {self.corpus: gr.Dropdown(choices, value=key)}
+        key = f"upload-{secrets.token_hex(16)}"
+        self._uploads[key] = _Texts(Path(file).name, texts, columns)
+        yield {self.corpus: self._menu(key)}
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, *rest):
             yield {here.get(part, part): value for part, value in step.items()}
@@ -350,6 +349,12 @@ class SearchTab:
         """Return the model, and behind it the one whose vectors it re-ranks where it has none of its own."""
         return [model] if _separable(self.pool.info(model)) else [model, self.vectors]
 
+    def _menu(self, key: str) -> gr.Dropdown:
+        """Choose a corpus; an upload is offered, too."""
+        own = self._uploads.get(key)
+        choices = [SHIPPED, *([(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else [])]
+        return gr.Dropdown(choices, value=key if own else SCENES)
+
     def _texts(self, key: str) -> str | _Texts:
         if key == SCENES:
             return SCENES
@@ -362,6 +367,7 @@ class SearchTab:
 class _Texts:
     """Uploaded texts, and the corpora of their vectors by the weights of the model, once they are needed."""
 
+    name: str
     texts: list[str]
     columns: dict[str, list[Any]]
     corpora: dict[str, Any] = field(default_factory=dict)

@@ -53,7 +53,15 @@ def show(found: Searches, *, asked: bool = True) -> str:
     first = found.results[0]
     drawn = {"headline": plots.headline(found.results), "columns": plots.columns(found.results, open_hit=_open_hit)}
     separable = CATALOG[first.model.method].separable
-    return render("search/result.html", link=link(found), first=first, asked=asked, by_vectors=separable, **drawn)
+    return render(
+        "search/result.html",
+        link=link(found),
+        own=found.corpus if found.corpus != SCENES else "",
+        first=first,
+        asked=asked,
+        by_vectors=separable,
+        **drawn,
+    )
 
 
 def link(found: Searches) -> str:
