@@ -220,6 +220,7 @@
       element.querySelector("#cv-page-notice").hidden = false;
     }
     lead();
+    element.querySelector(".cv-nav [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });  // on a phone
     $$("[data-link]").forEach(readLink);
     // Within the page; without state in the address, its own example comes back.
     window.addEventListener("popstate", () => {

@@ -28,7 +28,7 @@ from condviz.ui.limits import MAX_BODY_BYTES
 from condviz.ui.markup import STATIC
 from condviz.ui.plotly_panel import plotly_source
 from condviz.ui.requests import Requests, refusal
-from condviz.ui.state import page_called, path_of, read_query
+from condviz.ui.state import HOME, page_called, path_of, read_query
 
 LOOPBACK = ("127.0.0.1", "localhost")
 PRIVATE_NETWORKS = "127.0.0.1,::1,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7"
@@ -229,10 +229,10 @@ def _forward(scope: Scope) -> str:
     pages = {path for path, *_ in getattr(getattr(scope.get("app"), "blocks", None), "pages", ())}
     path = scope["path"].removeprefix(scope.get("root_path", ""))
     here, query = path.strip("/"), scope["query_string"].decode("latin-1")
-    if here not in pages:
+    if here not in (*pages, HOME):
         return ""
     values = read_query(query)
-    asked = next((values[key][0] for key in ("t", "tab") if key in values), "")
+    asked = next((values[key][0] for key in ("t", "tab") if key in values), HOME if here == HOME else "")
     there = path_of(page_called(asked)) if asked else here
     if there in pages and asked:
         query = "&".join(part for part in query.split("&") if part.partition("=")[0] not in ("t", "tab"))

@@ -117,6 +117,7 @@ def test_visitors_behind_a_proxy_are_told_apart(
         ("/?tab=Router&rs1=a", "./words?rs1=a"),
         ("/map?t=compare&s1=a", "./?s1=a"),
         ("/map/?near=30", "../map?near=30"),
+        ("/compare?s1=a", "./?s1=a"),
         ("/?t=nothing", ""),
         ("/map?near=30", ""),
         ("/condviz/js/map.js?t=map", ""),
