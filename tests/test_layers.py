@@ -21,6 +21,7 @@ LEVELS = {
     "paths": 0,
     "types": 0,
     "version": 0,
+    "spec": 1,
     "encoder": 2,
     "data": 2,
     "methods": 4,

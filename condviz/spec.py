@@ -1,0 +1,267 @@
+"""Options, declared once: in the signature of the public function that takes them.
+
+    @checked
+    def build_map(model, sentences, *, n_neighbors: Annotated[
+        int, Interval(ge=2, le=200), Doc("Neighbours that UMAP keeps together"), Key("near")
+    ] = 15) -> EmbeddingMap: ...
+
+An option is a parameter with a `Doc`. Its type, bounds and default are those of the signature: `annotated_types`, which
+pydantic reads, and `Literal` for choices. From there come the check with its message (`checked`), a link and back
+(`write_options`, `read_options`), the arguments of a script (`given_options`), the parameters of an endpoint or a
+command (`takes`, `command`), and the fields of a form (`condviz.ui.form`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from annotated_doc import Doc
+from annotated_types import BaseMetadata, GroupedMetadata
+
+from condviz.errors import ConfigError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Values = Mapping[str, Sequence[str]]
+"""Of a link: key -> its values."""
+_SIDES = ("ge", "gt", "le", "lt")
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """The name of an option in links, and names it had there or in the API before."""
+
+    name: str
+    before: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field:
+    """How a form asks for an option: its label, by default made of the name; which widget, by default by its type.
+
+    Attributes:
+        label: As the visitor reads it.
+        widget: "slider", "number", "radio", "menu", "switch", "line" or "lines"; "" goes by the type.
+        step: Of a slider or number.
+        titles: Choice -> as the visitor reads it.
+    """
+
+    label: str = ""
+    widget: str = ""
+    step: float | None = None
+    titles: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a function.
+
+    Attributes:
+        name: Of the parameter.
+        hint: Its type with all that is said of it.
+        type: Its type alone, without None.
+        default: Its default; `inspect.Parameter.empty` where there is none.
+        help: What it means, in a few words.
+        key: Its name in links.
+        field: How a form asks for it.
+        choices: What it may be; () for anything of its type.
+        bounds: "ge", "gt", "le", "lt" -> number.
+    """
+
+    name: str
+    hint: Any
+    type: type
+    default: Any
+    help: str
+    key: Key
+    field: Field
+    choices: tuple[str, ...]
+    bounds: Mapping[str, float]
+
+    @property
+    def label(self) -> str:
+        """As a visitor reads it."""
+        return self.field.label or self.name.replace("_", " ").capitalize()
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        low, high = self.bounds.get("ge"), self.bounds.get("le")
+        if low is not None and high is not None:
+            return f"{_KINDS[self.type]} from {low:,} to {high:,}"
+        words = {"ge": "at least {:,}", "gt": "more than {:,}", "le": "at most {:,}", "lt": "below {:,}"}
+        limits = " and ".join(words[kind].format(bound) for kind, bound in self.bounds.items())
+        return _KINDS.get(self.type, "of another type") + (f" of {limits}" if limits else "")
+
+    def check(self, value: Any) -> Any:  # noqa: ANN401 - of any type, until it is checked
+        """Return a value as the type of the option; raises ConfigError if it is none."""
+        from pydantic import ValidationError
+
+        plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+        try:
+            if isinstance(plain, bool) and self.type is not bool:
+                raise ValueError("a truth value is no number")
+            return _adapter(self.hint).validate_python(plain)
+        except (ValidationError, ValueError):
+            raise ConfigError(f"{self.name} must be {self.allowed}, got {value!r:.80}.") from None
+
+    def read(self, values: Values) -> Any:  # noqa: ANN401 - as the option
+        """Return the value that a link has, a number kept within its bounds; the default where it has none."""
+        found = next((values[key][0] for key in (self.key.name, *self.key.before) if values.get(key)), None)
+        if found is None:
+            return self.default
+        with suppress(ValueError):
+            for side, beyond in (("ge", operator.lt), ("le", operator.gt)):
+                if side in self.bounds and beyond(float(found), self.bounds[side]):
+                    return self.type(self.bounds[side])
+        try:
+            return self.check(found)
+        except ConfigError:
+            return self.default
+
+
+@functools.cache
+def _adapter(hint: Any) -> Any:  # noqa: ANN401 - a TypeAdapter; pydantic takes a moment to import
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+
+
+@functools.cache
+def options_of(function: Callable[..., Any]) -> Mapping[str, Option]:
+    """Read the options of a function, in the order of its signature."""
+    hints = get_type_hints(function, include_extras=True)
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        said = getattr(hints.get(name), "__metadata__", ())
+        if doc := next((one for one in said if isinstance(one, Doc)), None):
+            found[name] = _option(name, hints[name], parameter.default, doc, said)
+    return found
+
+
+def _option(name: str, hint: Any, default: Any, doc: Doc, said: Sequence[Any]) -> Option:  # noqa: ANN401
+    whole = kind = get_args(hint)[0]
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(one for one in get_args(kind) if one is not NoneType)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    limits = [one for one in said if isinstance(one, BaseMetadata | GroupedMetadata)]
+    parts = [part for one in limits for part in (one if isinstance(one, GroupedMetadata) else [one])]
+    bounds = {side: getattr(part, side) for part in parts for side in _SIDES if getattr(part, side, None) is not None}
+    key = next((one for one in said if isinstance(one, Key)), Key(name))
+    field = next((one for one in said if isinstance(one, Field)), Field())
+    bare = Annotated[(whole, *limits)] if limits else whole  # of the rest pydantic need not know
+    return Option(
+        name, bare, type(choices[0]) if choices else kind, default, doc.documentation, key, field, choices, bounds
+    )
+
+
+# ---- check, link, script ---------------------------------------------------------------------------------------------
+def checked(function: Function) -> Function:
+    """Check the options of a function whenever it is called; raises ConfigError with what is allowed."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments |= check_options(call, bound.arguments)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def check_options(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the given values that are options of a function, each checked; raises ConfigError."""
+    return {name: option.check(given[name]) for name, option in options_of(function).items() if name in given}
+
+
+def given_options(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, as a script has to give them."""
+    found = options_of(function).values()
+    return {one.name: given[one.name] for one in found if one.name in given and given[one.name] != one.default}
+
+
+def write_options(function: Callable[..., Any], given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the options that differ from their defaults as a link has them: (key, text)."""
+    keys = {name: option.key.name for name, option in options_of(function).items()}
+    return [(keys[name], str(value)) for name, value in given_options(function, given).items() if value is not None]
+
+
+def read_options(function: Callable[..., Any], values: Values) -> dict[str, Any]:
+    """Return all options of a function from a link, however damaged; what it does not say keeps its default."""
+    return {name: option.read(values) for name, option in options_of(function).items()}
+
+
+# ---- endpoint and command --------------------------------------------------------------------------------------------
+def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[[Function], Function]:
+    """Give a function that has `**options` the options of another one, but for some, as parameters of its own.
+
+    They are in its signature, its type hints and its docstring, which gradio reads for an endpoint and `command` for
+    the command line. What an option was called before is accepted from Python.
+    """
+    options = {name: option for name, option in options_of(function).items() if name not in but}
+    hints = get_type_hints(function, include_extras=True)
+    names = {old: name for name, option in options.items() for old in option.key.before}
+
+    def decorate(own: Function) -> Function:
+        def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
+            return own(**signature.bind(*args, **{names.get(name, name): kwargs[name] for name in kwargs}).arguments)
+
+        fixed = [one for one in inspect.signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        extra = [inspect.Parameter(name, kind, default=one.default) for name, one in options.items()]
+        known = get_type_hints(own, include_extras=True) | hints
+        parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra)]
+        signature = inspect.Signature(parameters)
+        lines = [f"    {name}: {one.help}; {one.allowed}." for name, one in options.items()]
+        functools.update_wrapper(call, own)
+        call.__doc__ = _with_lines(own.__doc__ or "", lines)
+        return _with_signature(call, signature)
+
+    return decorate
+
+
+def command(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as `typer.Typer.command` wants it: each option is one of the command line, with its help."""
+    import typer
+
+    def parameter(one: inspect.Parameter) -> inspect.Parameter:
+        option = options_of(function).get(one.name)
+        if option is None:
+            return one
+        limits = {"min": option.bounds.get("ge"), "max": option.bounds.get("le")} if not option.choices else {}
+        kind = Literal[option.choices] if option.choices else option.type
+        name = f"--{one.name.replace('_', '-')}"
+        hint = kind | None if option.default is None else kind
+        return one.replace(annotation=Annotated[hint, typer.Option(name, help=option.help, **limits)])
+
+    def call(**given: Any) -> Any:  # noqa: ANN401 - as the function
+        return function(**given)
+
+    hints = get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters.values()
+    call.__name__ = function.__name__
+    call.__doc__ = (function.__doc__ or "").partition("\nArgs:\n")[0]  # each option has its own help
+    parameters = [parameter(one.replace(annotation=hints.get(one.name, one.annotation))) for one in found]
+    return _with_signature(call, inspect.Signature(parameters))
+
+
+def _with_signature(function: Function, signature: inspect.Signature) -> Function:
+    function.__signature__ = signature
+    function.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    return function
+
+
+def _with_lines(doc: str, lines: Sequence[str]) -> str:
+    """Return a docstring with further lines at the end of its Args."""
+    head, mark, rest = inspect.cleandoc(doc).partition("\nArgs:\n")
+    own, gap, after = rest.partition("\n\n")
+    return "\n".join([f"{head}{mark or chr(10) + chr(10) + 'Args:' + chr(10)}{own}".rstrip(), *lines]) + gap + after

@@ -1,0 +1,77 @@
+"""The fields of a form for the options of a public function, as its signature declares them (`condviz.spec`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from condviz.spec import Option, Values, check_options, options_of, read_options, write_options
+
+
+class Fields:
+    """Fields for the options of a function.
+
+    Attributes:
+        components: In the order of the signature, by the name of the option.
+    """
+
+    def __init__(self, function: Callable[..., Any], names: Sequence[str] = (), *, prefix: str) -> None:
+        """Lay them out; call inside gr.Blocks.
+
+        Args:
+            function: The public function.
+            names: Which of its options; () for all.
+            prefix: Of their ids in the page, as in `cv-map`.
+        """
+        self.function = function
+        options = options_of(function)
+        self.components = {name: make_field(options[name], f"{prefix}-{name}") for name in names or options}
+
+    def check(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return what the fields hold, in their order, by name; raises ConfigError where one is not allowed."""
+        return check_options(self.function, dict(zip(self.components, values, strict=True)))
+
+    def write(self, given: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return what a link says of them: (key, text)."""
+        return write_options(self.function, {name: given[name] for name in self.components if name in given})
+
+    def read(self, values: Values) -> dict[str, Any]:
+        """Return what a link says, by name."""
+        found = read_options(self.function, values)
+        return {name: found[name] for name in self.components}
+
+    def updates(self, given: Mapping[str, Any]) -> dict[Any, Any]:
+        """Return updates that fill them in."""
+        return {component: given[name] for name, component in self.components.items()}
+
+
+def make_field(option: Option, elem_id: str) -> gr.components.Component:
+    """Lay out one field: by its type, or as its `Field` says; call inside gr.Blocks."""
+    field, bounds = option.field, option.bounds
+    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+    shown: dict[str, Any] = {"value": option.default, "label": option.label, "info": option.help, "elem_id": elem_id}
+    widget = field.widget or _widget(option, low, high)
+    if widget in ("radio", "menu"):
+        titles = field.titles or {}
+        choices = [(titles.get(name, name), name) for name in option.choices]
+        return (gr.Radio if widget == "radio" else gr.Dropdown)(choices, **shown)
+    if widget == "slider":
+        step = field.step or (1 if option.type is int else 0.01)
+        return gr.Slider(low, high if "le" in bounds else high - step, step=step, **shown)
+    if widget == "number":
+        return gr.Number(minimum=low, maximum=high, precision=0 if option.type is int else None, **shown)
+    if widget == "switch":
+        return gr.Checkbox(**shown)
+    return gr.Textbox(lines=3 if widget == "lines" else 1, **shown)
+
+
+def _widget(option: Option, low: float | None, high: float | None) -> str:
+    if option.choices:
+        return "radio" if len(option.choices) <= 3 else "menu"
+    if option.type is bool:
+        return "switch"
+    if option.type in (int, float):
+        return "slider" if None not in (low, high) and high - low <= 1_000 else "number"
+    return "line"
