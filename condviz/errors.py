@@ -38,7 +38,15 @@ class TrainingError(CondvizError):
 
 
 class TrainingStopped(TrainingError):
-    """A training was asked to stop, and has saved a state to go on from."""
+    """A training was asked to stop, and has saved a state to go on from.
+
+    Attributes:
+        signal: Number of the signal that asked; 0 for none.
+    """
+
+    def __init__(self, message: str, signal: int = 0) -> None:
+        super().__init__(message)
+        self.signal = signal
 
 
 class TruncationWarning(UserWarning):

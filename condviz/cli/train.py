@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli.options import device, form, progress_bar, show, tell
-from condviz.errors import ConfigError, TrainingError
+from condviz.errors import ConfigError, TrainingError, TrainingStopped
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
 
@@ -86,6 +86,9 @@ def run(options: argparse.Namespace) -> None:
 
         try:
             done = train(recipe, out=options.out, resume=options.resume, device=options.device, report=report)
+        except TrainingStopped as stopped:
+            tell(str(stopped))
+            sys.exit(128 + stopped.signal)
         except KeyboardInterrupt:
             tell("What was saved is kept; go on with --resume.")
             raise

@@ -6,6 +6,8 @@ What is trained, and how it is judged, comes as a `Task`: rated sentence pairs (
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +25,7 @@ from condviz.encoder.pretrained import choose_precision
 from condviz.errors import ConfigError, TrainingError
 from condviz.methods import ConditionalScorer
 from condviz.training.data import MixedOrder
+from condviz.training.job import SAVE_SECONDS
 from condviz.training.recipes import LinkRecipe, SentenceRecipe
 from condviz.training.runs import Report, Run
 
@@ -36,6 +39,47 @@ Steer = Callable[[int, int], Wish]
 """Asked after each step (steps done, steps in all): go on, save a state and go on, or save one and stop."""
 Probe = tuple[str, str, str]
 """Two sentences and a condition."""
+
+
+class Signals:
+    """Has a training save its state now and then, and save and stop when SIGTERM or Ctrl-C comes.
+
+    They are taken over with the first step, as there is nothing to save before; a second one ends the process as ever.
+
+    Attributes:
+        received: Number of the signal that came; 0 for none.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._before: dict[int, Any] = {}
+        self._saved = time.monotonic()
+
+    def __enter__(self) -> Signals:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._give_back()
+
+    def steer(self, step: int, steps: int) -> Wish:
+        """Answer as a `Steer`."""
+        if not self._before and not self.received and threading.current_thread() is threading.main_thread():
+            self._before = {one: signal.signal(one, self._receive) for one in (signal.SIGTERM, signal.SIGINT)}
+        if self.received:
+            return "stop"
+        if time.monotonic() - self._saved < SAVE_SECONDS:
+            return "go"
+        self._saved = time.monotonic()
+        return "save"
+
+    def _receive(self, number: int, _: object) -> None:
+        self.received = number
+        self._give_back()
+
+    def _give_back(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        self._before = {}
 
 
 class Task(ABC):

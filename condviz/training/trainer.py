@@ -24,7 +24,7 @@ from condviz.models.manifest import CALIBRATION, read_manifest
 from condviz.paths import CHECKPOINTS
 from condviz.training.job import read_records
 from condviz.training.links import LinkTask
-from condviz.training.loop import Loop, Probe, Steer, Task
+from condviz.training.loop import Loop, Probe, Signals, Steer, Task
 from condviz.training.model import SentenceTask
 from condviz.training.recipes import LinkRecipe, Recipe, load_recipe
 from condviz.training.runs import Report, Run, shareable
@@ -62,13 +62,18 @@ def train(
         DataError: If a source is missing or has no usable rows.
         CheckpointError: If the encoder cannot be found, or `out` is something else.
         TrainingError: If the loss is no longer a number, or the checkpoint scores differently when loaded again.
+        TrainingStopped: If SIGTERM or Ctrl-C came; the state after the current step is saved.
         MissingExtraError: If a package for training is not installed.
 
     Example:
         >>> condviz.train("assets/recipes/hyper-cl-start.toml", out="my-model").metrics["spearman"]
     """
     found = load_recipe(recipe)
-    folder = carry_out(found, out, resume=resume, device=device, report=report)
+    with Signals() as signals:
+        try:
+            folder = carry_out(found, out, resume=resume, device=device, report=report, steer=signals.steer)
+        except TrainingStopped as stopped:
+            raise TrainingStopped(f"{stopped} Go on with --resume (resume=True).", signals.received) from None
     metrics = next((value for name, value in read_manifest(folder)["metrics"].items() if name != CALIBRATION), {})
     return Trained(folder, folder.name, metrics, tuple(read_records(Run(folder, found).log)))
 

@@ -17,11 +17,9 @@ from typing import Any, Literal
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
-from condviz.training.job import Heartbeat, Job, explain, find_process, read_job
+from condviz.training.job import SAVE_SECONDS, Heartbeat, Job, explain, find_process, read_job
 
 BEAT_S = 1.0
-SAVE_S = 600.0
-"""A killed training loses at most this much work, however long its epochs are."""
 NICENESS = 5
 """On a CPU the page, for which people wait, goes first."""
 SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@10", "seconds")
@@ -60,7 +58,7 @@ class Heart:
         self.beat = replace(self.beat, step=step, steps=steps, phase=phase, seconds_left=left)
         if self.stop_asked.is_set() or (self.folder / "stop").exists():
             return "stop"
-        if now - self.last_save > SAVE_S:
+        if now - self.last_save > SAVE_SECONDS:
             self.last_save = now
             return "save"
         return "go"

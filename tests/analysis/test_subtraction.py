@@ -28,7 +28,7 @@ def test_both_sides_are_measured_on_raw_vectors() -> None:
         assert found.isotropy[side].ipc == pytest.approx(isotropy(vectors).ipc, abs=1e-5)
     assert list(found.to_frame().index) == list(SIDES)
     json.dumps(found.to_dict())
-    assert "plotly" in found._repr_html_()
+    assert "<svg" in found._repr_html_()
 
 
 def test_models_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -16,9 +17,11 @@ from typing import Any
 
 import psutil
 import pytest
+import tomlkit
 import torch
 from safetensors.torch import load_file
 
+from condviz.cli.main import main
 from condviz.errors import DataError, TrainingStopped
 from condviz.models import checkpoints
 from condviz.models.manifest import WEIGHTS, read_manifest
@@ -95,6 +98,33 @@ def test_a_killed_training_ends_with_the_same_weights(straight: Path, seed: int)
         assert code in (-signal.SIGKILL, 0), place  # 0: the second time it was beyond that step
     assert in_child(run, straight, out) == 0
     assert_same_weights(straight, out)
+
+
+def train_by_command(folder: Path, number: int, *more: str) -> None:
+    """Run `condviz train`; after the evaluation of step 3 the signal comes."""
+
+    class Terminal(io.StringIO):
+        def write(self, text: str) -> int:
+            if text.startswith("step 3 of"):
+                os.kill(os.getpid(), number)
+            if "Stopped" in text:
+                (folder / "said").write_text(text)
+            return len(text)
+
+    sys.stderr = Terminal()
+    (folder / "toy.toml").write_text(tomlkit.dumps(recipe(folder).to_dict()), encoding="utf-8")
+    sys.exit(main(["train", str(folder / "toy.toml"), "--out", str(folder / f"by{number}"), "--device", "cpu", *more]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_plain_training_saves_when_it_is_told_to_stop(straight: Path, number: int) -> None:
+    assert in_child(train_by_command, straight, int(number)) == 128 + number
+    said = (straight / "said").read_text()
+    assert f"Stopped after step 4 of {STEPS}, which is saved" in said
+    assert "--resume" in said
+    assert (straight / f".by{number}.run" / "checkpoint-4").is_dir()
+    assert in_child(train_by_command, straight, int(number), "--resume") == 0
+    assert_same_weights(straight, f"by{number}")
 
 
 def stop_often(folder: Path) -> None:
