@@ -38,8 +38,11 @@ ASPECT = "aspect"
 MAX_ROWS = 50_000
 """The official C-STS files have 18,908 rows altogether."""
 MAX_SCENE_PAIRS = 2_000
+ROW_KEYS = "row_keys"
+"""Key of the training data of a checkpoint: `row_keys` of a table."""
+KEY_DIGITS = 8
 BY_RULE = "ratings made by rule, for sentences that a language model wrote"
-_COMPUTED = """row sentence1 sentence2 condition gold seen length length_gap overlap negation numerals
+_COMPUTED = """row sentence1 sentence2 condition gold seen trained asks length length_gap overlap negation numerals
 numerals_differ shared words score fitted error right margin score_b fitted_b error_b right_b margin_b"""
 RESERVED = frozenset(_COMPUTED.split())
 """Names of columns that the analysis of errors computes; a column of a file cannot take them."""
@@ -56,6 +59,7 @@ class Dataset:
         items: (q, 2) int64, two rows that rate one sentence pair under different conditions.
         clusters: (p,) int64, a number for each sentence pair; rows of one pair are not independent.
         seen: (p,) bool, whether the condition occurs in training; None if that is not known.
+        trained: (p,) bool, whether a model was trained on the very row.
         extra: Further columns of the source as text, p cells each; names are valid in filters.
         stored: Scores that the source brought along in columns `score_<model>`: (p,) float64 each.
         notes: What the reader should know.
@@ -70,6 +74,7 @@ class Dataset:
     items: np.ndarray
     clusters: np.ndarray
     seen: np.ndarray | None
+    trained: np.ndarray
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stored: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -180,6 +185,7 @@ def make_dataset(
         items=items,
         clusters=np.array([clusters.setdefault((p.sentence1, p.sentence2), len(clusters)) for p in pairs]),
         seen=None,
+        trained=np.zeros(len(pairs), dtype=bool),
         extra=_named({key: values for key, values in columns.items() if not key.startswith(SCORE_PREFIX)}),
         stored=stored,
         notes=(*notes, *_remarks(pairs, items)),
@@ -221,22 +227,47 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
 
 
+def row_keys(pairs: Sequence[Pair]) -> str:
+    """Return what tells rows from others, 8 hexadecimal digits each: sentences in either order, and condition."""
+    return "".join(_row_key(pair) for pair in pairs)
+
+
+def _row_key(pair: Pair) -> str:
+    texts = *sorted(map(fold, (pair.sentence1, pair.sentence2))), fold(pair.condition)
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
+
+
+def trained_rows(model: str, pairs: Sequence[Pair]) -> np.ndarray:
+    """Return which of p rows a model was trained on, as its checkpoint records its tables: (p,) bool.
+
+    Parts of corpora are not looked at: their test parts share no row with what is trained on.
+    """
+    known: set[str] = set()
+    for part in _training_data(model):
+        keys = part.get(ROW_KEYS, "")
+        known |= {keys[start : start + KEY_DIGITS] for start in range(0, len(keys), KEY_DIGITS)}
+    return np.array([_row_key(pair) in known for pair in pairs]) if known else np.zeros(len(pairs), dtype=bool)
+
+
+def _training_data(model: str) -> list[Mapping[str, Any]]:
+    from condviz.models.manifest import read_manifest
+    from condviz.models.registry import describe
+
+    try:
+        path = describe(model).path
+        return read_manifest(Path(path))["training"].get("data", []) if path else []
+    except CondvizError:
+        return []
+
+
 def training_conditions(model: str) -> frozenset[str] | None:
     """Return the conditions that a model was trained on, as its checkpoint records its data.
 
     Corpora whose files are not here are left out. None where nothing is recorded: an untrained model, a column of a
     file, a lost table.
     """
-    from condviz.models.manifest import read_manifest
-    from condviz.models.registry import describe
-
-    try:
-        path = describe(model).path
-        parts = read_manifest(Path(path))["training"].get("data", []) if path else []
-    except CondvizError:
-        return None
     found: set[str] = set()
-    for part in parts:
+    for part in _training_data(model):
         if part.get("source") in corpora.CORPORA and part["split"] != "dev":
             with suppress(CondvizError):  # its files are not here, or not yet
                 found |= _conditions_of(part["source"], part["split"])

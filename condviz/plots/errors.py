@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from condviz.analysis.errors.filters import TARGETS
+from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy, Remark
-from condviz.analysis.errors.measures import HEADS, Group, Report, show_figure, show_p
+from condviz.analysis.errors.measures import HEADS, NO_ROW, Group, Report, show_figure, show_p
 from condviz.analysis.errors.slices import SIGNIFICANT, Search
 from condviz.analysis.errors.study import CurvePoint, Judged
 from condviz.evaluation.csts import METRICS, Evaluation
 from condviz.evaluation.metrics import Metric
+from condviz.evaluation.verdicts import COUNTED, between
 from condviz.plots.html import plain, render, signed, term, with_styles
 from condviz.version import __version__
 
@@ -50,6 +51,8 @@ _WORDS = {
     r"not numerals_differ": "the sentences do not differ in numbers",
     r"seen": "the condition occurs in training",
     r"not seen": "the condition does not occur in training",
+    r"trained": "the row was trained on",
+    r"not trained": "the row was not trained on",
     r"gold <= 2": "the rating is low",
     r"gold >= 4": "the rating is high",
     r'"(.+)" in shared': "both sentences say “{}”",
@@ -92,17 +95,33 @@ def _bar(name: str, metric: Metric) -> dict[str, Any]:
     return shown | {"bar": bar, "interval": f"{plain(metric.low, 1)} to {plain(metric.high, 1)}"}
 
 
-def headline(result: ErrorStudy) -> Markup:
-    """Render the one sentence that the figures of the first model support."""
-    target, worst = result.worst or ("", None)
+def headline(result: ErrorStudy, *, active: bool = False) -> Markup:
+    """Render what the figures support: of one model what it gets wrong, of two which is better, where and by how much.
+
+    What is `active` filters where it is clicked; elsewhere it only names the rows.
+    """
+    found, two = result.summary, len(result.models) > 1
+    target, worst = result.apart if two else result.worst or ("", None)
+    figures = (result.part or result.every).figures[0]
+    groups = (*found.wins, *found.loses, *(one.value for one in (found.best, found.worst) if one))
+    comparisons = found.order.n if found.order else 0
     return render(
         "errors/headline.html",
-        figures=(result.part or result.every).figures[0],
+        found=found,
+        first=result.models[0],
+        second=result.models[1] if two else "",
+        unit="sentence pairs" if comparisons == found.pairs else "comparisons of two conditions",
+        here="this slice" if result.part else "these rows",
         sliced=result.part is not None,
+        rows_here=int(result.mask.sum()),
+        reason=figures.spearman.reason or NO_ROW,
         target=TARGETS.get(target, ""),
         worst=worst,
         worst_words=in_words(worst.filter) if worst else "",
-        best=result.best,
+        filters={value: f"{found.asked} == {quote(value)}" for value in groups},
+        active=active,
+        between=between,
+        counted_below=COUNTED,
     )
 
 

@@ -20,6 +20,7 @@ from condviz.encoder.pretrained import load_backbone
 from condviz.encoder.tokens import Encoded, Joined, batches_by_length
 from condviz.errors import ConfigError, DataError, require
 from condviz.evaluation.cards import format_card
+from condviz.evaluation.dataset import ROW_KEYS, row_keys
 from condviz.evaluation.metrics import condition_pairs, pair_accuracy, pearson, spearman
 from condviz.evaluation.scoreboard import Board
 from condviz.methods import METHODS, ConditionalScorer
@@ -225,7 +226,7 @@ class SentenceTask(Task):
         return method.score(*columns((self.validation or self.parts[0])[:8]))
 
     def describe_data(self) -> list[dict[str, Any]]:
-        """Return name, number and SHA-256 of the rows of each source."""
+        """Return name, number and SHA-256 of the rows of each source; of tables that it trains on also their keys."""
         sources = zip((*self.recipe.train, *self.recipe.validation), (*self.parts, *self.held), strict=True)
         return [
             {
@@ -234,8 +235,9 @@ class SentenceTask(Task):
                 "path": shareable_path(source.path),
                 "rows": len(rows),
                 "sha256": digest(rows),
+                **({ROW_KEYS: row_keys(rows)} if source.name == TABLE and number < len(self.parts) else {}),
             }
-            for source, rows in sources
+            for number, (source, rows) in enumerate(sources)
         ]
 
     def card(self, name: str, training: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:

@@ -131,7 +131,7 @@ def test_the_conditions_of_a_training_are_those_of_its_checkpoint() -> None:
 def test_the_conditions_of_a_training_are_those_of_the_model_that_has_the_name_now(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path,))
     assert training_conditions("mine") is None
     shutil.copytree(CHECKPOINTS / "tri-hadamard", tmp_path / "mine")
     assert training_conditions("mine") == corpora.conditions("scenes", "train")

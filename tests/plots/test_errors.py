@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import numpy as np
+from markupsafe import Markup
 
 from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.study import judge, make_study
+from condviz.analysis.errors.measures import worst_conditions
+from condviz.analysis.errors.study import Study, judge, make_study
+from condviz.analysis.errors.summary import summarise
 from condviz.evaluation.csts import evaluate
-from condviz.evaluation.dataset import make_dataset
+from condviz.evaluation.dataset import Dataset, make_dataset
 from condviz.plots.errors import headline
 from condviz.types import Pair
 from tests.analysis.errors.toy import toy_dataset, toy_study
@@ -27,8 +33,71 @@ def test_a_notebook_shows_a_study_of_two_models() -> None:
     assert "follows the condition" in shown
 
 
+def said(study: Study, **options: object) -> str:
+    return Markup(headline(analyse(study, resamples=0, **options))).striptags()
+
+
+def rows(items: int, conditions: int = 2, *, seed: int = 0) -> Dataset:
+    """Sentence pairs under so many conditions, with ratings that differ within each."""
+    rng = np.random.default_rng(seed)
+    ratings = [rng.permutation(5)[:conditions] + 1.0 for _ in range(items)]
+    return make_dataset(
+        "t", [Pair(f"a{i}", "b", f"c{j}", float(one)) for i, row in enumerate(ratings) for j, one in enumerate(row)]
+    )
+
+
 def test_the_headline_says_only_what_the_figures_support() -> None:
-    assert "Of 100 sentence pairs" in headline(analyse(toy_study(second=False), resamples=0))
+    assert re.search(
+        r"puts \d+ of 120 sentence pairs in the order of the ratings \(\d+ %", said(toy_study(second=False))
+    )
     bare = make_dataset("t", [Pair(f"a{i}", "b", "x") for i in range(3)])
-    said = headline(analyse(make_study(bare, judge(bare, "m", np.arange(3.0))), resamples=0))
-    assert "Nothing can be said" in said
+    assert "Nothing can be said" in said(make_study(bare, judge(bare, "m", np.arange(3.0))))
+    for items, conditions, unit in ((1, 2, "1 of 1 sentence pairs"), (1, 3, "3 of 3 comparisons"), (3, 2, "3 of 3")):
+        few = rows(items, conditions)
+        text = said(make_study(few, judge(few, "m", few.gold)))
+        assert unit in text
+        assert "too few to say more" in text
+        assert "%" not in text
+    single = make_dataset("t", [Pair(f"a{i}", "b", "x", 1.0 + i % 5) for i in range(60)])
+    assert "follow the ratings closely (correlation 1.00" in said(make_study(single, judge(single, "m", single.gold)))
+    noise = judge(single, "m", np.random.default_rng(0).random(60))
+    assert "do not follow the ratings" in said(make_study(single, noise))
+
+
+def test_the_headline_of_two_models_is_about_both() -> None:
+    data = rows(60, 3)
+    rng = np.random.default_rng(1)
+    good, bad = judge(data, "good", data.gold + rng.normal(size=180)), judge(data, "bad", rng.random(180))
+    assert re.search(
+        r"^good orders \d+ more of 180 comparisons of two conditions right than bad \(0\.",
+        said(make_study(data, good, bad)),
+    )
+    assert re.search(r"^good orders \d+ more of 180", said(make_study(data, bad, good)))
+    assert said(make_study(data, bad, judge(data, "other", 2 * bad.scores))).startswith("No difference in order: bad")
+
+
+def test_rows_that_trained_a_model_are_told_and_can_be_left_out() -> None:
+    data = replace(rows(60), trained=np.arange(120) < 48)
+    study = make_study(data, judge(data, "m", data.gold))
+    assert "48 of these 120 rows trained m" in said(study)
+    assert "trained" not in said(study, exclude_seen=True)
+    assert analyse(study, resamples=0, exclude_seen=True).every.n == 72
+    assert said(study, filter="not trained").startswith("m puts 36 of 36")
+    assert 'data-filter="not trained"' in headline(analyse(study, resamples=0), active=True)
+
+
+def test_random_scores_make_no_claims() -> None:
+    """Of one model that guesses, and of two: at most one headline in twenty claims an order, or what is asked."""
+    rng, claims = np.random.default_rng(0), np.zeros(4)
+    draws = 200
+    for _ in range(draws):
+        data = rows(24, int(rng.integers(2, 4)), seed=int(rng.integers(1_000_000)))
+        size = len(data.pairs)
+        groups = {f"c{j}": f"c{j}" for j in range(3)}
+        one, two = (judge(data, name, rng.random(size)) for name in "mn")
+        single, both = make_study(data, one, asks=groups), make_study(data, one, two, asks=groups)
+        whole = np.ones(size, dtype=bool)
+        found = [summarise(study, whole, worst_conditions(study), "condition") for study in (single, both)]
+        claims += [found[0].order.sure, bool(found[0].best or found[0].worst), found[1].order.sure,
+                   bool(found[1].wins or found[1].loses)]  # fmt: skip
+    assert (claims / draws <= 0.05).all(), claims

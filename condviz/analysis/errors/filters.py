@@ -48,6 +48,8 @@ FEATURE_HELP = {
     "condition": "the condition",
     "gold": "rating, 1 (different) to 5 (same)",
     "seen": "the condition occurs in the training data of the first model",
+    "trained": "the row is among those that trained one of the models",
+    "asks": "what the condition asks for: wordings that mean the same have one name",
     "length": "mean number of words of the two sentences",
     "length_gap": "difference of the two numbers of words",
     "overlap": "shared words divided by all words, 0 to 1",
@@ -74,7 +76,7 @@ COLUMN_HELP = {
 }
 """All columns."""
 
-FLAGS = frozenset({"seen", "negation", "numerals", "numerals_differ", "right", "right_b"})
+FLAGS = frozenset({"seen", "trained", "negation", "numerals", "numerals_differ", "right", "right_b"})
 """Columns that are true, false or not known; they may stand alone in a filter."""
 
 TARGETS: dict[str, str] = {
@@ -150,6 +152,7 @@ def describe_rows(dataset: Dataset) -> dict[str, np.ndarray]:
         "condition": _objects(conditions),
         "gold": dataset.gold,
         "seen": np.full(len(words), np.nan) if dataset.seen is None else dataset.seen.astype(float),
+        "trained": dataset.trained.astype(float),
         "length": lengths.mean(axis=1),
         "length_gap": np.abs(lengths[:, 0] - lengths[:, 1]),
         "overlap": np.array([len(s) / len(e) if e else 0.0 for s, e in zip(shared, either, strict=True)]),

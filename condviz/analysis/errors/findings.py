@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -14,13 +14,16 @@ from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
+from condviz.analysis.errors.summary import Summary, summarise
+from condviz.analysis.errors.wordings import group_conditions
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, to_csv
 from condviz.data.tables.formats import fold_name
 from condviz.data.tables.pairs import RATING_NAMES
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES, check_resamples
 from condviz.evaluation.csts import listed, score_all
-from condviz.evaluation.dataset import ASPECT, Dataset, open_data, training_conditions
+from condviz.evaluation.dataset import ASPECT, Dataset, open_data, trained_rows, training_conditions
+from condviz.models.registry import load
 from condviz.types import Progress, Result, plain
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 SHOWN_CONDITIONS = 20
+ONE_MODEL = sum(target not in ("first", "second") for target in TARGETS)
+"""Kinds of slices that are looked for in one model: of all together one claim in twenty may be chance."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class ErrorStudy(Result):
         every, part, rest: Figures of all rows, of the slice and of the rest; the last two are None without a filter.
         conditions: The worst conditions in the slice, as they are worded.
         aspects: The worst of what conditions ask about, where a column "aspect" names it; else empty.
-        best: The aspect, or else condition, that the first model surely handles best; None if there are fewer than two.
+        summary: What the figures allow to say, as headlines do.
         searches: Target -> slices found in it, where there are enough rows.
         blindness: One per model.
         curves: Calibration curve per model.
@@ -74,7 +79,7 @@ class ErrorStudy(Result):
     rest: Report | None
     conditions: tuple[Group, ...]
     aspects: tuple[Group, ...]
-    best: Group | None
+    summary: Summary
     searches: dict[str, Search]
     blindness: tuple[Blindness, ...]
     curves: tuple[tuple[CurvePoint, ...], ...]
@@ -98,9 +103,20 @@ class ErrorStudy(Result):
         found = [
             (target, search.slices[0])
             for target, search in self.searches.items()
-            if target not in ("first", "second") and search.slices and search.slices[0].q < SIGNIFICANT
+            if target not in ("first", "second") and search.slices and search.slices[0].q * ONE_MODEL < SIGNIFICANT
         ]
         return min(found, key=lambda item: item[1].q, default=None)
+
+    @property
+    def apart(self) -> tuple[str, Slice | None]:
+        """The surest slice in which one of two models is closer, with its target; "" and None where none stands out."""
+        found = [
+            (target, self.searches[target].slices[0])
+            for target in ("first", "second")
+            if target in self.searches and self.searches[target].slices
+        ]
+        best = min(found, key=lambda item: item[1].q, default=("", None))
+        return best if best[1] and 2 * best[1].q < SIGNIFICANT else ("", None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the rows; figures that are not defined are None."""
@@ -110,7 +126,7 @@ class ErrorStudy(Result):
             "dataset": about | {"rows": len(dataset.pairs)},
             "models": self.models, "filter": self.filter, "selected": self.selected, "blindness": self.blindness,
             "figures": {"every": self.every, "part": self.part, "rest": self.rest},
-            "conditions": self.conditions, "aspects": self.aspects, "slices": self.searches,
+            "summary": self.summary, "conditions": self.conditions, "aspects": self.aspects, "slices": self.searches,
             "calibration": self.curves, "confusion": self.confusions,
         })  # fmt: skip
 
@@ -126,6 +142,8 @@ def find_errors(
     filter: str = "",
     selected: Sequence[int] = (),
     training_conditions: Collection[str] | None = None,
+    wordings: Mapping[str, str] | None = None,
+    exclude_seen: bool = False,
     scale: tuple[float, float] | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
@@ -140,6 +158,9 @@ def find_errors(
         filter: The slice, for instance `gold >= 4 and "dog" in shared`; blank for all rows.
         selected: Positions of rows that were selected by hand; the slice is then those that meet the filter.
         training_conditions: What counts as seen; None takes what the first model's checkpoint records.
+        wordings: Condition -> what it asks for, so that several wordings count as one; None groups them by the vectors
+            of the first model that has some (`group_conditions`), {} leaves each for itself.
+        exclude_seen: Leave out rows that trained one of the models, of which its checkpoint tells.
         scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
             can be said about a table: `condviz.read_pairs`.
         resamples: For the intervals; 0 for none.
@@ -163,19 +184,32 @@ def find_errors(
     # Columns without a score tell a filter that cannot be read before the scoring, which takes long.
     unscored = judge(dataset, "unscored", np.full(len(dataset.pairs), np.nan))
     select(filter, make_study(dataset, *[unscored] * len(asked)).columns)
+    asked = [one if isinstance(one, str) and one in dataset.stored else load(one) for one in asked]
     found = list(score_all(asked, dataset, stored=True, progress=progress))
-    if training_conditions is None:
-        dataset = with_training_of(dataset, found[0].info.path or found[0].name if found[0].info else "")
-    study = make_study(dataset, *(judge(dataset, one.name, one.values) for one in found))
+    dataset = with_training_of(dataset, *(one.info.path or one.name if one.info else "" for one in found))
+    if wordings is None and ASPECT not in dataset.extra:
+        wordings = find_wordings(dataset, [one for one in asked if not isinstance(one, str)])
+    study = make_study(dataset, *(judge(dataset, one.name, one.values) for one in found), asks=wordings)
     revisions = {one.name: one.info.revision if one.info else "from the file" for one in found}
-    return analyse(study, filter=filter, selected=selected, resamples=resamples, seed=seed, revisions=revisions)
+    settings = {"resamples": resamples, "seed": seed, "revisions": revisions}
+    return analyse(study, filter=filter, selected=selected, exclude_seen=exclude_seen, **settings)
 
 
-def with_training_of(dataset: Dataset, model: str) -> Dataset:
-    """Return the rows with "seen" as the training of a model has it, unless that is known otherwise."""
-    if dataset.seen is not None or not model:
-        return dataset
-    return dataset.with_training(training_conditions(model))
+def find_wordings(dataset: Dataset, models: Sequence[ConditionalScorer]) -> dict[str, str]:
+    """Group the conditions of rows by the vectors of the first model that has some; {} without one."""
+    able = next((model for model in models if getattr(model, "encodes", False)), None)
+    return {} if able is None else group_conditions(able, [pair.condition for pair in dataset.pairs])
+
+
+def with_training_of(dataset: Dataset, *models: str) -> Dataset:
+    """Return the rows with what their checkpoints tell of the training of models; "" for a column of the file.
+
+    "seen" is that of the first model, unless it is known otherwise; "trained" are the rows of any.
+    """
+    if models[0] and dataset.seen is None:
+        dataset = dataset.with_training(training_conditions(models[0]))
+    trained = [trained_rows(model, dataset.pairs) for model in models if model]
+    return replace(dataset, trained=np.any(trained, axis=0)) if trained else dataset
 
 
 def analyse(
@@ -183,6 +217,7 @@ def analyse(
     *,
     filter: str = "",
     selected: Sequence[int] = (),
+    exclude_seen: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
     revisions: Mapping[str, str] | None = None,
@@ -191,18 +226,21 @@ def analyse(
 
     Arguments and errors as in `find_errors`; `revisions` as in `ErrorStudy`.
     """
-    mask = select(filter, study.columns) & among(selected, len(study.dataset.pairs))
+    used = study.columns["trained"] != 1 if exclude_seen else np.ones(len(study.dataset.pairs), dtype=bool)
+    if not used.any():
+        raise DataError("All rows trained one of the models, so none is left. Take rows that did not.")
+    mask = used & select(filter, study.columns) & among(selected, len(study.dataset.pairs))
     if not mask.any():
         chosen = " among those selected by hand" if len(selected) else ""
         raise DataError(f"No row{chosen} meets the filter {filter!r}. Change a limit, or clear it.")
-    every = measure(study, np.ones(len(mask), dtype=bool), resamples=resamples, seed=seed)
+    every = measure(study, used, resamples=resamples, seed=seed)
     part = rest = None
     if filter.strip() or len(selected):
-        part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, ~mask))
+        part, rest = (measure(study, side, resamples=resamples, seed=seed) for side in (mask, used & ~mask))
     gold = study.columns["gold"][mask]
-    conditions = worst_conditions(study, mask=mask)
+    conditions = worst_conditions(study, column="asks", mask=mask)
     aspects = worst_conditions(study, column=ASPECT, mask=mask) if ASPECT in study.dataset.extra else []
-    groups = aspects or conditions
+    summary = summarise(study, mask, aspects or conditions, ASPECT if aspects else "asks")
     return ErrorStudy(
         study,
         filter.strip(),
@@ -213,7 +251,7 @@ def analyse(
         rest,
         conditions=tuple(conditions[:SHOWN_CONDITIONS]),
         aspects=tuple(aspects[:SHOWN_CONDITIONS]),
-        best=min(groups, key=lambda one: one.error[0] + one.spread[0]) if len(groups) > 1 else None,
+        summary=summary,
         searches=search(study, mask),
         blindness=tuple(check_blindness(study, judged) for judged in study.judged),
         curves=tuple(calibration_curve(judged.scores[mask], gold) for judged in study.judged),

@@ -237,12 +237,12 @@ class Blindness(Record):
 
 
 def worst_conditions(
-    study: Study, *, column: str = "condition", least: int = 5, mask: np.ndarray | None = None
+    study: Study, *, column: str = "condition", least: int = 2, mask: np.ndarray | None = None
 ) -> list[Group]:
     """List conditions by the lower end of the interval of the first model's mean absolute error, the worst first.
 
-    So a condition is not the worst because of a few unlucky rows. `column` may also be "aspect" or another column of
-    texts; values with fewer rows than `least` are left out.
+    So a condition is not the worst because of a few unlucky rows: of two rows the interval is very wide. `column` may
+    also be "aspect", "asks" or another column of texts; values with fewer rows than `least` are left out.
     """
     rows = np.flatnonzero(study.rated & (True if mask is None else mask) & np.isfinite(study.first.error))
     values = study.columns[column][rows]

@@ -262,6 +262,8 @@ def _values(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name, column in columns.items():
         if column.dtype != object or name in ("sentence1", "sentence2", "shared", "words"):
             continue
+        if name == "asks" and (column == columns["condition"]).all():
+            continue
         folded = [fold(value) for value in column]
         _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
         for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:

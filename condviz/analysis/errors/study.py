@@ -168,9 +168,12 @@ def judge(dataset: Dataset, model: str, scores: np.ndarray) -> Judged:
     return Judged(model, scores, fit_calibration(scores, gold), fitted, fitted - gold, verdicts, right, margin)
 
 
-def make_study(dataset: Dataset, first: Judged, second: Judged | None = None) -> Study:
-    """Join rows, features and judgements into one set of columns."""
+def make_study(
+    dataset: Dataset, first: Judged, second: Judged | None = None, *, asks: Mapping[str, str] | None = None
+) -> Study:
+    """Join rows, features and judgements into one set of columns; `asks` names what each condition asks for."""
     columns = describe_rows(dataset)
+    columns["asks"] = np.array([(asks or {}).get(one, one) for one in columns["condition"]], dtype=object)
     for suffix, judged in (("", first), ("_b", second)):
         if judged is not None:
             named = {"score": judged.scores, "fitted": judged.fitted, "error": judged.error}

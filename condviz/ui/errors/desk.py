@@ -194,14 +194,16 @@ class Desk:
 
     def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
         """Make a study of one or two models whose scores are known; errors as in `study`."""
-        from condviz.analysis.errors.findings import with_training_of
+        from condviz.analysis.errors.findings import find_wordings, with_training_of
         from condviz.analysis.errors.study import judge, make_study
 
-        rows = with_training_of(dataset, "" if names[0] in dataset.stored else names[0])
+        rows = with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         scores = {name: self.known(dataset, name) for name in names}
         if lost := " and ".join(name for name, values in scores.items() if values is None):
             raise DataError(f"The scores of {lost} had to make room for others. Press Find errors to score again.")
-        return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()))
+        models = [model for name in names if (model := self.pool.loaded(name)) is not None]
+        asks = {} if "aspect" in rows.extra or self.pool.forks else find_wordings(rows, models)
+        return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()), asks=asks)
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
         """Return what was found; raises DataError if the filter cannot be read or selects no row."""

@@ -128,10 +128,12 @@ class Sections:
         most = len(study.dataset.pairs) / 2
         texts = {name: cells for name in study.dataset.extra if (cells := study.columns[name]).dtype == object}
         extra = [name for name, cells in texts.items() if len(set(cells)) <= most]
-        columns = sorted([*extra, "condition"], key=lambda name: (name != "aspect", name != "condition"))
+        asks = ["asks"] if (study.columns["asks"] != study.columns["condition"]).any() else []
+        first_ones = ("aspect", "asks", "condition")
+        columns = sorted([*extra, *asks, "condition"], key=lambda name: (name not in first_ones, name))
         column = column if column in columns else columns[0]
         groups = worst_conditions(study, column=column, mask=found.mask)[:WORST]
-        shown = view.worst(column, groups, [judged.model for judged in study.judged])
+        shown = view.worst(column, groups, found)
         shown = noted(shown, col="" if column == columns[0] else column)
         return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
 

@@ -25,6 +25,8 @@ TAGS = ("label looks wrong", "condition missed", "negation", "number", "same wor
 """What a reader may call a row; the digits 1 to 9 set them."""
 SHOWN = 8
 """Slices, and rows of a rewrite."""
+SINGLE = 5
+"""Rows that are shown where there are too few for groups."""
 TITLES = {
     "over": "too similar",
     "under": "too different",
@@ -41,7 +43,7 @@ def result(study: ErrorStudy, choice: Choice, *, picked: bool = False, asked: bo
     Where only the row or the picture is `picked`, open sections stay, and the address before is replaced. What a link
     `asked` for is not the tab's own example.
     """
-    headline = pictures.headline(study)
+    headline = pictures.headline(study, active=True)
     return render("errors/result.html", headline=headline, study=study, choice=choice, picked=picked, asked=asked)
 
 
@@ -96,10 +98,12 @@ def item_of(study: Study, row: int) -> tuple[int, ...]:
     return tuple(rows[np.argsort(-study.columns["gold"][rows], kind="stable")].tolist())
 
 
-def worst(column: str, groups: Sequence[Group], models: Sequence[str]) -> Markup:
-    """Render the values of a column with the most certain errors; a click filters by one."""
+def worst(column: str, groups: Sequence[Group], study: ErrorStudy) -> Markup:
+    """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
-    return render("errors/worst.html", column=column, groups=rows, models=models)
+    single = [(row, study.study.dataset.pairs[row]) for row in study.rows[:SINGLE].tolist()] if not rows else []
+    errors = study.study.first.error
+    return render("errors/worst.html", column=column, groups=rows, models=study.models, rows=single, errors=errors)
 
 
 def effects(study: Study, found: Sequence[Effect]) -> Markup:
