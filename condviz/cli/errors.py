@@ -34,6 +34,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
     parser.add_argument("--filter", default="", help='a slice, for instance: gold >= 4 and "dog" in shared')
+    help_ = "leave out rows that trained one of the models, as its checkpoint tells"
+    parser.add_argument("--exclude-seen", action="store_true", help=help_)
     parser.set_defaults(command=run)
 
 
@@ -62,6 +64,7 @@ def run(options: argparse.Namespace) -> None:
             dataset,
             filter=options.filter,
             training_conditions=training,
+            exclude_seen=options.exclude_seen,
             resamples=options.resamples,
             seed=options.seed,
             progress=update,
@@ -78,10 +81,12 @@ def run(options: argparse.Namespace) -> None:
 def _summary(findings: ErrorStudy) -> str:
     from condviz.analysis.errors.filters import TARGETS
     from condviz.analysis.errors.slices import SIGNIFICANT
+    from condviz.plots.errors import headline
 
     study = findings.study
     named = (("all", findings.every), ("slice", findings.part), ("rest", findings.rest))
-    parts = [_figures(label, report) for label, report in named if report is not None]
+    parts = [headline(findings).striptags()]
+    parts += [_figures(label, report) for label, report in named if report is not None]
     models = [judged.model for judged in study.judged]
     for title, groups in (("worst aspects", findings.aspects), ("worst conditions", findings.conditions)):
         if groups:

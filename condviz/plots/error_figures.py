@@ -10,14 +10,18 @@ import plotly.graph_objects as go
 from condviz.analysis.errors.study import CurvePoint, Study
 
 TIP_CHARACTERS = 110
+RIGHT = 0.05
+"""Steps of the rating up to which a row is on no side: it rounds to zero."""
 _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
 
 
 def plot_residuals(study: Study) -> go.Figure:
     """Draw the error of every rated row by the score of the first model; ids are positions in the dataset."""
     judged = study.first
-    known, names = np.isfinite(judged.error), ("too similar", "too different")
-    figure = _plot_sides(study, known, judged.error > 0, names, judged.scores, judged.error)
+    known, right = np.isfinite(judged.error), np.abs(judged.error) < RIGHT
+    sides = {"too similar": judged.error > 0, "too different": judged.error < 0}
+    sides = {name: known & side & ~right for name, side in sides.items()} | {"as rated": known & right}
+    figure = _plot_sides(study, sides, judged.scores, judged.error)
     _finish(figure, f"score of {judged.model}", "error, in steps of the rating")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-ink)")
     return figure
@@ -27,8 +31,10 @@ def plot_against(study: Study) -> go.Figure:
     """Draw the error of the first model against that of the second; ids are positions in the dataset."""
     first, second = study.first, study.second
     known = np.isfinite(first.error) & np.isfinite(second.error)
-    names = (f"{first.model} is closer", f"{second.model} is closer")
-    figure = _plot_sides(study, known, np.abs(first.error) < np.abs(second.error), names, second.error, first.error)
+    gain = np.abs(second.error) - np.abs(first.error)
+    sides = {f"{first.model} is closer": gain >= RIGHT, f"{second.model} is closer": gain <= -RIGHT}
+    sides = {name: known & side for name, side in sides.items()} | {"as close": known & (np.abs(gain) < RIGHT)}
+    figure = _plot_sides(study, sides, second.error, first.error)
     _finish(figure, f"error of {second.model}", f"error of {first.model}")
     figure.add_hline(y=0, line_width=1, line_color="var(--cv-rule-strong)")
     figure.add_vline(x=0, line_width=1, line_color="var(--cv-rule-strong)")
@@ -56,13 +62,13 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
     return figure
 
 
-def _plot_sides(
-    study: Study, known: np.ndarray, side: np.ndarray, names: tuple[str, str], x: np.ndarray, y: np.ndarray
-) -> go.Figure:
-    """Draw those of the known rows that are on one side, and those on the other, in a colour each."""
+def _plot_sides(study: Study, sides: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray) -> go.Figure:
+    """Draw the rows of one side, of the other, and of neither, in a colour each."""
     figure = go.Figure()
-    for name, chosen, colour in zip(names, (known & side, known & ~side), _COLOURS, strict=True):
+    for (name, chosen), colour in zip(sides.items(), (*_COLOURS, "var(--cv-missing)"), strict=True):
         rows = np.flatnonzero(chosen)
+        if not len(rows) and name in ("as rated", "as close"):
+            continue
         figure.add_scattergl(
             x=x[rows].astype(np.float32), y=y[rows].astype(np.float32), mode="markers", name=name,
             ids=[str(row) for row in rows], text=[_sentences(study, row) for row in rows],

@@ -76,7 +76,7 @@ class Choice:
         filter: The slice.
         selected: Positions of rows chosen in the plot; () for none.
         target: What slices are looked for: a key of `TARGETS`.
-        view: Key of `VIEWS`.
+        view: Key of `VIEWS`; "" for that of one model or of two.
         row: Position of the row that is read, or None.
     """
 
@@ -86,7 +86,7 @@ class Choice:
     filter: str = ""
     selected: tuple[int, ...] = ()
     target: str = "over"
-    view: str = "residuals"
+    view: str = ""
     row: int | None = None
 
     @property

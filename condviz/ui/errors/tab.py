@@ -44,7 +44,7 @@ class ErrorsTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.desk = Desk(page.pool)
-        self.result = html(render("errors/empty.html"), elem_id="cv-err-result")
+        self.result = html(render("errors/empty.html"), elem_id="cv-err-result", script=presses("filter"))
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
                 self._form()
@@ -117,7 +117,7 @@ class ErrorsTab:
         for run in runs:
             run.failure(lambda: panel_update(message=""), None, self.plot, queue=False, **PRIVATE)
         connect(self.clear.click, self.all_rows, [self.choice], [self.filter, *shown], **main)
-        for component in (self.slices, self.sections.worst, self.views):
+        for component in (self.result, self.slices, self.sections.worst, self.views):
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
@@ -354,7 +354,7 @@ class ErrorsTab:
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
             source, first(values, "ea") or self.pool.default, second, filter_,
-            target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "residuals",
+            target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "",
             row=row - 1 if row else None,
         )  # fmt: skip
         known = key in {name for _, name in self.desk.corpora()}
@@ -366,7 +366,9 @@ class ErrorsTab:
         yield from self._find(asked, shown=choice, asked=True)
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
-    def api_errors(self, data: str, models: list[str], filter: str = "", resamples: int = 1000) -> dict[str, Any]:
+    def api_errors(
+        self, data: str, models: list[str], filter: str = "", resamples: int = 1000, exclude_seen: bool = False
+    ) -> dict[str, Any]:
         """Find where one or two models are wrong.
 
         Args:
@@ -374,6 +376,7 @@ class ErrorsTab:
             models: One name or two, as /models lists them or as columns score_NAME of the table.
             filter: The slice, for instance 'gold >= 4 and "dog" in shared'; "" for all rows.
             resamples: For the intervals, 0 to 10,000.
+            exclude_seen: Leave out rows that trained one of the models.
         """
         from condviz.analysis.errors.findings import analyse
         from condviz.data.tables import read_pairs
@@ -392,7 +395,8 @@ class ErrorsTab:
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 self.desk.keep(dataset, name, work.result())
-        return analyse(self.desk.judge(dataset, models), filter=filter, resamples=resamples).to_dict()
+        settings = {"filter": filter, "resamples": resamples, "exclude_seen": exclude_seen}
+        return analyse(self.desk.judge(dataset, models), **settings).to_dict()
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _prepare(self) -> None:
@@ -416,7 +420,9 @@ class ErrorsTab:
 
         study = found.study
         views = {name: title for name, title in VIEWS.items() if name != "against" or study.second is not None}
-        shown = choice.view if choice.view in views else "residuals"
+        shown = (
+            choice.view if choice.view in views else next(name for name in ("against", "residuals") if name in views)
+        )
         head = render("errors/views.html", views=views, view=shown)
         if not study.rated.any():
             empty = '{"data": [], "layout": {}}'
