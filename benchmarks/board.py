@@ -13,6 +13,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
 from condviz.evaluation.kgc_scores import FORMAT as LINK_FORMAT
 from condviz.evaluation.kgc_scores import SCORES, LinkScores, table_rows
+from condviz.evaluation.papers import find_tables
 from condviz.evaluation.scoreboard import (
     BENCHMARK,
     FIGURES,
@@ -38,6 +39,18 @@ START, END = "<!-- scores:start -->", "<!-- scores:end -->"
 
 
 MARKS = (START, END)
+SUMMARY = (("csts", "spearman"), ("csts", "pair_accuracy"), ("tables", "pair_accuracy"))
+"""Part and figure of each column of the README's table."""
+HEADS = {"spearman": "Spearman × 100", "pair_accuracy": "pair accuracy, %"}
+PRINTED = {
+    "bi-encoder": "hyper-cl:table-1/SimCSE-large, bi-encoder",
+    "tri-hadamard": "hyper-cl:table-1/SimCSE-large, tri-encoder",
+    "hyper-cl": "hyper-cl:table-1/SimCSE-large, Hyper-CL",
+    "csr": "csr:table-1/SimCSE-large, CSR",
+    "csr-bi": "csr:table-1/SimCSE-large, CSR bi-encoder",
+    "case": "case:table-2/SimCSE-large, non-linear",
+}
+"""Model -> table and row of the papers that its method has there."""
 
 
 def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
@@ -93,21 +106,33 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
 
 
 def format_summary(board: Board, models: Sequence[str]) -> str:
-    """Format the pair accuracies of trained models as Markdown, without intervals; the best of each part is bold."""
+    """Format what the README shows of trained models as Markdown: C-STS beside published figures, free conditions."""
     trained = [model for model in models if board.models[model].trained]
-    parts = [part for part in PARTS if part != PLAIN and any(board.find(model, part) for model in trained)]
-    values = {
-        part: {model: scores.pair_accuracy.value for model in trained if (scores := board.find(model, part))}
-        for part in parts
-    }
+    columns = [(part, metric) for part, metric in SUMMARY if any(board.find(model, part) for model in trained)]
+    rows = []
+    for model in trained:
+        cells = [f"`{model}`"]
+        for part, metric in columns:
+            scores = board.find(model, part)
+            cells.append(format_figure(getattr(scores, metric)) if scores else NONE)
+            if (part, metric) == SUMMARY[0]:
+                cells.append(_published(model))
+        rows.append(cells)
+    head = ["model"]
+    for part, metric in columns:
+        head.append(f"{PARTS[part].title}: {HEADS[metric]}")
+        if (part, metric) == SUMMARY[0]:
+            head.append("published, SimCSE-large")
+    return markdown_table(head, rows)
 
-    def cell(model: str, part: str) -> str:
-        value = values[part].get(model)
-        best = max((found for found in values[part].values() if found is not None), default=None)
-        return f"**{value:.1f}**" if value is not None and value == best else format_number(value)
 
-    rows = [(f"`{model}`", *(cell(model, part) for part in parts)) for model in trained]
-    return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
+def _published(model: str) -> str:
+    """Return the first figure that the papers print for a method on SimCSE-large, trained on C-STS."""
+    table, _, row = PRINTED.get(model.removesuffix("-base"), "").partition("/")
+    if not table:
+        return NONE
+    ((_, found),) = find_tables(table)
+    return next(one.published[found.columns.index("Spearman")] for one in found.rows if one.name == row)
 
 
 def format_groups(board: Board, model: str, parts: Sequence[str], kind: str) -> str:

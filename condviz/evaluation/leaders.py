@@ -57,6 +57,7 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
 
     if best := best_encoder(infos):
         texts[best] = ["best encoder overall"]
+    crown("csts", "orders conditions most as people do")
     crown("tables", "best on free conditions")
     crown("cebab", "best on reviews")
     if fastest := _best(info for info in infos if info.kind == "tri"):

@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.board import END, README, RESULTS, START, fill_document, format_board, format_groups, format_summary
+from benchmarks.board import (
+    END,
+    PRINTED,
+    README,
+    RESULTS,
+    START,
+    fill_document,
+    format_board,
+    format_groups,
+    format_summary,
+)
 from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Metric
+from condviz.evaluation.papers import find_tables
 from condviz.evaluation.scoreboard import PARTS, Board, read_board
 from condviz.models.registry import list_models
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
@@ -82,11 +93,25 @@ def test_a_document_without_marks_is_refused(tmp_path: Path) -> None:
         fill_document("x", tmp_path / "NONE.md")
 
 
-def test_the_short_table_has_trained_models_and_marks_the_best() -> None:
-    better = model_scores(parts={"test": replace(TEST, pair_accuracy=Metric(80.0, 70.0, 90.0))})
-    board = make_board(minilm=model_scores(trained=False), csr=model_scores(), case=better)
-    lines = format_summary(board, ["minilm", "csr", "case"]).splitlines()
-    assert lines[2:] == ["| `csr` | 73.0 |", "| `case` | **80.0** |"]
+def test_the_short_table_leads_with_people_and_the_published_figure() -> None:
+    parts = {"csts": replace(TEST, digest="p"), "tables": TEST}
+    board = make_board(minilm=model_scores(trained=False), csr=model_scores(parts=parts), unknown=model_scores())
+    board = Board(
+        {**board.samples, "csts": replace(SAMPLES["test"], digest="p"), "tables": SAMPLES["test"]}, board.models
+    )
+    head, _, first, second = format_summary(board, ["minilm", "csr", "unknown"]).splitlines()
+    assert head.startswith(
+        "| model | C-STS: Spearman × 100 | published, SimCSE-large | C-STS: pair accuracy, % | tables"
+    )
+    assert first == "| `csr` | 33.1 [20.0, 44.3] | 42.0±0.8 | 73.0 [65.0, 81.0] | 73.0 [65.0, 81.0] |"
+    assert second == "| `unknown` | – | – | – | – |"
+
+
+def test_the_published_figures_stand_in_the_tables_of_the_papers() -> None:
+    for place in PRINTED.values():
+        table, _, row = place.partition("/")
+        ((_, found),) = find_tables(table)
+        assert row in {one.name for one in found.rows}
 
 
 @pytest.mark.parametrize("document", [README, RESULTS])

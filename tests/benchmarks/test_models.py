@@ -109,7 +109,7 @@ def test_the_tables_of_all_models_go_into_the_documents(
     assert cli(["models", *words]) == 0
     assert "`csr`" not in capsys.readouterr().out
     assert "| `csr` | 73.0 [65.0, 81.0] | – |" in results.read_text()
-    assert "| `csr` | **73.0** |" in readme.read_text()
+    assert "| `csr` |" in readme.read_text()
 
 
 @pytest.mark.parametrize(

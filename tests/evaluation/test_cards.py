@@ -53,6 +53,12 @@ def test_a_card_tells_data_start_commands_scores_and_licence() -> None:
     assert "Learnt from:\n\n- CEBaB v1.1 by" in card
 
 
+def test_a_card_does_not_claim_that_rows_chose_the_last_weights() -> None:
+    assert "(20 rows, used to choose the weights)" in format_card("csr", manifest(), make_board())
+    last = TRAINING | {"recipe": TRAINING["recipe"] | {"keep": "last"}}
+    assert "(20 rows, the last weights were kept)" in format_card("csr", manifest(training=last), make_board())
+
+
 def test_a_card_gives_the_commands_of_the_whole_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("condviz.evaluation.cards.ASSETS", tmp_path)
     folder = tmp_path / "recipes"

@@ -28,11 +28,12 @@ from condviz.ui.state import Values, first, write_link
 MAX_CARD_CHARACTERS = 60_000
 METRICS = {"pair_accuracy": "Pair accuracy, %", "spearman": "Spearman × 100"}
 COLUMNS = {
-    "test": "New sentences",
-    "unseen_aspects": "New conditions",
-    "unseen_domains": "New domains",
+    "csts": "C-STS (people)",
     "tables": "Free conditions",
     "cebab": "Reviews",
+    "test": "New sentences",
+    "unseen_aspects": "New aspects",
+    "unseen_domains": "New domains",
 }
 """Parts of the benchmark that have a column -> its heading."""
 MEAN = "mean"
@@ -203,20 +204,21 @@ class ModelsTab:
     def _table(self, view: View, *, asked: bool = False) -> str:
         board, problem = self._board()
         rows = [row for row in self._rows(board, view.metric) if row.info.trained]
-        shown = [column for column in (MEAN, *COLUMNS) if any(column in row.figures for row in rows)]
+        shown = [column for column in (*COLUMNS, MEAN) if any(column in row.figures for row in rows)]
         by_name = view.by == "name"
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
-        titles = {MEAN: "Overall"} | COLUMNS
+        titles = {MEAN: "Own tests"} | COLUMNS
         columns = [(column, titles[column], _about(column)) for column in shown]
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(board), "problem": problem}
         return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
 
     def _headline(self, board: Board) -> dict[str, Any]:
-        """Find the best encoder and the best model of all, by mean pair accuracy."""
-        found = self._rows(board, "pair_accuracy")
-        rows = {row.info.name: row for row in found if row.info.trained and MEAN in row.figures}
-        best = max(rows.values(), key=lambda row: row.figures[MEAN].value, default=None)
-        return {"count": len(rows), "best": best, "encoder": rows.get(self.pool.default)}
+        """Find the model that agrees best with people, and the best on our own tests, by mean pair accuracy."""
+        rows = [row for row in self._rows(board, "pair_accuracy") if row.info.trained]
+        people = [row for row in self._rows(board, "spearman") if row.info.trained and "csts" in row.figures]
+        closest = max(people, key=lambda row: row.figures["csts"].value, default=None)
+        own = max((row for row in rows if MEAN in row.figures), key=lambda row: row.figures[MEAN].value, default=None)
+        return {"closest": closest, "own": own}
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
         infos, states = self.pool.infos(), self.pool.states()
