@@ -38,9 +38,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 from benchmarks.board import fill_document, read_marked
 from benchmarks.common import conditions, mixed_sentences, ratio, times_in_turns
 from condviz.data import cebab, mams, scene_tables, scenes
-from condviz.data.corpus import fraction
+from condviz.data.corpus import fraction, read_release
 from condviz.data.files import write_text
-from condviz.data.tables import read_release
 from condviz.encoder.applies import WEIGHTS, AppliesHead, _parts, applies, logits, places, token_states
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import DataError

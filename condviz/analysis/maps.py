@@ -286,6 +286,8 @@ def measure_space(
 def _as_points(sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: Sequence[str] | None) -> MapPoints:
     if isinstance(sentences, MapPoints):
         return sentences
+    if conditions is not None and not isinstance(conditions, str):
+        conditions = list(conditions)
     if isinstance(sentences, Mapping) or hasattr(sentences, "columns"):
         return points_from_table(sentences, conditions=conditions, max_points=MAX_POINTS)
     return points_from_texts(sentences, conditions or ())

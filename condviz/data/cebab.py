@@ -23,10 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Material, Password
+from condviz.data.corpus import Corpus, Material, Password, read_release
 from condviz.data.families import Aspect, Family, Scene, wordings
 from condviz.data.pairs import from_families
-from condviz.data.tables import read_release
 from condviz.errors import DataError
 
 FILE = "cebab.csv"

@@ -16,6 +16,7 @@ from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
 from condviz.data.tables import PairTable, read_pairs
+from condviz.data.tables.pairs import check_read
 from condviz.errors import CondvizError, DataError
 
 CORPORA = {
@@ -134,6 +135,7 @@ def open_table(source: str, **reading: Any) -> PairTable:  # noqa: ANN401
     """
     name, _, part = source.partition(":")
     if name in CORPORA and part and not Path(source).exists():
+        check_read(source, **reading)
         return read_pairs(rows_frame(build(name, part)))
     return read_pairs(source, **reading)
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter
 
 from condviz.data.files import read_utf8
+from condviz.data.tables import read_table
+from condviz.data.tables.pairs import list_names
+from condviz.data.tables.report import SKIP
 from condviz.errors import DataError, explain
 
 if TYPE_CHECKING:
@@ -220,6 +223,32 @@ def data_folder() -> Path:
 def fraction(name: str) -> float:
     """Map a name to [0, 1) by its hash, the same on every machine: splits must not move when texts are added."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) / 2**64
+
+
+def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tuple[str, dict[str, str]]]:
+    """Read a CSV or TSV file that the owners of a corpus published: for each row its place and its cells.
+
+    Args:
+        path: The file.
+        needed: Columns that must be there.
+        advice: What to do if the file is missing, for the message.
+
+    Raises:
+        DataError: If the file is missing, damaged or cut off, or has other columns.
+    """
+    if not path.is_file():
+        raise DataError(f"{path} cannot be read: No such file or directory. {advice}")
+    try:
+        table = read_table(path, header=True)
+    except DataError as error:
+        raise DataError(
+            f"{path} is damaged: {str(error).removesuffix(SKIP)} Restore the file of the release."
+        ) from error
+    if missing := sorted(set(needed) - set(table.columns)):
+        names = list_names(table.columns)
+        raise DataError(f"{path} has no column {', '.join(missing)}, only: {names}. Restore the file.")
+    rows = [dict(zip(table.columns, cells, strict=True)) for cells in table.rows]
+    return [(f"{path}, row {number}", row) for number, row in enumerate(rows, start=1)]
 
 
 def read_jsonl(folder: str | Path) -> Iterator[tuple[str, Any]]:

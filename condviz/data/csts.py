@@ -24,8 +24,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from condviz.data.corpus import Corpus, Material, Password, RatedPair
-from condviz.data.tables import read_pairs, read_release
+from condviz.data.corpus import Corpus, Material, Password, RatedPair, read_release
+from condviz.data.tables import read_pairs
 from condviz.errors import DataError, require
 from condviz.types import Pair
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 
-from condviz.errors import DataError, require
+from condviz.errors import DataError, first_line, require
+
+ENDINGS = (".parquet", ".arrow", ".feather", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt")
+"""Of the files that are taken from a folder or a dataset of the hub; of the latter the first kind that is there."""
+HUB = "hf://datasets/"
 
 
 def open_path(path: str | Path) -> Path:
@@ -24,6 +29,55 @@ def open_path(path: str | Path) -> Path:
         return Path(found.path) if found.protocol in ("file", "local") else found
     except (ImportError, ValueError, OSError) as error:
         raise DataError(f"{path} cannot be opened ({error}). Install what fsspec needs for it.") from error
+
+
+def find_files(source: str | Path) -> list[Path]:
+    """Return the files of a path, a folder, a URL or, only where it is given as a text, a dataset of the hub.
+
+    Raises:
+        DataError: If there is none.
+    """
+    if isinstance(source, str) and source.startswith(HUB):
+        return _fetch(source.removeprefix(HUB))
+    path = open_path(source)
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS)
+        if not files:
+            raise DataError(f"There is no file of texts in {path}. Kinds that are read: {', '.join(ENDINGS)}.")
+        return files
+    if not path.exists():
+        raise DataError(f"{path} does not exist. Pass a file of texts, or a folder of such files.")
+    return [path]
+
+
+def _fetch(name: str) -> list[Path]:
+    """Download the files of a dataset that can be read, all of one kind. No code of a dataset is run."""
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    owner, _, rest = name.partition("/")
+    dataset, _, part = rest.partition("/")
+    wanted = [part, f"{part.rstrip('/')}/*"] if part else [f"*{ending}" for ending in ENDINGS]
+    try:
+        folder = Path(
+            huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
+        )
+    except HFValidationError as error:
+        raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
+    except (HfHubHTTPError, OSError) as error:
+        raise DataError(
+            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({first_line(error)}). "
+            "Check the name and the network, or download its files and pass their folder."
+        ) from error
+    files = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and any(fnmatch(file.relative_to(folder).as_posix(), pattern) for pattern in wanted)
+    ]
+    for ending in ENDINGS:  # many datasets hold the same rows in several kinds
+        if chosen := [file for file in files if file.suffix.lower() == ending]:
+            return chosen
+    raise DataError(f"{HUB}{name} has no file of texts there. Kinds that are read: {', '.join(ENDINGS)}.")
 
 
 def check_target(path: str | Path) -> Path:

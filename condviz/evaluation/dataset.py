@@ -23,6 +23,7 @@ import numpy as np
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
 from condviz.data.tables import PairTable, read_pairs
+from condviz.data.tables.pairs import check_read
 from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
@@ -132,6 +133,7 @@ def open_data(
     if isinstance(data, str) and (corpus := re.fullmatch(r"([\w-]+):([\w-]+)", data)) and not Path(data).exists():
         data = corpus_dataset(*corpus.groups())
     if isinstance(data, Dataset):
+        check_read(data.name, **reading)
         return data if training_conditions is None else data.with_training(training_conditions)
     name = Path(data).name if isinstance(data, str | Path) and data != "-" else "the table"
     table = read_pairs(data, **reading)

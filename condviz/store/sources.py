@@ -14,11 +14,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from condviz.data.tables import HUB, Kind, Report, guess_text_column, kind_of, to_number
+from condviz.data.files import ENDINGS, HUB, find_files
+from condviz.data.tables import Kind, Report, guess_text_column, kind_of, to_number
 from condviz.data.tables.formats import Form, Record, text_of, to_text
 from condviz.data.tables.pairs import TEXT_NAMES
 from condviz.data.tables.report import Place, is_missing
-from condviz.data.tables.table import ENDINGS, find_files, read_records
+from condviz.data.tables.table import read_records
 from condviz.data.texts import check_sentence
 from condviz.errors import DataError
 

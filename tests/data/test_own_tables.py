@@ -271,6 +271,14 @@ def test_bad_rows_of_pairs_are_left_out_and_listed_where_that_is_allowed() -> No
     assert open_data(table).numbers.tolist() == [1, 4]
 
 
+def test_a_map_takes_a_series_of_conditions() -> None:
+    from condviz.analysis.maps import _as_points
+
+    texts = ["A man surfs.", "A dog runs.", "A cat sleeps."]
+    for points in (texts, pd.Series(texts), pd.DataFrame({"text": texts})):
+        assert _as_points(points, pd.Series(["the mood"])).groups == ("the mood",)
+
+
 # ---- what Python holds -----------------------------------------------------------------------------------------------
 RECORD = {"sentence1": "A man surfs.", "sentence2": "A girl skis.", "condition": "the sport", "label": 2, "id": "007"}
 

@@ -33,17 +33,10 @@ WINDOWS = "cp1252"
 
 
 def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
-    """Return the encoding of a file that can be read twice: what its mark says, UTF-8, UTF-16, else Windows-1252.
+    """Return the encoding of a seekable file: as asked, as its mark says, UTF-8, UTF-16, else Windows-1252.
 
-    A few broken bytes do not make a file anything else than UTF-8 where other accents are right.
-
-    Args:
-        name: For messages.
-        file: The bytes; left at the start.
-        asked: Taken without looking, if Python knows it.
-
-    Raises:
-        DataError: If the file is no text, or is in another encoding; names what it is instead, if known.
+    A few broken bytes do not make a file anything else than UTF-8 where other accents are right. Raises DataError for
+    what is no text, and names what it is instead, if known.
     """
     file.seek(0)
     start = file.read(_SAMPLE)
@@ -69,11 +62,7 @@ def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
 
 
 def read_lines(name: str, file: IO[bytes] | IO[str], encoding: str = "") -> Iterator[str]:
-    """Yield the lines of a file with their ends, without any byte order mark; what is broken becomes half a character.
-
-    Raises:
-        DataError: If the file breaks off within a character.
-    """
+    """Yield the lines of a file with their ends, without byte order marks; broken bytes become half characters."""
     if encoding:
         # UTF-16 has half characters of its own; a broken byte of UTF-8 becomes one, which marks the cell.
         errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass" if "utf" in encoding else "strict"

@@ -83,15 +83,7 @@ def read_cells(
     first: int = 1,
     quoted: bool = True,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, cells) of CSV; a line that breaks its rules is rejected, and reading goes on with the next one.
-
-    Args:
-        lines: With their ends.
-        separator: Of the cells.
-        reject: Told line, fault and content; may raise.
-        first: Number of the first line.
-        quoted: Whether quotes are more than common characters.
-    """
+    """Yield (line, cells) of CSV; a line that breaks its rules is rejected, and reading goes on with the next one."""
     source, line = _Lines(lines), first
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     reader = csv.reader(source, delimiter=separator, strict=True, quoting=quoting)
@@ -203,10 +195,7 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[b
 
 
 def find_separator(sample: Sequence[str]) -> str:
-    """Choose what gives most known columns in the first row, then equal rows, then most columns; a tab where none does.
-
-    A separator in quotes does not count.
-    """
+    """Choose what gives most known names, then equal rows, then most columns; in quotes, a separator does not count."""
 
     def fit(separator: str) -> tuple[int, bool, float, int]:
         rows = _parse(sample, separator)[:20] or [[]]
@@ -285,11 +274,7 @@ def read_arrow(name: str, file: IO[bytes], report: Report) -> Rows:
 
 
 def read_memory(source: Any, name: str, report: Report) -> Rows:  # noqa: ANN401
-    """Yield the rows of a data frame, an Arrow table, columns by name, or anything that yields records once.
-
-    Raises:
-        DataError: If it is none of these, or its columns differ in length.
-    """
+    """Yield the rows of a data frame, an Arrow table, columns by name, or anything that yields records once."""
     report.format = report.format or "memory"
     if hasattr(source, "itertuples"):  # pandas
         columns = check_names(name, [str(column).strip(_INVISIBLE) for column in source.columns])

@@ -1,19 +1,18 @@
-"""Which column is what: sentences, condition, rating on any scale; texts."""
+"""Pairs of sentences in a table: which column is what, and ratings on any scale."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from condviz.data.tables.formats import fold_name, text_of
-from condviz.data.tables.report import SKIP, Place, is_missing
+from condviz.data.tables.report import Place, Report, is_missing
 from condviz.data.tables.table import MAX_TABLE_BYTES, Table, read_table
 from condviz.data.texts import check_condition, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
@@ -55,65 +54,8 @@ class PairTable(Table):
     """
 
     pairs: tuple[Pair, ...] = ()
-    roles: Mapping[str, str] = None
+    roles: Mapping[str, str] = field(default_factory=dict)
     mapped: bool = False
-
-
-@dataclass(frozen=True)
-class Ratings:
-    """How cells become ratings from 1 (different) to 5 (same).
-
-    Attributes:
-        scale: The numbers that stand for different and for same; None for 1 and 5.
-        labels: Words -> numbers of the scale.
-    """
-
-    scale: tuple[float, float] | None = None
-    labels: Mapping[str, float] | None = None
-
-    def __post_init__(self) -> None:
-        if self.scale is not None:
-            numbers = [n for n in self.scale if isinstance(n, int | float) and math.isfinite(n)]
-            if len(self.scale) != 2 or len(numbers) != 2 or numbers[0] == numbers[1]:
-                raise ConfigError(f"A scale is two different numbers, of different and of same, got {self.scale!r}.")
-
-    def number(self, cell: str) -> float:
-        """Return the number that a cell stands for on its own scale; NaN for none."""
-        cell = cell.strip()
-        words = {fold_name(word): number for word, number in (self.labels or {}).items()}
-        if (word := fold_name(cell)) in words:
-            return float(words[word])
-        try:
-            return float(cell.replace(",", "."))  # in one cell a comma can be nothing but a decimal point
-        except ValueError:
-            return math.nan
-
-    def is_hidden(self, value: float) -> bool:
-        """Whether a number says that the rating is not known."""
-        return value == HIDDEN_LABEL and min(self.scale or LABEL_RANGE) > HIDDEN_LABEL
-
-    def read(self, cell: str, place: str) -> float | None:
-        """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
-        if is_missing(cell):
-            return None
-        value = self.number(cell)
-        if self.is_hidden(value):
-            return None
-        first, last = self.scale or LABEL_RANGE
-        low, high = sorted((first, last))
-        if not low <= value <= high:
-            raise DataError(
-                f"{place} must be a number from {low:g} to {high:g}, got {cell.strip()[:40]!r}. Leave it blank, or "
-                f"write {HIDDEN_LABEL:g}, where no rating is known. Other scales: --scale LOW HIGH (scale=)."
-            )
-        return value if self.scale is None else 1 + 4 * (value - first) / (last - first)
-
-    @property
-    def mapping(self) -> str:
-        """What was mapped, for the report; "" for nothing."""
-        words = [f"{word} to {number:g}" for word, number in (self.labels or {}).items()]
-        ends = [] if self.scale is None else [f"{a:g} to {b:g}" for a, b in zip(self.scale, LABEL_RANGE, strict=True)]
-        return ", ".join([*words, *ends])
 
 
 def read_pairs(
@@ -121,7 +63,7 @@ def read_pairs(
     *,
     columns: Mapping[str, str] | None = None,
     condition: str = "",
-    scale: tuple[float, float] | None = None,
+    scale: Sequence[float] | None = None,
     labels: Mapping[str, float] | None = None,
     header: bool | None = None,
     separator: str = "",
@@ -143,98 +85,139 @@ def read_pairs(
     Raises:
         DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control
             characters, a label outside the scale (-1 stands for a hidden label). Names row and column.
-        ConfigError: If the scale is none.
+        ConfigError: If the scale is none, or something is said about a table of pairs, which has been read.
     """
     if isinstance(source, PairTable):
+        check_read("This table", columns=columns, condition=condition, scale=scale, labels=labels)
         return source
-    known = [name for name in PAIR_COLUMNS if not (condition and name == "condition")]
     if not isinstance(source, Table):
+        names = tuple(name for name in PAIR_COLUMNS if not (condition and name == "condition"))
         form = {"header": header, "separator": separator, "encoding": encoding, "skip_bad": skip_bad}
-        source = read_table(source, **form, names=tuple(known), max_bytes=max_bytes)
-    table = replace(source, report=deepcopy(source.report))  # what is rejected here is no fault of what was given
-    report = table.report
+        source = read_table(source, **form, names=names, max_bytes=max_bytes)
+    report = deepcopy(source.report)  # what is rejected here is no fault of the table that was given
     report.skip_bad |= skip_bad
+    table = replace(source, report=report)
     roles = _find_roles(table, columns or {}, condition)
-    positions = {role: table.columns.index(column) for role, column in roles.items()}
-    ratings = Ratings(tuple(scale) if scale is not None else None, labels)
+    ratings = Ratings(tuple(scale or LABEL_RANGE), {fold_name(word): number for word, number in (labels or {}).items()})
     if LABEL_COLUMN in roles:
-        _check_range(table, roles[LABEL_COLUMN], ratings)
+        ratings.check(report, roles[LABEL_COLUMN], table.column(roles[LABEL_COLUMN]))
     kept = []
     for index, cells in enumerate(table.rows):
-        place = table.place(index)
+        named, place = dict(zip(table.columns, cells, strict=True)), table.place(index)
         try:
-            kept.append((cells, place, _to_pair(cells, place, positions, roles, ratings, condition)))
+            kept.append((cells, place, _to_pair(named, place, roles, ratings, condition)))
         except DataError as error:
             report.reject(place, str(error), cells)
     if not kept:
         raise report.error(f"{report.name} has no row that can be used.")
     rows, places, pairs = zip(*kept, strict=True)
-    mapped = bool(LABEL_COLUMN in roles and ratings.mapping)
-    if mapped:
-        report.remarks.append(
-            f"The ratings in {roles[LABEL_COLUMN]} were mapped to 1 (different) to 5 (same): {ratings.mapping}."
-        )
-    return PairTable(table.columns, rows, report, places, pairs, roles, mapped)
+    return PairTable(table.columns, rows, report, places, pairs, roles, LABEL_COLUMN in roles and bool(ratings.mapping))
 
 
-def _to_pair(cells: Sequence[str], place: Place, positions: Mapping[str, int], roles: Mapping[str, str],
-             ratings: Ratings, condition: str) -> Pair:  # fmt: skip
-    found = {"condition": condition}
-    for role, check in _CHECKS.items():
-        if role in positions:
-            field = f"{place}, column {roles[role]}"
-            found[role] = check(text_of(cells[positions[role]], field), field)
-    label = None
-    if LABEL_COLUMN in roles:
-        label = ratings.read(cells[positions[LABEL_COLUMN]], f"{str(place).capitalize()}, column {roles[LABEL_COLUMN]}")
-    return Pair(**found, label=label)
+def check_read(what: str, **options: Any) -> None:  # noqa: ANN401
+    """Raise ConfigError where something is said about how to read rows that are no table, or have been read."""
+    if given := [name for name, value in options.items() if value]:
+        raise ConfigError(f"{what} is not read from a file of yours: {given[0]} would change nothing. Leave it out.")
 
 
-def _check_range(table: Table, column: str, ratings: Ratings) -> None:
-    """Refuse a table most of whose ratings are on another scale than the one that is given."""
-    numbers = [ratings.number(cell) for cell in table.column(column) if not is_missing(cell)]
-    numbers = [number for number in numbers if math.isfinite(number) and not ratings.is_hidden(number)]
-    low, high = sorted(ratings.scale or LABEL_RANGE)
-    outside = sum(not low <= number <= high for number in numbers)
-    if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
-        raise DataError(
-            f"{table.report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not "
-            f"from {low:g} to {high:g}. Give their scale: --scale LOW HIGH (scale=(LOW, HIGH))."
-        )
+def _to_pair(
+    cells: Mapping[str, str], place: Place, roles: Mapping[str, str], ratings: Ratings, condition: str
+) -> Pair:
+    found: dict[str, Any] = {"condition": condition}
+    for role, column in roles.items():
+        where = f"{place}, column {column}"
+        if role == LABEL_COLUMN:
+            found[role] = ratings.read(cells[column], f"R{where[1:]}")
+        else:
+            found[role] = _CHECKS[role](text_of(cells[column], where), where)
+    return Pair(**found)
 
 
+@dataclass(frozen=True)
+class Ratings:
+    """How cells become ratings from 1 (different) to 5 (same): the two ends of their scale, and words for some."""
+
+    scale: tuple[float, ...]
+    words: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if len(self.scale) != 2 or self.scale[0] == self.scale[1] or not all(map(math.isfinite, self.scale)):
+            raise ConfigError(f"A scale is two different numbers, of different and of same, got {self.scale!r}.")
+
+    def read(self, cell: str, place: str) -> float | None:
+        """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
+        value = self._number(cell)
+        if value is None:
+            return None
+        low, high = sorted(self.scale)
+        if not low <= value <= high:
+            raise DataError(
+                f"{place} must be a number from {low:g} to {high:g}, got {cell.strip()[:40]!r}. Leave it blank, or "
+                f"write {HIDDEN_LABEL:g}, where no rating is known. Other scales: --scale LOW HIGH (scale=)."
+            )
+        first, last = self.scale
+        return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
+
+    def check(self, report: Report, column: str, cells: Sequence[str]) -> None:
+        """Refuse ratings most of which are on another scale; note what is mapped."""
+        numbers = [number for number in map(self._number, cells) if number is not None and math.isfinite(number)]
+        low, high = sorted(self.scale)
+        outside = sum(not low <= number <= high for number in numbers)
+        if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
+            raise report.error(
+                f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
+                f"{low:g} to {high:g}. Give their scale: --scale LOW HIGH (scale=(LOW, HIGH))."
+            )
+        if self.mapping:
+            report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
+
+    @property
+    def mapping(self) -> str:
+        """What is mapped; "" for nothing."""
+        ends = self.scale if self.scale != LABEL_RANGE else ()
+        mapped = [*self.words.items(), *((f"{end:g}", rating) for end, rating in zip(ends, LABEL_RANGE, strict=False))]
+        return ", ".join(f"{word} to {number:g}" for word, number in mapped)
+
+    def _number(self, cell: str) -> float | None:
+        """Return the number of a cell on its own scale: None where it is not known, NaN for no number."""
+        if is_missing(cell):
+            return None
+        try:
+            value = float(self.words.get(fold_name(cell), cell.replace(",", ".")))  # there are no thousands of points
+        except ValueError:
+            return math.nan
+        return None if value == HIDDEN_LABEL and min(self.scale) > HIDDEN_LABEL else value
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
 def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[str, str]:
-    """Return role -> column: as asked, else by name; case does not matter."""
-    name = table.report.name
+    """Return role -> column: as asked, else by name; case does not matter. The report says why."""
+    report = table.report
     for role, column in asked.items():
         if role not in PAIR_COLUMNS:
             raise ConfigError(f"There is no role {role!r} for a column. Roles: {', '.join(PAIR_COLUMNS)}.")
         if column and column not in table.columns:
             hint = suggest(column, table.columns)
-            raise DataError(f"{name} has no column {column!r}.{hint} Columns: {_list(table.columns)}.")
+            raise DataError(f"{report.name} has no column {column!r}.{hint} Columns: {list_names(table.columns)}.")
     roles = {role: column for role, column in asked.items() if column}
     if len(set(roles.values())) < len(roles):
-        raise DataError(f"A column of {name} was chosen twice: {', '.join(roles.values())}. Choose different ones.")
+        raise DataError(f"A column of {report.name} was chosen twice: {', '.join(roles.values())}. Choose others.")
     for role in (role for role in PAIR_COLUMNS if role not in asked):
         if column := _named(table, role, [*roles.values()]):
             roles[role] = column
     if condition and "condition" in roles:
-        raise DataError(
-            f"{name} has a column of conditions, {roles['condition']}. Leave out the condition for all rows."
-        )
+        raise DataError(f"{report.name} has a column of conditions. Leave out the one condition for all rows.")
     if missing := [role for role in TEXT_COLUMNS if role not in roles and not (condition and role == "condition")]:
         free = [column for column in table.columns if column not in roles.values()]
         plain = {"".join(filter(str.isalnum, fold_name(column))): column for column in free}
         close = ((get_close_matches(role, plain, n=1, cutoff=0.75), role) for role in missing)
         hints = ", ".join(f"{plain[match[0]]} -> {role}" for match, role in close if match)
-        hint = f"Did you mean {hints}?" if hints else "Rename the columns that hold them."
-        wanted = f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}"
-        raise table.report.error(
-            f"{name} has no column {', '.join(missing)}. Found: {_list(table.columns)}; wanted: {wanted}. {hint} Or "
-            f"name them: --columns {missing[0]}=NAME (columns=)."
+        raise report.error(
+            f"{report.name} has no column {', '.join(missing)}. Found: {list_names(table.columns)}; wanted: "
+            f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}. {f'Did you mean {hints}? ' if hints else ''}"
+            f"Rename the columns, or name them: --columns {missing[0]}=NAME (columns=)."
         )
-    whys = {role: "as asked" if role in asked else "by its name" for role in roles}
-    table.report.roles |= {role: f"{column}, {whys[role]}" for role, column in roles.items()}
+    report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else 'by its name'}" for role in roles}
     return roles
 
 
@@ -246,43 +229,11 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
     if len(same := [column for column in near if free[column] == free[near[0]]]) > 1:
         raise DataError(f"{table.report.name} has {len(same)} columns called {role}. Rename or remove all but one.")
     if near and role == LABEL_COLUMN and (len(near) > 1 or free[near[0]] != LABEL_COLUMN):
-        others = f", not from {', '.join(near[1:])}" if len(near) > 1 else ""
-        table.report.remarks.append(
-            f"Ratings are read from the column {near[0]}{others}. Another: --columns label=NAME."
-        )
+        told = f"Ratings are read from the column {', not '.join(near[:2])}. Another: --columns label=NAME (columns=)."
+        table.report.remarks.append(told)
     return near[0] if near else ""
 
 
-def read_release(path: Path, needed: Iterable[str], *, advice: str) -> list[tuple[str, dict[str, str]]]:
-    """Read a file that the owners of a corpus published.
-
-    Args:
-        path: CSV or TSV file.
-        needed: Columns that must be there.
-        advice: What to do if the file is missing, for the message.
-
-    Returns:
-        For each row its place, for messages, and column -> cell.
-
-    Raises:
-        DataError: If the file is missing, damaged or cut off, or has other columns.
-    """
-    if not path.is_file():
-        raise DataError(f"{path} cannot be read: No such file or directory. {advice}")
-    try:
-        table = read_table(path, header=True)
-    except DataError as error:
-        told = str(error).removesuffix(SKIP)
-        raise DataError(f"{path} is damaged: {told} Restore the file of the release.") from error
-    if missing := sorted(set(needed) - set(table.columns)):
-        raise DataError(f"{path} has no column {', '.join(missing)}, only: {_list(table.columns)}. Restore the file.")
-    return [
-        (f"{path}, row {number}", dict(zip(table.columns, cells, strict=True)))
-        for number, cells in enumerate(table.rows, start=1)
-    ]
-
-
-# ---- guesses ---------------------------------------------------------------------------------------------------------
 def guess_pair_columns(table: Table) -> dict[str, str]:
     """Choose for each of `PAIR_COLUMNS` the column that is probably meant.
 
@@ -297,10 +248,9 @@ def guess_pair_columns(table: Table) -> dict[str, str]:
         free = [column for column in columns if column not in found.values()]
         exact = [column for column in free if fold_name(column) == role]
         found[role] = next(iter([*exact, *filter(partial(is_named, role), free)]), "")
-    left = [column for column in columns if column not in found.values()]
-    cells = {column: table.column(column)[:SAMPLED] for column in left}
-    numbers = [column for column in left if all(re.fullmatch(_NUMBER, cell) for cell in cells[column])]
-    texts = by_length({column: cells[column] for column in left if column not in numbers})
+    cells = {column: table.column(column)[:SAMPLED] for column in columns if column not in found.values()}
+    numbers = [column for column in cells if all(re.fullmatch(_NUMBER, cell) for cell in cells[column])]
+    texts = by_length({column: cells[column] for column in cells if column not in numbers})
     missing = [role for role in TEXT_COLUMNS if not found[role]]
     sentences = [role for role in missing if role != "condition"]
     # The longer of two sentences is not always the first.
@@ -330,6 +280,7 @@ def guess_text_column(cells: Mapping[str, Sequence[str]]) -> str:
     return next(iter([*named, *by_length(cells)]), "")
 
 
-def _list(columns: Sequence[str]) -> str:
+def list_names(columns: Sequence[str]) -> str:
+    """Return the first ten names of columns for a message."""
     shown = ", ".join(column[:40] or "(no name)" for column in columns[:10])
     return shown + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from condviz.data.files import open_path
+from condviz.data.files import find_files
 from condviz.data.tables.formats import Form, Rows, read_arrow, read_memory, read_text
 from condviz.data.tables.report import Place, Report, check_row
-from condviz.errors import DataError, first_line
+from condviz.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,10 +20,6 @@ MAX_TABLE_BYTES = 50 * 1024 * 1024
 """The largest C-STS split has about 3 MB."""
 MAX_ROWS, MAX_CELLS = 500_000, 5_000_000
 """A file within the limit of bytes can still hold millions of empty cells, which take far more memory than the file."""
-ARROW = (".parquet", ".arrow", ".feather")
-ENDINGS = (*ARROW, ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt")
-"""Of the files that are taken from a folder or a dataset of the hub; the first kind that is there."""
-HUB = "hf://datasets/"
 
 
 @dataclass(frozen=True)
@@ -165,53 +160,3 @@ def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: F
 def _check_size(name: str, size: int, max_bytes: int | None) -> None:
     if max_bytes is not None and size > max_bytes:
         raise DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
-
-
-# ---- files -----------------------------------------------------------------------------------------------------------
-def find_files(source: str | Path) -> list[Path]:
-    """Return the files of a path, a folder, a URL or, only where it is given as a text, a dataset of the hub.
-
-    Raises:
-        DataError: If there is none.
-    """
-    if isinstance(source, str) and source.startswith(HUB):
-        return _fetch(source.removeprefix(HUB))
-    path = open_path(source)
-    if path.is_dir():
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() in ENDINGS)
-        if not files:
-            raise DataError(f"There is no file of texts in {path}. Kinds that are read: {', '.join(ENDINGS)}.")
-        return files
-    if not path.exists():
-        raise DataError(f"{path} does not exist. Pass a file of texts, or a folder of such files.")
-    return [path]
-
-
-def _fetch(name: str) -> list[Path]:
-    """Download the files of a dataset that can be read, all of one kind. No code of a dataset is run."""
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-    owner, _, rest = name.partition("/")
-    dataset, _, part = rest.partition("/")
-    wanted = [part, f"{part.rstrip('/')}/*"] if part else [f"*{ending}" for ending in ENDINGS]
-    try:
-        folder = Path(
-            huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
-        )
-    except HFValidationError as error:
-        raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
-    except (HfHubHTTPError, OSError) as error:
-        raise DataError(
-            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({first_line(error)}). "
-            "Check the name and the network, or download its files and pass their folder."
-        ) from error
-    files = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and any(fnmatch(file.relative_to(folder).as_posix(), pattern) for pattern in wanted)
-    ]
-    for ending in ENDINGS:  # many datasets hold the same rows in several kinds
-        if chosen := [file for file in files if file.suffix.lower() == ending]:
-            return chosen
-    raise DataError(f"{HUB}{name} has no file of texts there. Kinds that are read: {', '.join(ENDINGS)}.")

@@ -230,7 +230,7 @@ class SearchTab:
 
     def estimate(self, file: str | None, column: str, query: str, conditions: str, model: str) -> Iterator[dict]:
         """Show the first rows of a file, and how long a search of it takes: `TIMED` of its texts are encoded."""
-        texts, _ = _read(file, column)
+        texts, *_ = _read(file, column)
         asked = lines(conditions)[:MAX_CONDITIONS]
         shown = {"rows": peek(Path(file))[0], "column": column, "count": len(texts), "asked": asked}
         yield {self.sample: render("search/sample.html", **shown, seconds=None)}
@@ -242,7 +242,7 @@ class SearchTab:
         """Read a file of texts and search it."""
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns = _read(file, (column or "").strip())
+        texts, columns, notes = _read(file, (column or "").strip())
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = _Texts(Path(file).name, texts, columns)
@@ -251,7 +251,7 @@ class SearchTab:
         for step in self.search(query, conditions, key, *rest):
             yield {here.get(part, part): value for part, value in step.items()}
         message = "These texts are searched now: the hits are at the top of the page."
-        yield {self.own_notice: notice("", message, tone="info")}
+        yield {self.own_notice: notice("", " ".join([message, *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
@@ -436,7 +436,7 @@ def _drawn(found: Result, plot: Callable, text: gr.HTML, box: gr.Column, panel: 
     return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
 
 
-def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]]]:
+def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]], tuple[str, ...]]:
     from condviz.store.sources import read_source
 
     if not file:
@@ -448,7 +448,8 @@ def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]
             "python -m condviz store build FILE --out my.store"
         )
     rows = list(source.rows())
-    return [row.text for row in rows], {name: [row.cells[name] for row in rows] for name in source.columns}
+    columns = {name: [row.cells[name] for row in rows] for name in source.columns}
+    return [row.text for row in rows], columns, source.report.notes
 
 
 def _separable(info: ModelInfo) -> bool:
