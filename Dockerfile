@@ -16,7 +16,9 @@ RUN mkdir -p /home/condviz/.cache /home/condviz/data/runs /home/condviz/data/che
     && chown -R 1000:1000 . /home/condviz/.cache /home/condviz/data
 USER 1000
 COPY --chown=1000:1000 . .
-ENV GRADIO_SERVER_NAME=0.0.0.0 \
+ENV CONDVIZ_CHECKPOINTS=/home/condviz/data/checkpoints \
+    CONDVIZ_JOBS=/home/condviz/data/runs \
+    GRADIO_SERVER_NAME=0.0.0.0 \
     GRADIO_SERVER_PORT=7860 \
     HF_HOME=/home/condviz/.cache/huggingface \
     NUMBA_CACHE_DIR=/home/condviz/.cache/numba \

@@ -36,6 +36,15 @@ format: $(STAMPS)/dev
 benchmark: $(STAMPS)/dev
 	$(BIN)/python -m benchmarks
 
+# The site of the documents, into build/site; its notebooks are executed. DOCS_EXECUTE=false leaves that out.
+docs: $(STAMPS)/docs
+	$(BIN)/python -m mkdocs build --strict
+
+# Every package that requirements.txt brings with it, with its version.
+lock: $(STAMPS)/dev
+	$(BIN)/uv pip compile requirements.txt --python-version 3.11 --no-emit-index-url --no-annotate --no-header \
+		--output-file requirements.lock
+
 clean:
 	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis
 
@@ -52,6 +61,10 @@ $(STAMPS)/app: requirements.txt $(STAMPS)/venv
 
 $(STAMPS)/dev: requirements-dev.txt $(STAMPS)/app
 	$(PIP) requirements-dev.txt
+	touch $@
+
+$(STAMPS)/docs: requirements-docs.txt $(STAMPS)/dev
+	$(PIP) requirements-docs.txt
 	touch $@
 
 # The tests drive a real browser: one that is there, else Debian's (as root), else playwright's own.

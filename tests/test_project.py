@@ -21,10 +21,6 @@ PINS = dict(re.findall(r"^([\w-]+)==([\w.]+)$", (ROOT / "requirements.txt").read
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def front_matter() -> dict:
-    return yaml.safe_load(README.split("---\n")[1])
-
-
 def method_rows() -> list[list[str]]:
     section = README.split("## Models and scores\n")[1].split("\n\nThe kind says")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
@@ -57,23 +53,14 @@ def test_readme_lists_every_model_that_ships_trained() -> None:
     assert listed == {info.name for info in infos if info.source == "checkpoint"}
 
 
-def test_readme_begins_with_the_two_commands() -> None:
-    begin = README.split("---\n", 2)[2][:200]
-    assert begin.index("make run") < begin.index("make test")
+def test_readme_says_what_it_is_shows_it_and_starts_it() -> None:
+    assert README.startswith("# CondViz\n")
+    places = [README.index(part) for part in ("How similar", "![", "git clone --depth 1", "make run", "## ")]
+    assert places == sorted(places)
 
 
 def test_readme_stays_short() -> None:
     assert len(README.splitlines()) < 200
-
-
-def test_front_matter_describes_this_space() -> None:
-    space = front_matter()
-    assert space["sdk"] == "gradio"
-    assert space["sdk_version"] == PINS["gradio"]
-    assert (ROOT / space["app_file"]).is_file()
-    assert len(space["short_description"]) <= 60
-    assert isinstance(space["python_version"], str)
-    assert space["license"] == PROJECT["license"].lower()
 
 
 def test_every_dependency_of_the_app_is_pinned_above_its_lower_bound() -> None:
@@ -81,9 +68,30 @@ def test_every_dependency_of_the_app_is_pinned_above_its_lower_bound() -> None:
     for requirement in [*PROJECT["dependencies"], *extras["viz"], *extras["app"], *extras["offline"]]:
         if requirement == "condviz[viz]":
             continue
-        name, bound = requirement.split(">=")
+        name, bound, _, ceiling = re.fullmatch(r"([\w-]+)>=([\d.]+)(,<([\d.]+))?", requirement).groups()
         assert name in PINS, f"{name} has no pin in requirements.txt"
         assert version(PINS[name]) >= version(bound), requirement
+        assert not ceiling or version(PINS[name]) < version(ceiling), requirement
+
+
+def test_the_lock_has_every_pin_and_names_no_host() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^([\w-]+)==([\w.]+)", lock, re.MULTILINE))
+    assert {name: locked.get(name) for name in PINS} == PINS, "make lock"
+    assert "://" not in lock
+
+
+def test_the_version_is_in_the_citation_and_in_the_changelog() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"] == condviz.__version__
+    assert f"## v{condviz.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_site_shows_every_document_and_public_name() -> None:
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [path.name for path in DOCS if f": {path.name}\n" not in site] == []
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    places = {f"{place}.{name}" for name, place in condviz._PLACES.items() if name != "METHODS"}
+    assert [place for place in sorted(places) if f"::: {place}\n" not in reference] == []
 
 
 def version(text: str) -> tuple[int, ...]:

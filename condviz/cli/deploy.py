@@ -20,10 +20,33 @@ HARDWARE = ("cpu-basic", "zero-a10g", "t4-small")
 ZERO = "zero-a10g"
 ZERO_TORCH = ("2.8.0", "2.11.0", "2.12.1", "2.13.0")
 """Versions of torch that ZeroGPU takes. Source: docs/hub/spaces-zerogpu.md of huggingface/hub-docs, September 2026."""
-ZERO_PYTHON = "3.12"
+PYTHON, ZERO_PYTHON = "3.11", "3.12"
 """ZeroGPU has 3.10 and 3.12; this package needs 3.11 or later."""
 FILES = ("app.py", "README.md", "CONTRIBUTING.md", "LICENSE", "requirements.txt")
-LEFT_OUT = (".*", "__pycache__", "*.pyi")
+LEFT_OUT = (".*", "__pycache__", "*.pyi", "*.ipynb")
+CARD = """---
+title: CondViz
+emoji: 🔭
+colorFrom: blue
+colorTo: yellow
+sdk: gradio
+sdk_version: {gradio}
+python_version: "{python}"
+app_file: app.py
+license: apache-2.0
+short_description: See how sentence similarity changes with a condition
+suggested_hardware: {hardware}
+models:
+  - sentence-transformers/all-MiniLM-L6-v2
+tags:
+  - sentence-similarity
+  - conditional-similarity
+  - explainability
+  - visualization
+---
+
+"""
+"""What Spaces read at the top of README.md."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -36,7 +59,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("repository", metavar="OWNER/NAME", help="of the Space")
     parser.add_argument("--hardware", choices=HARDWARE, default=HARDWARE[0], help="default: %(default)s")
-    parser.add_argument("--dry-run", action="store_true", help="write and list the folder; send nothing")
+    parser.add_argument("--out", metavar="FOLDER", help="write the Space into this folder, new or empty; send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="as --out, into a temporary folder")
     parser.set_defaults(command=run)
 
 
@@ -44,11 +68,14 @@ def run(options: argparse.Namespace) -> None:
     """Write the folder of a Space and, unless it is a dry run, send it."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
         raise ConfigError(f"{options.repository[:80]!r} is no Space. Name it as OWNER/NAME.")
-    folder = Path(tempfile.mkdtemp(prefix="condviz-space-"))
+    kept = options.out is not None or options.dry_run
+    folder = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="condviz-space-"))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"{folder} is not empty. Name a new folder for the Space.")
     try:
         files = write_space(folder, options.hardware)
-        sizes = [(name, f"{(folder / name).stat().st_size:,}") for name in files]
-        if options.dry_run:
+        if kept:
+            sizes = [(name, f"{(folder / name).stat().st_size:,}") for name in files]
             print(format_table(("file", "bytes"), sizes))
             print(f"\n{len(files)} files in {folder}")
             return
@@ -56,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
 
         print(send(HfApi(library_name="condviz"), folder, options.repository, options.hardware))
     finally:
-        if not options.dry_run:
+        if not kept:
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -71,10 +98,12 @@ def write_space(folder: Path, hardware: str) -> list[str]:
         shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True)
     for name in FILES:
         shutil.copy2(root / name, folder / name)
-    _edit(folder / "README.md", "suggested_hardware", hardware)
+    readme, requirements = folder / "README.md", folder / "requirements.txt"
+    gradio = re.search(r"^gradio==(.+)$", requirements.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    card = CARD.format(gradio=gradio, python=ZERO_PYTHON if hardware == ZERO else PYTHON, hardware=hardware)
+    readme.write_text(card + readme.read_text(encoding="utf-8"), encoding="utf-8")
     if hardware == ZERO:
-        _edit(folder / "README.md", "python_version", f'"{ZERO_PYTHON}"')
-        _edit_requirements(folder / "requirements.txt")
+        _edit_requirements(requirements)
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
@@ -95,12 +124,6 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
             f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
         ) from error
     return str(address)
-
-
-def _edit(readme: Path, key: str, value: str) -> None:
-    """Change a key of the front matter."""
-    text = re.sub(rf"^{key}: .*$", f"{key}: {value}", readme.read_text(encoding="utf-8"), count=1, flags=re.MULTILINE)
-    readme.write_text(text, encoding="utf-8")
 
 
 def _edit_requirements(path: Path) -> None:

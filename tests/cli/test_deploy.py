@@ -25,6 +25,7 @@ from huggingface_hub import HfApi
 import condviz
 from condviz import paths
 from condviz.cli import deploy
+from condviz.cli.main import main
 from condviz.errors import ConfigError
 from tests.ports import free_ports
 
@@ -157,14 +158,28 @@ def test_the_folder_fits_the_hardware_and_holds_nothing_private(checkout: Path, 
     assert {name.split("/")[0] for name in files} == {"condviz", "docs", "assets", "checkpoints", *deploy.FILES}
     assert not [name for name in files if re.search(r"(^|/)\.|__pycache__|\.pyc$|secret", name)]
     space = front_matter(folder)
+    wanted = (folder / "requirements.txt").read_text().splitlines()
     assert space["suggested_hardware"] == hardware
+    assert space["sdk"] == "gradio"
+    assert f"gradio=={space['sdk_version']}" in wanted
+    assert (folder / space["app_file"]).is_file()
+    assert len(space["short_description"]) <= 60
+    assert (folder / "README.md").read_text(encoding="utf-8").split("---\n\n")[1].startswith("# CondViz")
     zero = hardware == deploy.ZERO
     assert isinstance(space["python_version"], str)
     assert (space["python_version"] == deploy.ZERO_PYTHON) is zero
-    wanted = (folder / "requirements.txt").read_text().splitlines()
     torch = next(line for line in wanted if line.startswith("torch=="))
     assert ("spaces" in wanted) is zero
     assert not zero or torch.removeprefix("torch==") in deploy.ZERO_TORCH
+
+
+def test_a_space_is_written_into_a_folder_of_ones_choice(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = checkout / "mine"
+    assert main(["deploy", SPACE, "--out", str(folder)]) == 0
+    assert f"files in {folder}" in capsys.readouterr().out
+    assert (folder / "app.py").is_file()
+    assert main(["deploy", SPACE, "--out", str(folder)]) == 2
+    assert "not empty" in capsys.readouterr().err
 
 
 def test_a_torch_above_the_list_of_zerogpu_is_replaced_by_its_newest(tmp_path: Path) -> None:
