@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypedDict, TypeVar, Unpack, overload
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
+from huggingface_hub import ModelHubMixin
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -22,7 +24,7 @@ from condviz.encoder.applies import applies
 from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined
-from condviz.errors import ConfigError, DataError, UnknownModelError
+from condviz.errors import CheckpointError, ConfigError, DataError, UnknownModelError
 from condviz.methods.catalog import Meeting, Method
 from condviz.methods.configs import MethodConfig
 from condviz.types import Kind, ModelInfo, Progress
@@ -100,7 +102,7 @@ LACKS = {
 """What a model without an ability is told."""
 
 
-class ConditionalScorer(nn.Module, ABC):
+class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     """Scores how similar two sentences are under a condition. A cross-encoder can do no more than this.
 
     Args:
@@ -142,6 +144,7 @@ class ConditionalScorer(nn.Module, ABC):
         super().__init__()
         self.backbone = backbone
         self.method_config = method_config
+        self._hub_mixin_config = None  # the settings are in condviz.json; a config.json would say them once more
         self._head_hash: str | None = None
         self._info: ModelInfo | None = None
 
@@ -337,6 +340,46 @@ class ConditionalScorer(nn.Module, ABC):
         raise UnknownModelError(
             f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
         )
+
+    # The hub: `push_to_hub` is that of the mixin
+
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:  # noqa: ANN401 (the mixin's)
+        """Save it as a folder that `condviz.load` and sentence-transformers open.
+
+        Args:
+            save_directory: A new or empty folder, or one with an earlier version; its last part is the name.
+            **options: Of huggingface_hub's `ModelHubMixin`: push_to_hub=True and those of `push_to_hub`.
+
+        Returns:
+            The address of the commit on the hub, or None.
+
+        Raises:
+            CheckpointError: If the folder holds something else, or the model cannot be saved.
+            ConfigError: If nobody has trained it.
+        """
+        from condviz.models.manifest import check_replaceable
+
+        check_replaceable(Path(save_directory))  # before the mixin removes anything there
+        return super().save_pretrained(save_directory, **options)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        from condviz.models.standard import save
+
+        save(self, save_directory)
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:  # noqa: ANN401
+        """Load a model of this class, as `condviz.load` does, which takes the same options.
+
+        Raises:
+            CheckpointError: If it is a model of another class; otherwise as `condviz.load`.
+        """
+        from condviz.models.registry import load
+
+        model = load(pretrained_model_name_or_path, **options)
+        if not isinstance(model, cls):
+            raise CheckpointError(f"{pretrained_model_name_or_path} is a {type(model).__name__}, not a {cls.__name__}.")
+        return model
 
     def head_state(self) -> dict[str, Tensor]:
         """Return the weights that the method adds to the encoder."""

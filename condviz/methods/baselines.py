@@ -106,6 +106,12 @@ class BiEncoder(ConditionalEncoder):
         """Apply the optional transform: (b, d) -> (b, d)."""
         return self.transform(pooled)
 
+    @property
+    def is_plain_transformer(self) -> bool:
+        """Whether sentence-transformers computes the same with its own two modules."""
+        encoder, pooling = self.backbone, self.method_config.pooling
+        return pooling in ("mean", "cls") and not (len(self.transform) or encoder.prefix or encoder.bidirectional)
+
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Turn sentence and condition into one sequence, in that order."""
         return [(row,) for row in self.backbone.tokenize(items)]

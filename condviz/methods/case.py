@@ -55,6 +55,10 @@ class CASE(ConditionalEncoder):
         conditions = self._tokenize_alone([(condition,) for _, condition in items])
         return list(zip(self._tokenize_joint(items), conditions, strict=True))
 
+    def tokenize_sentences(self, sentences: Sequence[str]) -> list[Encoded]:
+        """Turn sentences without a condition into token ids, unpadded."""
+        return self._tokenize_alone([(sentence,) for sentence in sentences])
+
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
         """Encode (sentence, condition) tuples: (n, d). See `ConditionalScorer.embed_items`."""
         if not passes.frozen:

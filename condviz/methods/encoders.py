@@ -46,6 +46,15 @@ class ConditionalEncoder(ConditionalScorer):
         conditions = self.backbone.tokenize([(condition,) for _, condition in items])
         return list(zip(sentences, conditions, strict=True))
 
+    def tokenize_sentences(self, sentences: Sequence[str]) -> list[Encoded]:
+        """Turn sentences without a condition into token ids, unpadded."""
+        return self.backbone.tokenize([(sentence,) for sentence in sentences])
+
+    @property
+    def is_plain_transformer(self) -> bool:
+        """Whether its vectors are nothing but the pooled states of (sentence, condition) in one sequence."""
+        return False
+
     def project_sentences(self, pooled: Tensor) -> Tensor:
         """Turn pooled vectors of sentences without a condition into those of `encode_sentences`: (b, d) -> (b, d)."""
         return pooled

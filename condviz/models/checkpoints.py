@@ -288,8 +288,13 @@ def _check_finite(tensors: Mapping[str, Tensor], subject: str, advice: str) -> N
 
 
 def _card(name: str, model: ConditionalScorer, manifest: Mapping[str, Any]) -> str:
-    lines = [f"# {name}", "", f"{model.title}: {model.summary}", "", f"Paper: {model.reference}.", ""]
-    lines += [f"Encoder: {manifest['backbone']['name']} ({manifest['backbone']['revision'] or 'local'}).", ""]
+    base = manifest["backbone"]
+    lines = ["---", "library_name: condviz", "pipeline_tag: sentence-similarity", "language: en"]
+    lines += [f"base_model: {base['name']}"] if base["revision"] else []
+    lines += [f"tags: [condviz, {model.name}]", "---", "", f"# {name}", "", f"{model.title}: {model.summary}", ""]
+    lines += [f"Paper: {model.reference}.", "", f"Encoder: {base['name']} ({base['revision'] or 'local'}).", ""]
+    call = 'model.score(["A man surfs."], ["A woman skis."], ["the sport"])'
+    lines += ["## Use", "", "```python", "import condviz", "", 'model = condviz.load("OWNER/NAME")', call, "```", ""]
     for title in ("config", "training", "metrics"):
         rows = [f"- {key}: {value}" for key, value in manifest[title].items()] or ["- not stated"]
         lines += [f"## {title.capitalize()}", "", *rows, ""]

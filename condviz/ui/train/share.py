@@ -56,12 +56,11 @@ class Share:
         folder, repository, token = self._model(shown, owner), str(repository or "").strip(), str(token or "").strip()
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
             raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
-        from huggingface_hub import HfApi
+        from condviz.models.registry import load
 
+        model = load(folder, device="cpu", precision="float32")
         try:
-            hub = HfApi(token=token)
-            address = str(hub.create_repo(repository, private=bool(private), exist_ok=True))
-            hub.upload_folder(repo_id=repository, folder_path=folder, commit_message="Add a model trained with CondViz")
+            address = model.push_to_hub(repository, token=token, private=bool(private))
         except Exception as error:  # the client raises errors of several libraries
             said = (str(error).replace(token, "(token)").strip().splitlines() or ["no reason given"])[0][:200]
             raise DataError(f"The hub did not take the model ({type(error).__name__}: {said}).") from None
