@@ -72,7 +72,9 @@ class Answers(BaseHTTPRequestHandler):
         elif path == "/api/repos/create":
             there, hub.made = bool(hub.made), hub.made or sent[0]
             hub.hardware = hub.hardware or sent[0].get("hardware", "")
-            self.answer({"url": f"{hub.address}/{sent[0]['organization']}/{sent[0]['name']}"}, 409 if there else 200)
+            kind = "spaces/" if sent[0].get("type") == "space" else ""
+            address = f"{hub.address}/{kind}{sent[0]['organization']}/{sent[0]['name']}"
+            self.answer({"url": address}, 409 if there else 200)
         elif path == "/api/validate-yaml":
             yaml.safe_load(sent[0]["content"].split("---")[1])
             self.answer({})
