@@ -8,6 +8,7 @@ from typing import Any
 from datasets import Dataset
 from mteb.abstasks.sts import AbsTaskSTS
 from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.models import EncoderProtocol
 from torch.utils.data import DataLoader
 
 from condviz.data.tables import read_pairs
@@ -64,8 +65,15 @@ class ConditionalSTS(AbsTaskSTS):
         self.dataset, self.data_loaded = {"test": Dataset.from_dict(columns)}, True
 
     def _evaluate_subset(
-        self, model: Any, data_split: Dataset, *, encode_kwargs: Any, hf_split: str, hf_subset: str, **others: object
-    ) -> dict[str, float]:  # fmt: skip
+        self,
+        model: EncoderProtocol,
+        data_split: Dataset,
+        *,
+        encode_kwargs: dict[str, Any],
+        hf_split: str,
+        hf_subset: str,
+        **others: object,
+    ) -> dict[str, float]:
         where = {"task_metadata": self.metadata, "hf_split": hf_split, "hf_subset": hf_subset}
         vectors = []
         for column in self.column_names:
