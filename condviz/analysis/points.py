@@ -13,7 +13,7 @@ import numpy as np
 from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
 from condviz.data.tables import Table, guess_text_column, read_table
 from condviz.data.tables.formats import fold_name, text_of
-from condviz.data.tables.pairs import SAMPLED
+from condviz.data.tables.pairs import SAMPLED, list_names
 from condviz.data.tables.report import is_missing
 from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
@@ -128,7 +128,7 @@ def points_from_table(
     needed = [text] if asked else [text, condition]
     for name in (*needed, *([value] if value else [])):
         if name not in table.columns:
-            columns = ", ".join(table.columns[:20])
+            columns = list_names(table.columns)
             raise DataError(f"There is no column {name!r}.{suggest(str(name), table.columns)} Columns: {columns}.")
     cells = {name: table.column(name) for name in table.columns}
     for name in {*needed, value} - {"", None}:

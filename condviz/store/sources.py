@@ -17,7 +17,7 @@ from typing import Any
 from condviz.data.files import ENDINGS, HUB, find_files
 from condviz.data.tables import Kind, Report, guess_text_column, kind_of, to_number
 from condviz.data.tables.formats import Form, Record, text_of, to_text
-from condviz.data.tables.pairs import TEXT_NAMES
+from condviz.data.tables.pairs import TEXT_NAMES, list_names
 from condviz.data.tables.report import Place, is_missing
 from condviz.data.tables.table import read_records
 from condviz.data.texts import check_sentence
@@ -116,7 +116,7 @@ def read_source(
     for _, place, record in _records(files, report, form):
         chosen = chosen or _choose_column(column, record, place)
         if place.file != seen and chosen not in record:
-            raise DataError(f"{place.file} has no column {chosen!r}. Columns: {', '.join(record) or 'none'}.")
+            raise DataError(f"{place.file} has no column {chosen!r}. Columns: {list_names([*record])}.")
         seen = place.file
         usable = _usable_text(place, record, chosen, report)
         total += usable is not None
@@ -201,8 +201,7 @@ def _choose_column(asked: str, record: Mapping[str, Any], place: Place) -> str:
         return next(iter(record))
     if found := [name for name in TEXT_NAMES if name in record]:
         return found[0]
-    columns = ", ".join(record) or "none"
-    raise DataError(f"{place.file}, {place}: which column holds the texts? Name one of these: {columns}.")
+    raise DataError(f"{place.file}, {place}: which column holds the texts? Name one of these: {list_names([*record])}.")
 
 
 def _usable_text(place: Place, record: Record, column: str, report: Report) -> str | None:

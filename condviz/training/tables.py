@@ -12,6 +12,7 @@ import pandas as pd
 from condviz.data.files import write_text
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, Table, read_pairs, read_table, to_csv
 from condviz.data.tables import PAIR_COLUMNS as COLUMNS
+from condviz.data.tables.pairs import list_names
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair
 
@@ -53,7 +54,7 @@ def open_table(path: str | Path) -> Table:
     table = read_table(Path(path), max_bytes=MAX_BYTES, skip_bad=True, names=COLUMNS)
     if len(table.columns) < len(COLUMNS):
         raise DataError(
-            f"{Path(path).name} has the columns {', '.join(table.columns)}; four are needed: two sentences, a "
+            f"{Path(path).name} has the columns {list_names(table.columns)}; four are needed: two sentences, a "
             "condition and a rating from 1 (different) to 5 (same)."
         )
     return table

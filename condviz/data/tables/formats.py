@@ -184,7 +184,10 @@ def check_names(name: str, columns: Sequence[str]) -> list[str]:
 
 def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[bool, str]:
     """Return whether the first row names the columns, and what to tell where that is in doubt."""
-    shown, known = ", ".join(cell[:30] or "(blank)" for cell in first[:5]), len(KNOWN_NAMES & {*map(fold_name, first)})
+    shown, known = (
+        ", ".join(" ".join(cell.split())[:30] or "(blank)" for cell in first[:5]),
+        len(KNOWN_NAMES & {*map(fold_name, first)}),
+    )
     odd = [cell for cell in first if len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!"))]
     if (odd and known < 2) or not any(first) or (len(first) == 1 and " " in first[0]):
         return False, f"The first row ({shown}) was taken as a row, not as names. Otherwise: --header (header=True)."
@@ -264,6 +267,7 @@ def read_arrow(name: str, file: IO[bytes], report: Report) -> Rows:
             reader = arrow.ipc.open_file(file)
             batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
         for batch in batches:
+            batch.validate(full=True)  # a damaged file could make Arrow read outside of its memory
             columns = check_names(name, batch.schema.names)
             for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 row += 1

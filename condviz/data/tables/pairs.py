@@ -282,5 +282,5 @@ def guess_text_column(cells: Mapping[str, Sequence[str]]) -> str:
 
 def list_names(columns: Sequence[str]) -> str:
     """Return the first ten names of columns for a message."""
-    shown = ", ".join(column[:40] or "(no name)" for column in columns[:10])
+    shown = ", ".join(" ".join(column.split())[:40] for column in columns[:10])
     return shown + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")

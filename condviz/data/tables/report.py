@@ -93,7 +93,7 @@ class Report:
     def error(self, message: str) -> DataError:
         """Return an error about the table, with what may be the reason: the first bad row, a header that is none."""
         first = [self.left_out[0].reason] if self.left_out else []
-        return DataError(" ".join([message, *first, *filter(None, [self.doubt])]))
+        return DataError(" ".join(" ".join([message, *first, self.doubt]).split()))
 
     @property
     def notes(self) -> tuple[str, ...]:
