@@ -9,12 +9,18 @@ import numpy as np
 
 from condviz.analysis.geometry import unit_rows
 from condviz.errors import ConfigError
+from condviz.evaluation.verdicts import Verdict, judge_drawn
 from condviz.types import Progress
 
 CHUNK_CELLS = 2**23
 """Cosines held at once: 32 MB."""
 NEAREST = 3
 """Neighbours that are asked for their value: values of scenes often have no more than five sentences in a group."""
+
+FEWEST = 10
+"""Fewer points with values say nothing of neighbours."""
+SHUFFLES, SHUFFLED_CELLS = 400, 2**20
+"""Of the values, and how many are held at once."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,54 @@ def value_agreement(
             chance=_chance(labels),
         )
         for condition, own, labels in by_condition(embeddings, conditions, values)
+    )
+
+
+def judge_values(
+    before: Neighbors, after: Neighbors, conditions: Sequence[str], values: Sequence[str]
+) -> tuple[Verdict, Verdict]:
+    """Judge whether sentences with the same value are neighbours, against shuffled values.
+
+    Args:
+        before, after: Nearest others within each condition, without and with it.
+        conditions: (n,) condition of each point.
+        values: (n,) value of each, "" where unknown.
+
+    Returns:
+        Of the share of the nearest neighbours (`NEAREST`) with the same value: how far it has risen, and how far it is
+        above chance after conditioning.
+    """
+    _, places = np.unique(np.asarray(conditions, dtype=object).astype(str), return_inverse=True)
+    codes = np.unique(np.asarray(values, dtype=object).astype(str), return_inverse=True)[1]
+    known = np.array([bool(value) for value in values])
+    sides = []
+    for side in (before, after):
+        indices = side.indices[:, :NEAREST]
+        usable = (indices >= 0) & known[:, None] & known[indices]
+        sides.append((indices, usable, np.maximum(usable.sum(axis=1), 1)))
+    points = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
+    if len(points) < FEWEST:
+        return (Verdict("few", np.nan, None, None, len(points)),) * 2
+
+    def shares(labels: np.ndarray) -> list[np.ndarray]:
+        """Return the share of neighbours with the same label, (draws, points), of either side for labels (draws, n)."""
+        equal = (labels[:, indices] == labels[:, :, None] for indices, *_ in sides)
+        same = ((one & usable).sum(axis=2) / count for one, (_, usable, count) in zip(equal, sides, strict=True))
+        return [share[:, points] for share in same]
+
+    own, drawn, draw = [share[0] for share in shares(codes[None])], [], np.random.default_rng(0)
+    members = [np.flatnonzero((places == place) & known) for place in range(places.max() + 1)]
+    step = max(1, SHUFFLED_CELLS // len(codes))
+    for start in range(0, SHUFFLES, step):
+        shuffled = np.tile(codes, (min(step, SHUFFLES - start), 1))
+        for rows in members:
+            shuffled[:, rows] = draw.permuted(shuffled[:, rows], axis=1)
+        drawn.append(np.stack([share.mean(axis=1) for share in shares(shuffled)], axis=1))
+    drawn = np.concatenate(drawn)
+    rise, error = own[1] - own[0], 1 / np.sqrt(len(points))
+    return (
+        judge_drawn(float(rise.mean()), drawn[:, 1] - drawn[:, 0], len(points), error=float(rise.std()) * error),
+        judge_drawn(float(own[1].mean()), drawn[:, 1], len(points), error=float(own[1].std()) * error),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from condviz.evaluation.metrics import Z, wilson
+from condviz.evaluation.metrics import Metric, Z, wilson
 from condviz.types import Record
 
 ALPHA = 0.04
@@ -153,6 +153,16 @@ def judge_drawn(value: float, drawn: Sequence[float], n: int, *, error: float = 
     p = (1 + int((np.abs(drawn - chance) >= abs(value - chance) - 1e-12).sum())) / (len(drawn) + 1)
     reach = Z * max(error, float(drawn.std()))
     return judge(value, value - reach, value + reach, n, p=p, chance=chance, tries=tries)
+
+
+def judge_gap(first: Metric, second: Metric, *, tries: int = 1) -> Verdict:
+    """Judge how far one figure is above another, both with intervals, as if they were independent."""
+    if None in (first.value, first.low, first.high, second.value, second.low, second.high):
+        return Verdict("few", np.nan, None, None, first.n or 0)
+    error = np.hypot(first.high - first.low, second.high - second.low) / (2 * Z)
+    value = first.value - second.value
+    p = float(2 * special.ndtr(-abs(value) / error)) if error > 0 else float(value == 0)
+    return judge(value, value - Z * error, value + Z * error, first.n or 0, p=p, tries=tries)
 
 
 def counted(share: float, n: int) -> str:

@@ -15,6 +15,8 @@ import plotly.graph_objects as go
 
 from condviz.analysis.layout import Topic
 from condviz.analysis.maps import EmbeddingMap
+from condviz.analysis.neighbors import judge_values
+from condviz.evaluation.verdicts import COUNTED, counted
 from condviz.paths import ASSETS
 from condviz.plots.html import render
 from condviz.plots.svg import to_svg
@@ -90,20 +92,31 @@ class Colouring:
 
 
 def headline(result: EmbeddingMap) -> str:
-    """Return the answer of a map in one sentence: what conditioning does to neighbours.
+    """Return the answer of a map in one sentence: what conditioning does to neighbours, as far as it can be told.
 
     Without values it tells of the nearest one alone: in a small map all others are among the ten nearest.
     """
+    points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
     if before is None or after is None:
         nearest = [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
         changed = float((nearest[0] != nearest[1]).mean())
-        return f"Once the condition is read, another sentence is the nearest for {_percent(changed)} of the points."
-    rises = "more often" if after > before + 0.005 else "less often" if after < before - 0.005 else "as often as before"
-    return (
-        f"Sentences with the same value are neighbours {rises}: {_percent(before)} before reading the condition, "
-        f"{_percent(after)} after ({_percent(chance)} by chance)."
+        count = len(points.texts)
+        of = counted(changed, count) + (" of sentences" if count >= COUNTED else " sentences")
+        return f"Once the condition is read, {of} get a new nearest neighbour."
+    sides = result.before.neighbors, result.after.neighbors
+    rise, above = judge_values(*sides, points.conditions, points.values)
+    if rise.says == "few":
+        few = f"{rise.n} sentence{'s have' if rise.n != 1 else ' has'} a known value"
+        return f"{few}: too few to say whether the condition brings the same values together."
+    figures = (
+        f"{_percent(before)} of the {rise.n:,} sentences’ nearest neighbours have it before reading the condition, "
     )
+    figures += f"{_percent(after)} after ({_percent(chance)} by chance)"
+    if rise.sure:
+        return f"Sentences with the same value are neighbours {rise.says} often: {figures}."
+    chances = " and no more than by chance" if above.says != "more" else ""
+    return f"Sentences with the same value are neighbours as often as before{chances}: {figures}."
 
 
 def colouring(result: EmbeddingMap, name: str = "") -> Colouring:

@@ -216,10 +216,11 @@ class SentenceTask(Task):
             raise ArithmeticError("a score on the validation rows is not a number")
         ratings = np.array([row.label for row in self.validation])
         first, second = condition_pairs(self.validation).T
-        accuracy = pair_accuracy(ratings[first], ratings[second], scores[first], scores[second]).ties_excluded
-        found = {"spearman": spearman(ratings, scores), "pearson": pearson(ratings, scores), "pair_accuracy": accuracy}
+        ordered = pair_accuracy(ratings[first], ratings[second], scores[first], scores[second])
+        found = {"spearman": spearman(ratings, scores), "pearson": pearson(ratings, scores)}
+        found["pair_accuracy"] = ordered.ties_excluded
         metrics = {name: math.nan if value is None else round(100 * value, 3) for name, value in found.items()}
-        return metrics | {"rows": len(scores)}
+        return metrics | {"rows": len(scores), "pairs": ordered.pairs - ordered.equal_ratings}
 
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 rows."""

@@ -10,7 +10,7 @@ import pytest
 
 from condviz.analysis.layout import Layout, Topic
 from condviz.analysis.maps import EmbeddingMap, Side
-from condviz.analysis.neighbors import knn_change, nearest, value_agreement
+from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.plots.maps import (
     SMALLEST_PICTURE,
@@ -66,12 +66,24 @@ def test_the_headline_is_about_values() -> None:
     assert f"{100 * FEW.after.agreement:.0f}\N{NO-BREAK SPACE}% after" in headline(FEW)
 
 
+def test_the_headline_of_random_values_claims_nothing() -> None:
+    """Of a thousand maps with shuffled values at most fifty tell of more or less; a few points say so."""
+    rng = np.random.default_rng(0)
+    conditions = ["a"] * 20 + ["b"] * 20
+    sides = [nearest(rng.standard_normal((40, 6)), 5, groups=conditions) for _ in range(2)]
+    claims = [judge_values(*sides, conditions, rng.choice([*"xyz"], 40).tolist()) for _ in range(1_000)]
+    assert np.mean([[one.sure for one in both] for both in claims], axis=0).max() <= 0.05
+    small = make_map(["a"] * 6, [*"xyxyxy"])
+    assert "too few" in headline(small)
+    assert "%" not in headline(small)
+
+
 def test_without_values_the_headline_is_about_the_nearest_sentence() -> None:
     before, after = (replace(side, values=()) for side in (FEW.before, FEW.after))
-    assert "0\N{NO-BREAK SPACE}%" in headline(replace(FEW, before=before, after=replace(before, layout=after.layout)))
+    assert "0 of 20 sentences" in headline(replace(FEW, before=before, after=replace(before, layout=after.layout)))
     turned = replace(before.neighbors, indices=before.neighbors.indices[:, ::-1])
     other = replace(FEW, before=before, after=replace(before, neighbors=turned))
-    assert "100\N{NO-BREAK SPACE}%" in headline(other)
+    assert "20 of 20 sentences" in headline(other)
 
 
 def test_shapes_are_explained_where_the_legend_does_not_use_them() -> None:

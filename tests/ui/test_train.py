@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
+import numpy as np
 import pytest
 
 from condviz.errors import ConfigError, DataError, TrainingError
@@ -153,6 +154,36 @@ def test_the_headline_compares_with_the_start(tab: train.TrainTab, tmp_path: Pat
     assert "0.90" in learned
     assert "m=toy" in learned
     assert view.render_learned(replace(run, records=()), {}) == ""
+
+
+def run_of(before: float, after: float, pairs: int, *, evaluations: int = 1) -> view.RunView:
+    figures = [{"event": "start", "step": 0, "pair_accuracy": before}]
+    figures += [{"event": "evaluation", "step": 1 + i, "pair_accuracy": after} for i in range(evaluations)]
+    records = [one | {"spearman": one["pair_accuracy"] - 50, "rows": 2 * pairs, "pairs": pairs} for one in figures]
+    return view.RunView("1", "mine", "hyper-cl", "done", records=tuple(records))
+
+
+def test_training_is_said_to_have_helped_only_where_the_rows_can_tell() -> None:
+    assert "65\N{NO-BREAK SPACE}% of 2,863 held-back pairs" in view.headline(run_of(50, 65, 2863))
+    for run in (run_of(50, 65, 6), run_of(50, 60, 20), run_of(50, 75, 20, evaluations=40)):
+        said = view.headline(run)
+        assert "%" not in said, "of fewer than thirty there is no percentage"
+        assert "cannot tell" in said or "no difference" in said
+    assert "no difference" not in view.headline(run_of(50, 90, 60))
+    assert "not helped" in view.headline(run_of(65, 60, 60))
+
+
+def test_of_trainings_that_learn_nothing_one_in_twenty_is_said_to_help() -> None:
+    rng, claims = np.random.default_rng(0), 0
+    for _ in range(1_000):
+        shares = 100 * (rng.random((6, 40)) < 0.5).mean(axis=1)
+        figures = [{"event": "start", "step": 0, "pair_accuracy": shares[0]}]
+        figures += [{"event": "evaluation", "step": i, "pair_accuracy": share} for i, share in enumerate(shares[1:])]
+        ranks = 100 * rng.normal(scale=1 / 39**0.5, size=6)
+        records = [one | {"spearman": rank, "rows": 80, "pairs": 40} for one, rank in zip(figures, ranks, strict=True)]
+        said = view.headline(view.RunView("1", "mine", "hyper-cl", "done", records=tuple(records)))
+        claims += "not helped" not in said and "no difference" not in said
+    assert claims <= 50
 
 
 def test_the_kept_evaluation_ranks_best_whatever_the_sign() -> None:

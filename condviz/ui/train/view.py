@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache, cached
 
 from condviz.errors import CondvizError
+from condviz.evaluation.verdicts import COUNTED, Verdict, counted, judge_rise
 from condviz.paths import ASSETS
 from condviz.types import plain
 from condviz.ui.markup import render
@@ -41,8 +42,8 @@ ACTIONS = {
 }
 TITLES = {"stop": "Stop", "resume": "Resume", "rerun": "Run again", "delete": "Delete", "replay": "Replay"}
 FIGURES = {
-    "pair_accuracy": ("puts {} % of the held-back pairs in the right order", "Held-back pairs ordered right, %", 1),
-    "spearman": ("agrees with the held-back ratings to {} of 100 (Spearman)", "Spearman × 100", 1),
+    "pair_accuracy": ("puts {} held-back pairs in the right order", "Held-back pairs ordered right, %", 1),
+    "spearman": ("follows the held-back ratings with a correlation of {}", "Spearman × 100", 1),
     "hits@1": ("ranks the right entity first for {} % of the held-back triples", "Hits@1, %", 100),
     "MRR": ("", "", 100),
 }
@@ -197,14 +198,46 @@ def headline(run: RunView) -> str:
         return f"“{run.name}” is queued and starts when the training before it ends."
     if not kept:
         return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
-    said, _, scale = FIGURES[run.figure]
-    now = said.format(f"{scale * kept[run.figure]:.0f}")
-    unit = " %" if "%" in said else ""
-    before = f"; before training it was {scale * start[run.figure]:.0f}{unit}" if start else ""
-    both = [key for key in FIGURES if start and None not in (start.get(key), kept.get(key))]
-    worse = both and all(kept[key] <= start[key] for key in both)
-    advice = " Training has not helped: try more rows, or a lower learning rate." if run.ended and worse else ""
-    return f"“{run.name}” {'' if run.ended else 'so far '}{now}{before}.{advice}"
+    now, before = (_reached(run.figure, record) if record else "" for record in (kept, start))
+    said = FIGURES[run.figure][0].format(now)
+    told = f"“{run.name}” {'' if run.ended else 'so far '}{said}"
+    if not before:
+        return f"{told}."
+    both = [key for key in FIGURES if None not in (start.get(key), kept.get(key))]
+    verdicts = [verdict for key in both if (verdict := _judged(run, key)) is not None]
+    sure = any(verdict.says == "more" for verdict in verdicts)
+    if verdicts and not sure and all(verdict.says == "few" for verdict in verdicts):
+        return f"{told}; before training it was {before}. So few rows cannot tell whether training has helped."
+    if run.ended and not sure and all(kept[key] <= start[key] for key in both):
+        advice = " Training has not helped: try more rows, or a lower learning rate."
+    else:
+        advice = "" if sure or not verdicts else " That is no difference that so many rows can show."
+    return f"{told}; before training it was {before}.{advice}"
+
+
+def _reached(figure: str, record: Mapping[str, Any]) -> str:
+    """Return a figure as the headline names it, with what it rests on where that is known."""
+    value, rows = record[figure], record.get("rows")
+    if figure == "spearman":
+        return f"{value / 100:.2f}" + (f" ({rows:,} rows)" if rows else "")
+    if figure != "pair_accuracy" or not rows:
+        return f"{FIGURES[figure][2] * value:.0f}" + (" % of the" if figure == "pair_accuracy" else "")
+    pairs = record.get("pairs", rows // 2)
+    return counted(value / 100, pairs) + (f" of {pairs:,}" if pairs >= COUNTED else "")
+
+
+def _judged(run: RunView, figure: str) -> Verdict | None:
+    """Judge how far a figure has risen; None where nothing tells of how many rows it is.
+
+    The best of several evaluations is kept: each of them was looked at.
+    """
+    rows = run.kept.get("rows")
+    if not rows or figure not in ("pair_accuracy", "spearman"):
+        return None
+    count = run.kept.get("pairs", rows // 2) if figure == "pair_accuracy" else rows // 2  # two rows a sentence pair
+    tries = sum(record["event"] == "evaluation" for record in run.measured) if run.recipe.get("keep") != "last" else 1
+    shares = (record[figure] / 100 for record in (run.start, run.kept))
+    return judge_rise(*shares, count, correlation=figure == "spearman", tries=max(1, tries))
 
 
 def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str:
