@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
 
 from condviz.errors import DataError
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import read_board
+from condviz.evaluation.verdicts import judge_gap
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
@@ -21,18 +23,38 @@ OVERALL = (
 @cache
 def pair_accuracies() -> dict[str, dict[str, float]]:
     """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
+    return {name: {part: one.value for part, one in parts.items()} for name, parts in _measured().items()}
+
+
+@cache
+def _measured() -> dict[str, dict[str, Metric]]:
     try:
         models = read_board(ASSETS / "benchmark.json").models
     except DataError:
         return {}
-    return {
-        name: {part: one.pair_accuracy.value for part, one in found.parts.items()} for name, found in models.items()
-    }
+    return {name: {part: one.pair_accuracy for part, one in found.parts.items()} for name, found in models.items()}
 
 
 def mean_accuracy(parts: Mapping[str, float]) -> float:
     """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
     return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))
+
+
+def mean_of(figures: Sequence[Metric]) -> Metric:
+    """Return the mean of figures on different rows, with the interval that theirs imply."""
+    value = float(np.mean([one.value for one in figures]))
+    if any(one.low is None or one.high is None for one in figures):
+        return Metric(value)
+    reach = float(np.sqrt(np.sum([((one.high - one.low) / 2) ** 2 for one in figures]))) / len(figures)
+    return Metric(value, value - reach, value + reach)
+
+
+def leading(figures: Mapping[str, Metric]) -> list[str]:
+    """Return the name with the highest figure, and behind it those of which it is not sure that they are lower."""
+    ranked = sorted((name for name, one in figures.items() if one.value is not None), key=lambda n: -figures[n].value)
+    best = ranked[:1]
+    tries = len(ranked) - 1
+    return best + [one for one in ranked[1:] if not judge_gap(figures[best[0]], figures[one], tries=tries).sure]
 
 
 def best_encoder(infos: Iterable[ModelInfo]) -> str:
@@ -44,22 +66,28 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
 
 
 def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
-    """Return what each model is good for, in a few words; models without a distinction are left out."""
+    """Return what each model is good for, in a few words; models without a distinction are left out.
+
+    The best is called so only where no other may be as good.
+    """
     infos = [info for info in infos if info.trained]
-    found = pair_accuracies()
+    found = _measured()
     texts: dict[str, list[str]] = {}
 
-    def crown(part: str, text: str) -> None:
-        scored = {info.name: found.get(info.name, {}).get(part) for info in infos}
-        measured = {name: value for name, value in scored.items() if value is not None}
-        if measured:
-            texts.setdefault(max(measured, key=measured.__getitem__), []).append(text)
+    def crown(scored: Mapping[str, Metric | None], text: str) -> None:
+        names = leading({name: one for name, one in scored.items() if one is not None})
+        for name in names[:1]:
+            texts.setdefault(name, []).append(text if len(names) == 1 else f"among the {text}")
 
     if best := best_encoder(infos):
-        texts[best] = ["best encoder overall"]
-    crown("csts", "orders conditions most as people do")
-    crown("tables", "best on free conditions")
-    crown("cebab", "best on reviews")
+        encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
+        parts = {name: [found.get(name, {}).get(part) for part in OVERALL] for name in encoders}
+        means = {name: mean_of(figures) for name, figures in parts.items() if None not in figures}
+        crown(means or {best: Metric(0.0)}, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
+    for part, text in (
+        ("csts", "best by people’s ratings"), ("tables", "best on free conditions"), ("cebab", "best on reviews"),
+    ):  # fmt: skip
+        crown({info.name: found.get(info.name, {}).get(part) for info in infos}, text)
     if fastest := _best(info for info in infos if info.kind == "tri"):
         texts.setdefault(fastest, []).append("one pass for any number of conditions")
     return {name: ", ".join(found_for) for name, found_for in texts.items()}

@@ -110,9 +110,9 @@ def headline(result: EmbeddingMap) -> str:
         few = f"{rise.n} sentence{'s have' if rise.n != 1 else ' has'} a known value"
         return f"{few}: too few to say whether the condition brings the same values together."
     figures = (
-        f"{_percent(before)} of the {rise.n:,} sentences’ nearest neighbours have it before reading the condition, "
+        f"{_percent(before)} of the nearest ones before reading the condition, {_percent(after)} after "
+        f"({_percent(chance)} by chance; {rise.n:,} sentences)"
     )
-    figures += f"{_percent(after)} after ({_percent(chance)} by chance)"
     if rise.sure:
         return f"Sentences with the same value are neighbours {rise.says} often: {figures}."
     chances = " and no more than by chance" if above.says != "more" else ""

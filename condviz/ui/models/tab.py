@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import gradio as gr
 from condviz.errors import DataError, UnknownModelError
 from condviz.evaluation.kgc_scores import read_scores as read_link_scores
 from condviz.evaluation.kgc_scores import table_rows
-from condviz.evaluation.leaders import OVERALL, strengths
+from condviz.evaluation.leaders import OVERALL, leading, mean_of, strengths
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import PARTS, Board, PartScores, read_board
 from condviz.models import registry
@@ -209,16 +210,21 @@ class ModelsTab:
         rows.sort(key=lambda row: row.info.title.casefold() if by_name else _descending(row, view.by))
         titles = {MEAN: "Own tests"} | COLUMNS
         columns = [(column, titles[column], _about(column)) for column in shown]
-        drawn = {"rows": rows, "columns": columns, "headline": self._headline(board), "problem": problem}
+        drawn = {"rows": rows, "columns": columns, "headline": self._headline(rows), "problem": problem}
         return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
 
-    def _headline(self, board: Board) -> dict[str, Any]:
-        """Find the model that agrees best with people, and the best on our own tests, by mean pair accuracy."""
-        rows = [row for row in self._rows(board, "pair_accuracy") if row.info.trained]
-        people = [row for row in self._rows(board, "spearman") if row.info.trained and "csts" in row.figures]
-        closest = max(people, key=lambda row: row.figures["csts"].value, default=None)
-        own = max((row for row in rows if MEAN in row.figures), key=lambda row: row.figures[MEAN].value, default=None)
-        return {"closest": closest, "own": own}
+    @staticmethod
+    def _headline(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
+        """Find the best by people's ratings, and on our own tests, by the measure that is shown.
+
+        Behind each stand those that may be as good.
+        """
+        found, named = [], {row.info.name: row for row in rows}
+        for column, title in (("csts", "On C-STS, rated by people,"), (MEAN, "On this project’s own tests")):
+            figures = {name: row.figures[column] for name, row in named.items() if column in row.figures}
+            if best := leading(figures):
+                found.append((column, title, [named[name] for name in best]))
+        return found
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
         infos, states = self.pool.infos(), self.pool.states()
@@ -236,9 +242,9 @@ class ModelsTab:
             return {}
         found = {part: scores for part in PARTS if (scores := board.find(name, part)) is not None}
         figures = {part: _figure(found[part], metric) for part in COLUMNS if part in found}
-        values = [_figure(found[part], metric).value for part in OVERALL if part in found]
-        if len(values) == len(OVERALL) and None not in values:
-            figures[MEAN] = Metric(sum(values) / len(values))
+        parts = [_figure(found[part], metric) for part in OVERALL if part in found]
+        if len(parts) == len(OVERALL) and all(one.value is not None for one in parts):
+            figures[MEAN] = mean_of(parts)
         return figures
 
     def _board(self) -> tuple[Board, str]:
