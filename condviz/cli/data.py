@@ -44,7 +44,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     text = "train, dev, test, or another part that is listed"
     build.add_argument("--split", required=True, metavar="PART", help=text)
     text = "CSV file to write, or - for standard output"
-    build.add_argument("--out", required=True, type=_target, metavar="FILE", help=text)
+    build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
     build.set_defaults(command=_build)
     check = actions.add_parser(
@@ -73,10 +73,6 @@ def _list(options: argparse.Namespace) -> None:
     shared.show(options, text, json=lambda: [item.to_dict() for item in surveys])
 
 
-def _target(path: str) -> str:
-    return path if path == "-" else shared.target(path)
-
-
 def _survey(item: Survey) -> str:
     files = [name + ("" if there else " (missing)") for name, there in item.files.items()]
     lines = [f"licence    {item.corpus.licence}", f"source     {item.corpus.source}"]
@@ -94,13 +90,9 @@ def _survey(item: Survey) -> str:
 def _build(options: argparse.Namespace) -> None:
     from condviz.data.corpora import CORPORA, build
     from condviz.data.corpus import count_contrasts, format_rows
-    from condviz.data.files import write_text
 
     rows = build(options.corpus, options.split, seed=options.seed, password=_csts_password)
-    if options.out == "-":
-        sys.stdout.write(format_rows(rows))
-    else:
-        write_text(options.out, format_rows(rows))
+    shared.write(options.out, format_rows(rows))
     corpus = CORPORA[options.corpus]
     shortcuts = corpus.shortcuts(rows)
     tell(

@@ -42,7 +42,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Analyse; tables go to standard output, progress and notes to standard error."""
     from condviz.analysis.errors.findings import find_errors, format_csv
-    from condviz.data.files import write_text
     from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
@@ -70,12 +69,13 @@ def run(options: argparse.Namespace) -> None:
             progress=update,
         )
     if options.html:
-        write_text(options.html, render_report(found))
+        shared.write(options.html, render_report(found))
     if options.json:
-        write_text(options.json, format_json(found.to_dict()))
+        shared.write(options.json, format_json(found.to_dict()))
     if options.out:
-        write_text(options.out, format_csv(found.study, found.mask.nonzero()[0]))
-    print(_summary(found))
+        shared.write(options.out, format_csv(found.study, found.mask.nonzero()[0]))
+    if not shared.output_taken(options):
+        print(_summary(found))
 
 
 def _summary(findings: ErrorStudy) -> str:

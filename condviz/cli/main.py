@@ -1,4 +1,4 @@
-"""The command line: python -m condviz serve | models | score | evaluate | router | ...
+"""The command line: python -m condviz serve | models | score | evaluate | words | ...
 
 User errors print one line on standard error and exit with code 2. Results go to standard output, everything else to
 standard error, so that output can be piped.
@@ -16,15 +16,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
-from condviz.cli.options import backend, on_encoder, tell
+import shtab
+
+from condviz.cli.options import backend, be_quiet, on_encoder, output_taken, tell
+from condviz.cli.parser import USER_ERROR, Parser, complain
 from condviz.errors import CondvizError, ConfigError, require
 
 COMMANDS = "deploy models score errors words map store links data train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
-USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
-"""Exit codes; the last two are what a shell reports for a program that a signal stopped."""
+INTERRUPTED, BROKEN_PIPE = 130, 141
+"""Exit codes beside USER_ERROR: what a shell reports for a program that a signal stopped."""
 MOVED = {"benchmark": "models, gallery or links", "papers": "papers"}
 """Commands that were here once -> words behind `python -m benchmarks`, in a clone."""
 
@@ -39,39 +41,37 @@ def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argpars
     Returns:
         Exit code: 0; 2 after a message about wrong input; 130 after Ctrl-C; 141 if the reader of a pipe went away.
     """
+    be_quiet(False)
     try:
         words = sys.argv[1:] if arguments is None else arguments
         if parser is None and words and words[0] in MOVED:
             raise ConfigError(f"`{words[0]}` is in a clone of the project now: python -m benchmarks {MOVED[words[0]]}.")
         options = (parser or build_parser)().parse_args(words)
         with _short_warnings():
+            output_taken(options)  # before the long work
             on_encoder(options)
             options.command(options)
         sys.stdout.flush()
     except CondvizError as error:
-        _complain(str(error))
+        complain(str(error))
         return USER_ERROR
     except KeyboardInterrupt:
-        _complain("stopped.")
+        complain("stopped.")
         return INTERRUPTED
     except BrokenPipeError:
         _close_output()
         return BROKEN_PIPE
     except UnicodeEncodeError as error:
         letter = error.object[error.start]
-        _complain(
+        complain(
             f"The output is {error.encoding}, which has no {letter!r}. Set PYTHONIOENCODING=utf-8, or PYTHONUTF8=1."
         )
         return USER_ERROR
     except OSError as error:  # a full disk, a folder without permission
-        _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Mend it and try again.")
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Mend it and try again.")
         _close_output()
         return USER_ERROR
     return 0
-
-
-def _complain(message: str) -> None:
-    print(f"condviz: {' '.join(message.split())}", file=sys.stderr)
 
 
 def _close_output() -> None:
@@ -80,15 +80,6 @@ def _close_output() -> None:
         sys.stdout.flush()
         return
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports a wrong option on one line, as every other error."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where the options are described; exits with code 2."""
-        _complain(f"{message}. See: {self.prog} --help")
-        sys.exit(USER_ERROR)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -108,6 +99,11 @@ def build_parser() -> argparse.ArgumentParser:
     text = "addresses or networks of proxies, with commas, whose X-Forwarded-For is believed (default: 127.0.0.1)"
     serve.add_argument("--forwarded-allow-ips", metavar="ADDRESSES", help=text)
     serve.set_defaults(command=_serve)
+    completion = commands.add_parser(
+        "completion", help="print a script that completes commands", description="Print a script for a shell to read."
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(command=lambda options: print(shtab.complete(parser, options.shell)))
     for name in COMMANDS.split():
         import_module(f"condviz.cli.{name}").add_to(commands)
     return parser

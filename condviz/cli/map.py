@@ -49,7 +49,6 @@ def run(options: argparse.Namespace) -> None:
     from condviz.analysis.layout import Layout
     from condviz.analysis.maps import build_map
     from condviz.analysis.points import points_from_table, scene_points
-    from condviz.data.files import write_text
     from condviz.data.tables import read_table
 
     # Settings and table are checked before the model loads, which takes seconds.
@@ -80,11 +79,12 @@ def run(options: argparse.Namespace) -> None:
     if options.html:
         from condviz.plots.maps import map_page
 
-        write_text(options.html, map_page(made))
+        shared.write(options.html, map_page(made))
     if options.json:
-        write_text(options.json, json.dumps(made.to_dict(), ensure_ascii=False) + "\n")
+        shared.write(options.json, json.dumps(made.to_dict(), ensure_ascii=False) + "\n")
     tell(*made.notes)
-    print(format_measures(made))
+    if not shared.output_taken(options):
+        print(format_measures(made))
 
 
 def format_measures(made: EmbeddingMap) -> str:

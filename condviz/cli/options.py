@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from condviz.methods.base import ConditionalScorer
 
 
+STDOUT = "-"
+FILES = ("json", "out", "html", "figures", "left_out")
+"""Options that name a file to be written."""
+_quiet = False
 _Parent = partial(argparse.ArgumentParser, add_help=False)
 
 
@@ -99,11 +103,16 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
     return OnRay(model, options.ray, options.workers)
 
 
-def form(json: str = "print JSON", csv: str = "") -> argparse.ArgumentParser:
-    """Return a parent with --json and, where there is a help text for it, --csv: the form in which `show` prints."""
+def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argparse.ArgumentParser:
+    """Return a parent with --json and, where there is a help text for it, --csv: the form in which `show` prints.
+
+    --json stands alone here; a file is named as --json=FILE. With `dash`, a "-" behind it belongs to it.
+    """
     parser = _Parent()
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help=json)
+    text = f"{json}; --json=FILE writes it"
+    option = forms.add_argument("--json", nargs="?", const=STDOUT, type=target, metavar="FILE", help=text)
+    option.alone, option.dash = True, dash
     if csv:
         forms.add_argument("--csv", action="store_true", help=csv)
     return parser
@@ -117,11 +126,32 @@ def show(
 ) -> None:
     """Print a result in the form that is asked for (see `form`); only that one is made."""
     if options.json:
-        sys.stdout.write(format_json(json()))
-    elif csv and options.csv:
+        write(options.json, format_json(json()))
+    if csv and options.csv:
         sys.stdout.write(csv())
-    elif shown := text():
+    elif not output_taken(options) and (shown := text()):
         print(shown)
+
+
+def write(path: str, text: str) -> None:
+    """Write a file, or with "-" to standard output."""
+    if path == STDOUT:
+        sys.stdout.write(text)
+    else:
+        write_text(path, text)
+
+
+def output_taken(options: argparse.Namespace) -> bool:
+    """Return whether an option sends its file to standard output, which then has nothing else.
+
+    Raises:
+        ConfigError: If two do.
+    """
+    taken = [name for name in FILES if getattr(options, name, None) == STDOUT]
+    if len(taken) > 1:
+        both = " and ".join(f"--{name.replace('_', '-')}" for name in taken)
+        raise ConfigError(f"Standard output takes one of them: {both} are both -. Name a file for the other.")
+    return bool(taken)
 
 
 def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
@@ -164,7 +194,7 @@ def tell_table(options: argparse.Namespace, report: Report) -> None:
     """Print what was decided while a table was read, and write the rows that were left out where that is asked for."""
     tell(*report.notes)
     if options.left_out:
-        write_text(options.left_out, report.left_out_csv())
+        write(options.left_out, report.left_out_csv())
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -175,18 +205,18 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def files(**options: str) -> argparse.ArgumentParser:
-    """Return a parent with options, such as --out, that name a file to be written; the values are their help."""
+    """Return a parent with options of `FILES`; the values are their help. --json may stand alone, for "-"."""
     parser = _Parent()
     for name, text in options.items():
-        parser.add_argument(f"--{name}", type=target, metavar="FILE", help=text)
+        alone = {"nargs": "?", "const": STDOUT} if name == "json" else {}
+        parser.add_argument(f"--{name}", type=target, metavar="FILE", help=f"{text}; - for standard output", **alone)
     return parser
 
 
 def target(path: str) -> str:
-    """Return a file to be written, checked before the long work that fills it."""
-    if path == "-":
-        raise ConfigError("Standard output (-) already takes what the command prints. Name a file instead.")
-    check_target(path)
+    """Return a file to be written, checked before the long work that fills it; "-" is standard output."""
+    if path != STDOUT:
+        check_target(path)
     return path
 
 
@@ -275,9 +305,15 @@ def format_json(content: object) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
+def be_quiet(quiet: bool) -> None:
+    """Leave out notes and bars from now on, or not."""
+    global _quiet
+    _quiet = quiet
+
+
 def tell(*notes: str) -> None:
-    """Write notes to standard error, each on its own line."""
-    for note in notes:
+    """Write notes to standard error, each on its own line; none with --quiet."""
+    for note in () if _quiet else notes:
         sys.stderr.write(f"note: {note}\n")
 
 
@@ -289,7 +325,7 @@ def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
 
     columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
     console = Console(stderr=True)
-    disable = not sys.stderr.isatty()
+    disable = _quiet or not sys.stderr.isatty()
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=disable) as progress:
         task = progress.add_task(name, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -31,7 +31,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     encoding = [shared.device(), shared.cluster()]
     parser = commands.add_parser(
         "score",
-        parents=[shared.models(), *encoding, shared.form("print JSON as the /compare endpoint does"), shared.reading()],
+        parents=[
+            shared.models(),
+            *encoding,
+            shared.form("print JSON as the /compare endpoint does", dash=False),
+            shared.reading(),
+        ],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
         "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model; "
@@ -137,7 +142,6 @@ def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
 def run_evaluate(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
     from condviz.data.corpora import open_table
-    from condviz.data.files import write_text
     from condviz.data.tables import format_predictions
     from condviz.evaluation.csts import evaluate
 
@@ -151,10 +155,11 @@ def run_evaluate(options: argparse.Namespace) -> None:
     tell(*(note for note in found.notes if note not in table.notes))
     if options.out:
         scores = {report.model: report.predictions for report in found.reports}
-        write_text(options.out, format_predictions(table, scores))
+        shared.write(options.out, format_predictions(table, scores))
     if options.json:
-        write_text(options.json, format_json({**found.to_dict(), "data": options.data}))
-    print(_format(found))
+        shared.write(options.json, format_json({**found.to_dict(), "data": options.data}))
+    if not shared.output_taken(options):
+        print(_format(found))
 
 
 def _format(found: Evaluation) -> str:

@@ -1,4 +1,4 @@
-"""The command `router`."""
+"""The command `words`, formerly `router`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, load_asked, tell
-from condviz.data.files import write_text
 
 if TYPE_CHECKING:
     from condviz.analysis.readings import DeletionTest, WordReading
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser(
-        "router",
+        "words",
+        aliases=["router"],
         help="words that a model reads",
         description="Show how much each word of one or two sentences counts under each condition: the weights of a "
         "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
@@ -73,7 +73,7 @@ def _write_figures(path: str, models: Sequence[ConditionalScorer], readings: Seq
                 (f"{name}, sentence {number}, {condition}", router.figures(pictures, place))
                 for place, condition in enumerate(reading.conditions)
             ]
-    write_text(path, words.to_page("Figures 5 to 7 of the CSR paper", parts))
+    shared.write(path, words.to_page("Figures 5 to 7 of the CSR paper", parts))
 
 
 def _format(readings: Sequence[WordReading], tests: Sequence[DeletionTest]) -> str:

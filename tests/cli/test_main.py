@@ -169,7 +169,10 @@ def test_score_reads_a_table_from_standard_input(
         ),
         (["evaluate", "--model", "words", "--data", "no.csv"], "no.csv does not exist"),
         (["evaluate", "--model", "words", "--data", "-", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
-        (["evaluate", "--model", "words", "--data", "-", "--out", "-"], "Name a file instead"),
+        (
+            ["evaluate", "--model", "minilm", "--data", "x.csv", "--out", "-", "--json", "-"],
+            "Name a file for the other",
+        ),
         (["evaluate", "--model", "words", "--data", "tables:no"], "There is no part 'no' of tables"),
         (["data", "build", "sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
         (["data", "build", "tables", "--split", "test", "--out", "no/out.csv"], "The folder of no/out.csv does not"),
@@ -324,7 +327,9 @@ def test_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == f"condviz {condviz.__version__}\n"
 
 
-def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_hands_address_and_port_to_the_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     launched: list[dict] = []
     page = ModuleType("condviz.ui.app")
     page.launch_options = lambda host, port: {
@@ -338,11 +343,14 @@ def test_serve_hands_address_and_port_to_the_page(monkeypatch: pytest.MonkeyPatc
         assert prevent_thread_lock
         launched.append(options)
 
-    page.build_app = lambda: SimpleNamespace(launch=launch, block_thread=lambda: blocked.append(gc.isenabled()))
+    served = {"server_name": "127.0.0.1", "server_port": 8000, "mcp_error": None}
+    served |= {"launch": launch, "block_thread": lambda: blocked.append(gc.isenabled())}
+    page.build_app = lambda: SimpleNamespace(**served)
     monkeypatch.setitem(sys.modules, "condviz.ui.app", page)
     monkeypatch.setattr(cli, "require", lambda *_: None)  # importing gradio takes seconds
     assert cli.main(["serve", "--port", "8000"]) == 0
-    assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False}]
+    assert launched == [{"server_name": "127.0.0.1", "server_port": 8000, "share": False, "quiet": True}]
+    assert capsys.readouterr().out == "Running on http://127.0.0.1:8000\n"
     assert blocked == [True], "it serves, and looks for garbage"
 
 
