@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
-from unittest.mock import patch
 
 import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
-from condviz.encoder import backbone, gather
 from condviz.encoder.backbone import DECODERS, Backbone
-from condviz.encoder.gather import VISITOR, Request, Visitor
+from condviz.encoder.visitors import VISITOR, Visitor
 
 T = TypeVar("T")
 
@@ -70,36 +68,16 @@ def tiny_backbone(kind: str = "bert", *, seed: int = 0) -> Backbone:
 
 
 def for_visitors(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """Run each job for a visitor of its own, all of them waiting before the first batch."""
-    looked, gate = [threading.Event() for _ in jobs], threading.Event()
-    together = threading.Barrier(backbone.CORES + 1)  # each worker is held by a request of its own
-
-    def hold(rows: list) -> list:
-        together.wait(30)
-        assert gate.wait(30)
-        return rows
-
-    held = [
-        Request(f"gate {number}", {"x": "x"}, hold, lambda texts: [None], lambda *_: None, nullcontext(), 10,
-                visitor=Visitor(f"gate {number}"), cores=backbone.CORES)
-        for number in range(backbone.CORES)
-    ]  # fmt: skip
+    """Run each job for a visitor of its own, all of them computing their first batch at once."""
+    together = threading.Barrier(len(jobs))
 
     def run(number: int, job: Callable[[], T]) -> T:
-        VISITOR.set(Visitor(f"visitor {number}", check=looked[number].set))  # asked for the first time while waiting
+        first = iter([together.wait])
+        VISITOR.set(Visitor(f"visitor {number}", check=lambda: next(first, lambda timeout: None)(30)))
         return job()
 
-    with (
-        patch.object(gather, "GATHERING", gather.Gathering()),  # its workers are those of these requests alone
-        ThreadPoolExecutor(len(jobs) + len(held)) as threads,
-    ):
-        for request in held:
-            threads.submit(list, gather.GATHERING.encode(request))
-        together.wait(30)
-        found: list[Future[T]] = [threads.submit(run, number, job) for number, job in enumerate(jobs)]
-        assert all(event.wait(30) for event in looked)
-        gate.set()
-        return [future.result(30) for future in found]
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        return list(threads.map(run, range(len(jobs)), jobs))
 
 
 @contextmanager

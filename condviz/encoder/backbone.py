@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
-from condviz.encoder import gather
 from condviz.encoder.cache import EmbeddingCache
-from condviz.encoder.gather import VISITOR, Request, encode_here
 from condviz.encoder.layers import LayerAccess, both_ways, is_like_bert, open_layers
-from condviz.encoder.packed import rows_stand_alone
 from condviz.encoder.pooling import Pooling, pool
-from condviz.encoder.tokens import Encoded, Tokens, collate
+from condviz.encoder.tokens import Encoded, Tokens, batches_by_shape, collate
+from condviz.encoder.visitors import VISITOR, share_cores
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.types import Progress
 
@@ -37,7 +36,7 @@ BATCH_TOKENS = {"cpu": 1024, "mps": 8192, "cuda": 32768}
 """Tokens per batch with padding. On CPUs small batches stay in cache: 1,024 was faster than 256 and 8,192."""
 
 CORES = torch.get_num_threads()
-"""Those that encode for the visitors of a server, each a batch of its own."""
+"""Those that the visitors of a server share."""
 CPU_HALF_MULTIPLE = 8
 """Lengths in half precision on CPUs are rounded up to this: each new shape compiles a kernel, rounded ones repeat."""
 
@@ -394,37 +393,41 @@ class Backbone(nn.Module):
         """
         unique = list(dict.fromkeys(items))
         key = (owner or self.fingerprint, role, self._together(unique))
-
-        def recall(texts: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
-            if self.training:  # dropout makes vectors that must not be kept
-                return [None] * len(texts)
-            return self.cache.get_many([(*key, *text) for text in texts], count=count)
-
-        def keep(texts: Sequence[Item], values: Sequence[Tensor]) -> None:
-            if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
-                self.cache.put_many(((*key, *text), value) for text, value in zip(texts, values, strict=True))
-
-        @torch.no_grad()
-        def run(rows: list[Encoded]) -> list[Tensor]:
-            return [value.detach().cpu().clone() for value in embed(rows)]
-
-        known = dict(zip(unique, recall(unique, count=True), strict=True))
+        known = dict(zip(unique, self._recall(key, unique, count=True), strict=True))
         missing = [item for item, value in known.items() if value is None]
-        if missing:
-            rows, visitor = tokenize(missing), VISITOR.get()
-            _warn_truncated(missing, rows, self.max_length)
-            by_text = dict(zip(missing, rows, strict=True))
-            gathered = visitor is not None and not self.training
-            alike = self.device.type == "cpu" and key[-1] is None  # in any division into batches
-            request = Request(
-                key, by_text, run, recall, keep, self.lock, BATCH_TOKENS.get(self.device.type, 1024), batch_size,
-                self._shape_multiple, visitor, CORES if gathered and alike else 1,
-            )  # fmt: skip
-            for done in gather.GATHERING.encode(request) if gathered else encode_here(request):
-                if progress:
-                    progress(done, len(missing))
-            known |= request.values
+        if not missing:
+            return [known[item] for item in items]
+        rows, visitor = tokenize(missing), VISITOR.get()
+        _warn_truncated(missing, rows, self.max_length)
+        if visitor is not None:
+            visitor.charge(sum(map(len, rows)))
+        limit, done = BATCH_TOKENS.get(self.device.type, 1024), 0
+        for batch in batches_by_shape(rows, limit, batch_size, self._shape_multiple):
+            if visitor is not None:
+                visitor.check()
+            texts = [missing[i] for i in batch]
+            with (
+                share_cores(CORES) if visitor is not None and self.device.type == "cpu" else self.lock,
+                torch.no_grad(),
+            ):
+                # While they waited, others may have had the same texts encoded.
+                found = dict(zip(texts, self._recall(key, texts), strict=True))
+                if left := [i for i in batch if found[missing[i]] is None]:
+                    values = [value.detach().cpu().clone() for value in embed([rows[i] for i in left])]
+                    made = dict(zip((missing[i] for i in left), values, strict=True))
+                    found |= made
+                    if not self.training:  # batch by batch: what is done stays known if `progress` stops the work
+                        self.cache.put_many(((*key, *text), value) for text, value in made.items())
+            known |= found
+            done += len(batch)
+            if progress:
+                progress(done, len(missing))
         return [known[item] for item in items]
+
+    def _recall(self, key: tuple, items: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
+        if self.training:  # dropout makes vectors that must not be kept
+            return [None] * len(items)
+        return self.cache.get_many([(*key, *item) for item in items], count=count)
 
     def _together(self, items: Sequence[Item]) -> int | None:
         """Return a mark of the texts that are computed together, where that shows in the result; else None.
@@ -438,8 +441,26 @@ class Backbone(nn.Module):
 
     @property
     def _shape_multiple(self) -> int:
-        """Return the multiple of `Request`; above 0 where equal padding gives a text the same bits in every batch."""
+        """Return the multiple of `batches_by_shape`; above 0 where equal padding gives the same bits in every batch."""
         return self.length_multiple if self.length_multiple > 1 and rows_stand_alone(self.dtype) else 0
+
+
+@cache
+@torch.no_grad()
+def rows_stand_alone(dtype: torch.dtype) -> bool:
+    """Return whether this CPU multiplies a row of a matrix to the same bits, on one core or all, whatever is beside it.
+
+    Libraries are free to sum up in another order for another number of rows; oneDNN does not where it was tried.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        layer, inputs = nn.Linear(384, 1536).to(dtype), torch.randn(1024, 384).to(dtype)
+    whole, cores = layer(inputs), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
+    finally:
+        torch.set_num_threads(cores)
 
 
 def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from condviz.encoder.packed import PackedLinear
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 
@@ -65,7 +64,6 @@ class LayerAccess:
         self.model = model
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
-        self._exact_gelu = config.hidden_act == "gelu"
         self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
         self._shared: dict[int, Mapping[str, OrtValue]] = {}
 
@@ -154,9 +152,6 @@ class LayerAccess:
             return self.engine.finish(self._weights(layer), attended, hidden)
         module, part = self.blocks[layer], self.parts(layer)
         middle = part.norm(part.dropout(part.merge(attended)) + hidden)
-        dense = module.intermediate.dense
-        if self._exact_gelu and isinstance(dense, PackedLinear):
-            return module.output(dense.with_gelu(middle), middle)
         return module.output(module.intermediate(middle), middle)
 
     def run(
@@ -231,7 +226,7 @@ class LayerAccess:
                 expected = self.run(hidden, mask, stop=1)[-1]
                 self.engine = Engine(self.num_heads, self.model.config.layer_norm_eps)
                 error = float((self.run(hidden, mask, stop=1)[-1] - expected).abs().max())
-            if not self._exact_gelu or error > ENGINE_TOLERANCE:
+            if error > ENGINE_TOLERANCE:
                 raise ArithmeticError(f"a layer differs by {error:.2g}")
         except Exception as error:  # not installed, too old, an operator that this build lacks
             self.engine = None

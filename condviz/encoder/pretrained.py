@@ -21,7 +21,6 @@ from safetensors import SafetensorError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone, Backend
-from condviz.encoder.packed import pack_linear_layers
 from condviz.encoder.pinned import FILES, PINNED, find_packaged, pinned_revision
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError, first_line
@@ -98,8 +97,6 @@ def load_backbone(
         if backbone is None or not backbone.digest or backbone.device.type != torch.device(device).type:
             backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
             backbone.backend = engine
-            if device == "cpu" and dtype == torch.bfloat16:
-                pack_linear_layers(backbone.model)
     return backbone
 
 

@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from condviz.encoder.gather import VISITOR, Visitor, step_back
+from condviz.encoder.visitors import VISITOR, Visitor, step_back
 from condviz.errors import CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
 from condviz.paths import MODEL_FOLDERS
@@ -67,13 +67,12 @@ class Work(Generic[Outcome]):
     ) -> None:
         """Start a function that takes a callback (done, total), to be called now and then.
 
-        Large work waits until the large work before it has ended, and leaves the processor to small work. Of patient
-        work, the texts of others are encoded first.
+        Large work waits until the large work before it has ended. It, and patient work, leave the processor to others.
         """
         outer, self._stop = VISITOR.get(), threading.Event()
         self.check = _checker(self._stop, outer)
-        self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS, patient)
-        self.large = large
+        self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS)
+        self.large, self._back = large, large or patient
         self.future: Future[Outcome] = Future()
         self._function, self._now = function, (0, 0)
         if large or outer is None:
@@ -100,7 +99,7 @@ class Work(Generic[Outcome]):
 
     def _run(self) -> None:
         VISITOR.set(self.visitor)
-        if self.large:
+        if self._back:
             step_back()
         try:
             while self.large and places_before(self):

@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModel
 
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
-from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
+from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, project_rows
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
 
 SIZE = 32
@@ -119,3 +119,18 @@ def test_ranks_that_cannot_be(rank: object) -> None:
         HyperCLConfig(rank=rank)
     with pytest.raises(ConfigError, match="rank must be at most the size of the encoder, 32, got 33"):
         make(rank=33)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_tall_matrix_is_projected_as_by_an_ordinary_product(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    rows, weight = torch.randn(37, 24).to(dtype), torch.randn(5, 24).to(dtype)
+    torch.testing.assert_close(project_rows(rows, weight), rows @ weight.T)
+    assert project_rows(rows[:0], weight).shape == (0, 5)
+
+
+def test_in_float32_it_is_projected_by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, operator = [], torch.ops.mkldnn._linear_pointwise
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *args: asked.append(1) or operator(*args))
+    project_rows(torch.randn(3, 24), torch.randn(5, 24))
+    assert asked == [1]

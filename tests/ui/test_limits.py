@@ -12,7 +12,7 @@ import httpx
 import pytest
 from gradio.state_holder import SessionState
 
-from condviz.encoder.gather import VISITOR
+from condviz.encoder.visitors import VISITOR
 from condviz.ui import limits
 from condviz.ui.events import connect, publish
 from condviz.ui.pool import Work

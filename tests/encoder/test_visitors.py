@@ -1,0 +1,147 @@
+"""Several visitors at once: the numbers of a single request, a share of the cores, leaving, and limits."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from condviz.encoder.backbone import rows_stand_alone
+from condviz.encoder.tokens import FREE_TOKENS, TOKEN_STEP, Encoded, Joined, batches_by_shape
+from condviz.encoder.visitors import NICENESS, VISITOR, Visitor, share_cores, step_back
+from condviz.errors import DataError
+from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, for_visitors, tiny_backbone
+
+SHORT, LONG = Encoded((1, 2), (0, 0)), Encoded((3, 4, 5), (0, 1, 1))
+ITEMS = [(text,) for text in SENTENCES]
+
+
+def test_a_visitor_gets_the_numbers_of_a_single_request() -> None:
+    backbone, alone = tiny_backbone(), tiny_backbone()
+    texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
+    found = for_visitors([lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    for own, vectors in zip(texts, found, strict=True):
+        torch.testing.assert_close(vectors, alone.encode(own, pooling="mean"), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_in_half_precision_visitors_at_once_get_the_bits_of_a_single_request(
+    monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    monkeypatch.setattr("condviz.encoder.backbone.CORES", cores)
+    backbone, alone = (tiny_backbone().to(torch.bfloat16) for _ in range(2))
+    texts = [[(f"{text} {condition}",) for text in SENTENCES] for condition in CONDITIONS]
+    found = for_visitors([lambda own=own: backbone.encode(own, pooling="mean") for own in texts])
+    for own, vectors in zip(texts, found, strict=True):
+        assert torch.equal(vectors, alone.encode(own, pooling="mean"))
+
+
+def test_texts_that_are_padded_alike_share_batches() -> None:
+    lengths = (1, 8, 9, 16, 30, 17)
+    rows = ["x" * length for length in lengths] + [Joined((LONG, SHORT))]
+    found = [{(*lengths, "joined")[i] for i in batch} for batch in batches_by_shape(rows, 64, multiple=8)]
+    assert found == [{30}, {17}, {9, 16}, {"joined"}, {1, 8}]
+
+
+def test_large_batches_have_few_different_numbers_of_tokens() -> None:
+    sizes, texts = set(), 0
+    for count in range(1, 130):
+        batches = list(batches_by_shape(["x" * (17 + number % 8) for number in range(count)], 1024, multiple=8))
+        sizes |= {24 * len(batch) for batch in batches}
+        texts += sum(map(len, batches))
+    assert texts == sum(range(1, 130)), "each once"
+    assert all(size <= FREE_TOKENS or size % TOKEN_STEP == 0 for size in sizes)
+
+
+def test_who_is_alone_has_all_cores_and_several_have_a_share() -> None:
+    before, seen, inside, gate = torch.get_num_threads(), [], threading.Barrier(2), threading.Event()
+
+    def compute() -> int:
+        with share_cores(4):
+            inside.wait(10)
+            gate.wait(10)
+            return torch.get_num_threads()
+
+    try:
+        with ThreadPoolExecutor(1) as thread, share_cores(4):
+            seen.append(torch.get_num_threads())
+            other = thread.submit(compute)
+            inside.wait(10)
+            gate.set()
+            seen.append(other.result(10))
+        with share_cores(4):
+            seen.append(torch.get_num_threads())
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [4, 2, 4]
+
+
+def test_what_another_visitor_has_had_encoded_is_not_encoded_again() -> None:
+    backbone = tiny_backbone()
+
+    def meanwhile() -> None:
+        VISITOR.set(None)
+        backbone.encode(ITEMS, pooling="mean")
+
+    VISITOR.set(Visitor("a", check=meanwhile))
+    try:
+        with encoded_rows(backbone) as rows:
+            backbone.encode(ITEMS, pooling="mean")
+    finally:
+        VISITOR.set(None)
+    assert sum(rows) == len(ITEMS)
+
+
+def test_who_leaves_stops_before_the_next_batch_and_what_is_done_stays_known() -> None:
+    backbone, asked = tiny_backbone(), iter([None, None, InterruptedError()])
+
+    def check() -> None:
+        if (error := next(asked)) is not None:
+            raise error
+
+    VISITOR.set(Visitor("a", check=check))
+    try:
+        with pytest.raises(InterruptedError):
+            backbone.encode(ITEMS, pooling="mean", batch_size=1)
+    finally:
+        VISITOR.set(None)
+    assert backbone.cache.stats().entries == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="niceness of a thread is Linux's")
+def test_a_thread_steps_back_alone() -> None:
+    def niceness() -> int:
+        step_back()
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(niceness).result(10) == min(19, before + NICENESS)
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
+
+
+def test_a_visitor_may_not_ask_for_more_tokens_than_allowed() -> None:
+    visitor = Visitor("a", max_tokens=5)
+    visitor.charge(3)
+    with pytest.raises(DataError, match="at most 5"):
+        visitor.charge(3)
+    VISITOR.set(visitor)
+    try:
+        with pytest.raises(DataError, match="at most 5"):
+            tiny_backbone().encode(ITEMS, pooling="mean")
+    finally:
+        VISITOR.set(None)
+
+
+def test_where_rows_stand_alone_a_text_has_the_same_bits_in_every_batch() -> None:
+    if not rows_stand_alone(torch.bfloat16):
+        pytest.skip("this CPU sums up in another order for another number of rows")
+    backbone, items = tiny_backbone().to(torch.bfloat16), [(text,) for text in SENTENCES]
+    together = backbone.encode(items, pooling="mean")
+    for item, vector in zip(items, together, strict=True):
+        backbone.cache.clear()
+        assert torch.equal(backbone.encode([item], pooling="mean")[0], vector)
