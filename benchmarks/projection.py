@@ -44,7 +44,7 @@ def defaults(before: np.ndarray, after: np.ndarray) -> list[np.ndarray]:
 
 def kept(before: np.ndarray, after: np.ndarray) -> str:
     """Say how well our map and that of umap-learn's defaults keep neighbourhoods before conditioning (1: wholly)."""
-    ours, theirs = project(before, after)[0][0], defaults(before, after)[0]
+    ours, theirs = project(before, after, Layout("umap", 15, 0.1, 0))[0][0], defaults(before, after)[0]
     trust = [trustworthiness(before, layout, n_neighbors=15, metric="cosine") for layout in (ours, theirs)]
     return "; trustworthiness {:.3f}, umap-learn's defaults {:.3f}".format(*trust)
 
@@ -56,9 +56,9 @@ def run(*, rounds: int = 3, clock: Callable[[], float] = time.perf_counter) -> l
     for number, allowed in ALLOWED_S.items():
         before, after = vectors(number)
         jobs = {
-            "UMAP": lambda before=before, after=after: project(before, after),
+            "UMAP": lambda before=before, after=after: project(before, after, Layout("umap", 15, 0.1, 0)),
             "umap-learn": lambda before=before, after=after: defaults(before, after),
-            "PCA": lambda before=before, after=after: project(before, after, Layout("pca")),
+            "PCA": lambda before=before, after=after: project(before, after, Layout("pca", 15, 0.1, 0)),
             "neighbours": lambda before=before: nearest(before, 15),
         }
         seconds = times_in_turns(jobs, rounds=rounds, clock=clock)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_doc import Doc
 from annotated_types import BaseMetadata, GroupedMetadata
@@ -121,7 +121,7 @@ class Option:
             return self.default
         with suppress(ValueError):
             for side, beyond in (("ge", operator.lt), ("le", operator.gt)):
-                if side in self.bounds and beyond(float(found), self.bounds[side]):
+                if side in self.bounds and beyond(self.type(found), self.bounds[side]):
                     return self.type(self.bounds[side])
         try:
             return self.check(found)
@@ -139,12 +139,23 @@ def _adapter(hint: Any) -> Any:  # noqa: ANN401 - a TypeAdapter; pydantic takes 
 @functools.cache
 def options_of(function: Callable[..., Any]) -> Mapping[str, Option]:
     """Read the options of a function, in the order of its signature."""
-    hints = get_type_hints(function, include_extras=True)
-    found = {}
+    hints, found = _hints(function), {}
     for name, parameter in inspect.signature(function).parameters.items():
         said = getattr(hints.get(name), "__metadata__", ())
         if doc := next((one for one in said if isinstance(one, Doc)), None):
             found[name] = _option(name, hints[name], parameter.default, doc, said)
+    return found
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the type hints of the parameters; what is imported for type checkers alone stays as it is written."""
+    found, known = {}, getattr(inspect.unwrap(function), "__globals__", {})
+    for name, parameter in inspect.signature(function).parameters.items():
+        if (hint := parameter.annotation) is not parameter.empty:
+            found[name] = hint
+            if isinstance(hint, str):
+                with suppress(NameError):
+                    found[name] = eval(hint, known)
     return found
 
 
@@ -208,7 +219,7 @@ def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[
     the command line. What an option was called before is accepted from Python.
     """
     options = {name: option for name, option in options_of(function).items() if name not in but}
-    hints = get_type_hints(function, include_extras=True)
+    hints = _hints(function)
     names = {old: name for name, option in options.items() for old in option.key.before}
 
     def decorate(own: Function) -> Function:
@@ -218,7 +229,7 @@ def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[
         fixed = [one for one in inspect.signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         extra = [inspect.Parameter(name, kind, default=one.default) for name, one in options.items()]
-        known = get_type_hints(own, include_extras=True) | hints
+        known = _hints(own) | {name: hints[name] for name in options}
         parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra)]
         signature = inspect.Signature(parameters)
         lines = [f"    {name}: {one.help}; {one.allowed}." for name, one in options.items()]
@@ -246,7 +257,7 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:  # noqa: ANN401 - as the function
         return function(**given)
 
-    hints = get_type_hints(function, include_extras=True)
+    hints = _hints(function)
     found = inspect.signature(function).parameters.values()
     call.__name__ = function.__name__
     call.__doc__ = (function.__doc__ or "").partition("\nArgs:\n")[0]  # each option has its own help
@@ -256,7 +267,8 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_signature(function: Function, signature: inspect.Signature) -> Function:
     function.__signature__ = signature
-    function.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    given = signature.parameters.values()
+    function.__annotations__ = {one.name: one.annotation for one in given if one.annotation is not one.empty}
     return function
 
 

@@ -103,6 +103,7 @@
       this.root.dataset.ready = "true";
       this.root.dataset.renderer = figure.data.some((trace) => /gl$|3d$/.test(trace.type)) ? "webgl" : "svg";
       this.tell();
+      if (this.fresh && this.settings.play && !STILL.matches && this.places.size <= SVG_LIMIT && this.ends.some(Boolean)) this.play();
     }
 
     /** Draw the data, and what is selected once more on top of it: in front of all others, which turn grey. */
@@ -122,6 +123,7 @@
     keepZoom(layout) {
       layout.uirevision ??= "kept";
       const same = this.revision === layout.uirevision;
+      this.fresh = !same;
       this.revision = layout.uirevision;
       this.zoomed = same && this.zoomed;
       if (!this.zoomed) return;

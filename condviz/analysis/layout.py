@@ -19,13 +19,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from condviz.analysis.geometry import principal_axes, unit_rows
 from condviz.analysis.neighbors import nearest
-from condviz.errors import ConfigError, DataError, check_count, require
+from condviz.errors import DataError, require
 from condviz.types import Progress
 
 Method = Literal["umap", "pca"]
@@ -45,37 +45,22 @@ _one_layout = threading.Lock()
 
 @dataclass(frozen=True)
 class Layout:
-    """How a map is made; kept with it.
+    """How a map was made, by the options of `condviz.build_map`; kept with it."""
 
-    Attributes:
-        method: "umap" or "pca".
-        n_neighbors: Neighbours that UMAP keeps together, the point itself among them; from 2 to 200.
-        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
-        seed: Of UMAP's optimization; the PCA needs none.
-    """
-
-    method: Method = "umap"
-    n_neighbors: int = 15
-    min_dist: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise ConfigError(f"method must be one of {', '.join(get_args(Method))}, got {self.method!r}.")
-        check_count("n_neighbors", self.n_neighbors, 2, 200)
-        if not isinstance(self.min_dist, int | float) or not 0 <= self.min_dist < 1:
-            raise ConfigError(f"min_dist must be a number of at least 0 and below 1, got {self.min_dist!r}.")
-        check_count("seed", self.seed, 0, 2**32 - 1)
+    method: Method
+    n_neighbors: int
+    min_dist: float
+    seed: int
 
 
 def project(
-    before: np.ndarray, after: np.ndarray, made: Layout | None = None, *, progress: Progress | None = None
+    before: np.ndarray, after: np.ndarray, made: Layout, *, progress: Progress | None = None
 ) -> tuple[tuple[np.ndarray, np.ndarray], Layout, tuple[str, ...]]:
     """Lay out embeddings before and after conditioning, the second turned onto the first.
 
     Args:
         before, after: Shape (n, d) and (n, e), finite. Cosine counts: rows are scaled to length 1 first.
-        made: How; the default is UMAP.
+        made: How.
         progress: Called with (done, total) rounds; may raise to stop.
 
     Returns:
@@ -87,7 +72,6 @@ def project(
     """
     from scipy.linalg import orthogonal_procrustes  # slow to import, and the start of the page does not need it
 
-    made = made or Layout()
     distinct = []
     for side in (before, after):
         if progress is not None:
@@ -115,7 +99,7 @@ def project(
 def warm_up() -> None:
     """Compile what UMAP needs, which takes numba seconds once per process; for a thread at the start."""
     points = np.random.default_rng(0).standard_normal((40, 8))
-    project(points, points[::-1])
+    project(points, points[::-1], Layout("umap", 10, 0.1, 0))
 
 
 def part(progress: Progress | None, start: float, end: float) -> Progress | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.analysis.geometry import describe_matrices, isotropy, silhouette, turn_at_random, unit_rows
 from condviz.analysis.impurity import kmeans_impurity
@@ -14,6 +16,7 @@ from condviz.analysis.layout import Layout, Method, Topic, name_clusters, part, 
 from condviz.analysis.neighbors import Neighbors, ValueAgreement, by_condition, knn_change, nearest, value_agreement
 from condviz.analysis.points import MAX_POINTS, MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, ConfigError, DataError, check_count
+from condviz.spec import Field, Key, checked
 from condviz.types import Progress, Record, Result, table
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ MANY = 2000
 """Points above which K-means runs with 3 seeds of one start each, instead of 10 of ten."""
 DIGITS = 4
 """Of coordinates and cosines in JSON."""
+TITLES = {"umap": "UMAP", "pca": "PCA"}
+NEAR, DIST = Key("near", ("n_neighbors", "num_neighbors", "neighbors")), Key("dist", ("min_dist",))
 BUILT_IN_COLOURS = ("condition", "cluster", "change")
 
 
@@ -173,17 +178,18 @@ class EmbeddingMap(Result):
         return frame.assign(neighbours_changed=self.change)
 
 
+@checked
 def build_map(
     model: ConditionalScorer | str,
     sentences: Sequence[str] | pd.DataFrame | MapPoints,
     conditions: Sequence[str] | None = None,
     *,
-    method: Method = "umap",
-    n_neighbors: int = 15,
-    min_dist: float = 0.1,
-    seed: int = 0,
-    clusters: int | None = None,
-    colour: str | None = None,
+    method: Annotated[Method, Doc("How vectors become points"), Field("Method", titles=TITLES)] = "umap",
+    n_neighbors: Annotated[int, Interval(ge=2, le=200), Doc("Neighbours that UMAP keeps together"), NEAR] = 15,
+    min_dist: Annotated[float, Interval(ge=0, lt=1), Doc("How close points may lie by UMAP"), DIST] = 0.1,
+    seed: Annotated[int, Interval(ge=0, le=2**32 - 1), Doc("Of UMAP: the same one gives the same map")] = 0,
+    clusters: Annotated[int | None, Interval(ge=1), Doc("K behind the impurity; else the number of conditions")] = None,
+    colour: Annotated[str | None, Doc("condition, cluster, change or a column; else the values"), Key("by")] = None,
     measures: bool = True,
     progress: Progress | None = None,
 ) -> EmbeddingMap:
@@ -194,12 +200,7 @@ def build_map(
         sentences: At least three different ones; or a table (a frame, or lists by column) with a column of texts, and
             optionally of conditions ("condition") and of values ("value"); or points that were read from one.
         conditions: Every sentence is put under each of these. None takes the conditions of the table.
-        method: "umap" or "pca".
-        n_neighbors: Neighbours that UMAP keeps together, from 2 to 200.
-        min_dist: Smallest distance of points on UMAP's map, in [0, 1).
-        seed: Of UMAP. The same input and seed give the same map.
-        clusters: K of the K-means behind the impurity; None takes the number of conditions.
-        colour: "condition", "cluster", "change" or a column; None takes the values where there are some.
+        method, n_neighbors, min_dist, seed, clusters, colour: As the signature says of each.
         measures: Whether impurity, isotropy and W_c are measured; neighbours and values always are.
         progress: Called with (done, total), several times a second; may raise to stop.
 

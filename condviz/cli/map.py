@@ -46,15 +46,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Make the map, print the measures and write the files."""
-    from condviz.analysis.layout import Layout
     from condviz.analysis.maps import build_map
     from condviz.analysis.points import points_from_table, scene_points
     from condviz.data.tables import read_table
+    from condviz.spec import check_options
 
     # Settings and table are checked before the model loads, which takes seconds.
     settings = {"method": options.method, "n_neighbors": options.neighbors, "min_dist": options.min_dist}
     settings["seed"] = options.seed
-    Layout(**settings)
+    check_options(build_map, settings)
     if options.table == "scenes":
         given = [name for name in OF_TABLES if getattr(options, name) is not None]
         if given:

@@ -21,7 +21,7 @@ from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.markup import busy, dimmed, html, noted, notice, read_asset, render
-from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
@@ -73,18 +73,15 @@ class CompareTab:
         self.notice = html("", elem_id="cv-notice")
 
     def _sections(self) -> None:
-        with section("Words: why this score?", elem_id="cv-compare-words") as self.words:
-            self.words_notice = html("", elem_id="cv-words-notice")
+        shown = [self.shown]
+        with Section(self.page, "words", "Words: why this score?", self.explain, shown) as self.words:
             self.words_view = html("", elem_id="cv-words")
-        with section("Compare models", elem_id="cv-compare-models") as self.models:
-            self.models_notice = html("", elem_id="cv-models-notice")
-            with gr.Row(elem_classes="cv-actions"):
-                self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
-                self.models_stop = stop_button()
+        with Section(self.page, "models", "Compare models", self.all_models, shown) as self.models:
+            self.untrained = gr.Checkbox(False, label="Show untrained models, too", container=False)
+            self.models.ask(self.untrained)
             self.matrix = html("", elem_id="cv-matrix")
-        with section("Find conditions: what do they share, and what not?", elem_id="cv-compare-finder") as self.finder:
-            self.finder_notice = html("", elem_id="cv-finder-notice")
-            self.finder_stop = stop_button()
+        title = "Find conditions: what do they share, and what not?"
+        with Section(self.page, "finder", title, self.find, shown) as self.finder:
             script = "condviz.finder(element, (data) => trigger('adopt', data));"
             self.ranking = html("", elem_id="cv-ranking", script=script)
         with section("Examples, and where it fails", elem_id="cv-compare-examples"):
@@ -102,14 +99,13 @@ class CompareTab:
             self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)
             label = "Download with scores (CSV)"
             self.download = gr.DownloadButton(label, visible=False, elem_id="cv-table-download")
-        with section("Link, JSON, CSV, Python", elem_id="cv-compare-export") as self.exports:
+        with Section(self.page, "export", "Link, JSON, CSV, Python", self.show_exports, shown, heavy=False):
             self.hand_out = html("", elem_id="cv-export")
-        self.folded = [self.words, self.models, self.finder, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         self.form = form = [self.sentence1, self.sentence2, self.conditions, self.model]
-        done = [self.result, self.shown, self.stop, *self.folded]
+        done = [self.result, self.shown, self.stop, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop}
         run = {**main, "heavy": True}
         connect([self.run.click, self.auto.click, self.model.input], self.compare, [*form, self.shown], done, **run)
@@ -119,13 +115,6 @@ class CompareTab:
         filled = [*form, self.untrained, *done]
         self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
         self.page.on_models(self.model)
-        connect(self.words.expand, self.explain, [self.shown], [self.words_view], notice=self.words_notice, heavy=True)
-        told = {"notice": self.models_notice, "stop": self.models_stop, "heavy": True}
-        asked = [self.models.expand, self.untrained.input]
-        connect(asked, self.all_models, [self.shown, self.untrained], [self.matrix], **told)
-        told = {"notice": self.finder_notice, "stop": self.finder_stop, "heavy": True}
-        connect(self.finder.expand, self.find, [self.shown], [self.ranking], **told)
-        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         connect(self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download], **told)
         publish(self.api_compare, "compare")
@@ -150,7 +139,7 @@ class CompareTab:
             yield {}
         comparison = work.result()
         before = _before(comparison, shown)
-        yield {self.result: self._picture(comparison, before), self.shown: comparison, **closed(self.folded)}
+        yield {self.result: self._picture(comparison, before), self.shown: comparison, **closed(self.page.folded)}
         if 0 < word_cost(comparison) <= MAX_WORD_SCORES and self.pool.info(model).conditional:
             work = self.pool.run(add_words, model, comparison, patient=True)
             comparison = yield from follow(work, "Looking for the words behind each score.", self.notice)
@@ -194,7 +183,7 @@ class CompareTab:
         comparison = _needed(shown)
         if not comparison.words:
             work = self.pool.run(add_words, comparison.models[0].name, comparison)
-            comparison = yield from follow(work, "Leaving out each word once.", self.words_notice)
+            comparison = yield from self.words.follow(work, "Leaving out each word once.")
         pair = comparison.sentence1, comparison.sentence2
         pictures = [similarity.attribution(item, *pair) for item in comparison.words]
         yield {self.words_view: render("compare/words.html", pictures=pictures)}
@@ -211,11 +200,10 @@ class CompareTab:
         names = [info.name for info in known if info not in failed]
         pair = comparison.sentence1, comparison.sentence2
         work = self.pool.run(condviz.compare, names, *pair, comparison.conditions)
-        message = f"Scoring with {len(names)} models."
-        table = yield from follow(work, message, self.models_notice, self.models_stop)
+        table = yield from self.models.follow(work, f"Scoring with {len(names)} models.")
         matrix = similarity.matrix(table)
         view = render("compare/models.html", headline=_agreement(table), matrix=matrix, missing=missing)
-        yield {self.matrix: noted(view, untrained="1" if untrained else ""), self.models_stop: gr.update(visible=False)}
+        yield {self.matrix: noted(view, untrained="1" if untrained else "")}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
         """Rank the library of conditions for the pair."""
@@ -224,10 +212,10 @@ class CompareTab:
         comparison = _needed(shown)
         model = comparison.models[0]
         work = self.pool.run(rank_conditions, model.name, comparison.sentence1, comparison.sentence2)
-        ranked = yield from follow(work, "Trying the library of conditions.", self.finder_notice, self.finder_stop)
+        ranked = yield from self.finder.follow(work, "Trying the library of conditions.")
         few = min(8, (len(ranked) + 1) // 2)
         view = render("compare/ranking.html", ranked=ranked, count=len(ranked), shown=few, model=model)
-        yield {self.ranking: view, self.finder_stop: gr.update(visible=False)}
+        yield {self.ranking: view}
 
     def show_exports(self, shown: Comparison | None) -> dict:
         """Offer the comparison as link, JSON, CSV and Python."""

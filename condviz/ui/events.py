@@ -21,6 +21,7 @@ from gradio.events import Dependency
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
+from condviz.spec import options_of
 from condviz.ui import limits
 from condviz.ui.markup import busy
 from condviz.ui.markup import notice as _notice
@@ -174,6 +175,7 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
         name: Of the endpoint, without the slash.
         heavy: It runs a model.
     """
+    options = options_of(function)
     types = {
         parameter: TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
         for parameter, hint in get_type_hints(function).items()
@@ -183,7 +185,11 @@ def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> N
     @functools.wraps(function)
     async def endpoint(*args: Any) -> Any:  # noqa: ANN401
         def call(_: Callable[[int, int], None]) -> Any:  # noqa: ANN401
-            return function(*(_typed(*kind, value) for kind, value in zip(types.items(), args, strict=False)))
+            checks = ((name, options.get(name), kind) for name, kind in types.items())
+            return function(*(
+                option.check(value) if option else _typed(name, kind, value)
+                for (name, option, kind), value in zip(checks, args, strict=False)
+            ))  # fmt: skip
 
         # In a thread, so that a hundred may wait, and can be stopped when their client has gone.
         work, wanted = Work(call), _wanted()

@@ -24,7 +24,7 @@ from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, read_asset, render
-from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, tries
+from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, tries
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import Values, first, write_link
 
@@ -86,13 +86,14 @@ class LinksTab:
             self.model = gr.Dropdown(models, value=first_model, label="Model", elem_id="cv-links-model", **shared)
 
     def _sections(self) -> None:
-        with section("More questions", elem_id="cv-links-questions") as self.questions:
+        shown, light = [self.shown], {"heavy": False}
+        with Section(self.page, "questions", "More questions", self.show_questions, shown, **light):
             self.more = html("", elem_id="cv-links-more", script=_CLICKS)
-        with section("What the relation changes", elem_id="cv-links-change") as self.change:
+        with Section(self.page, "change", "What the relation changes", self.show_change, shown, **light):
             self.table = html("", elem_id="cv-links-table")
-        with section("How often is it right?", elem_id="cv-links-quality") as self.quality:
+        with Section(self.page, "quality", "How often is it right?", self.show_quality, shown, **light):
             self.figures = html("", elem_id="cv-links-figures")
-        with section("WN18RR: our models and the papers’", elem_id="cv-links-papers") as self.papers:
+        with Section(self.page, "papers", "WN18RR: our models and the papers’", self.show_papers, [], **light):
             self.metrics = html("", elem_id="cv-links-metrics")
         with section("Your own graph", elem_id="cv-links-own"):
             text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, graphs=self.graphs)
@@ -100,13 +101,14 @@ class LinksTab:
             files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
             self.upload = gr.UploadButton("Upload the three tables", elem_id="cv-links-upload", **files)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
-        with section("Link, JSON, CSV, Python", elem_id="cv-links-export") as self.exports:
+        with Section(
+            self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
+        ):
             self.hand_out = html("", elem_id="cv-links-hand-out")
-        self.folded = [self.questions, self.change, self.quality, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        done = [self.result, self.shown, self.asked, *self.folded]
+        done = [self.result, self.shown, self.asked, *self.page.folded]
         form = [self.entity, self.model, self.graph]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         filled = [*form, self.tries, *done]
@@ -118,14 +120,6 @@ class LinksTab:
         told, uploaded = {**main, "notice": self.upload_notice}, [*filled, self.notice]
         connect(self.upload.upload, self.read_upload, [self.upload, self.shown], uploaded, **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
-        for part, show, inputs, target in (
-            (self.questions, self.show_questions, [self.shown], self.more),
-            (self.change, self.show_change, [self.shown], self.table),
-            (self.quality, self.show_quality, [self.shown], self.figures),
-            (self.papers, self.show_papers, None, self.metrics),
-            (self.exports, self.show_exports, [self.shown, self.asked], self.hand_out),
-        ):
-            connect(part.expand, show, inputs, [target], notice=self.notice)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
             self.page.site.warm_up.append(lambda: self.trained.preload().join())
@@ -156,7 +150,7 @@ class LinksTab:
             self.shown: profile,
             self.asked: asked,
             self.stop: gr.update(visible=False),
-            **closed(self.folded),
+            **closed(self.page.folded),
         }
 
     def click(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,9 +14,9 @@ from gradio.events import Dependency
 import condviz
 from condviz.errors import DataError
 from condviz.training.jobs import is_enabled
-from condviz.ui.events import PRIVATE, connect, steps_of
+from condviz.ui.events import PRIVATE, connect, follow, steps_of
 from condviz.ui.markup import TERMS, html, render
-from condviz.ui.pool import ModelPool
+from condviz.ui.pool import ModelPool, Outcome, Work
 from condviz.ui.state import path_of, read_link
 
 Shown = TypeVar("Shown")
@@ -61,16 +62,20 @@ class Page:
 
     Attributes:
         site: All pages.
+        tab: The view.
         header: Fires `navigate` with {"query": ...} when the visitor goes back or forward within the page.
         models_changed: State that changes when a model was trained or deleted on this page.
         menus: Menus of models, and what their choices come from.
+        folded: Sections that belong to a result: a new one folds them.
         built: What `build` of the view returned.
     """
 
     site: Site
+    tab: Tab
     header: gr.HTML
     models_changed: gr.State
     menus: dict[gr.Dropdown, Callable[[], list[tuple[str, str]]]] = field(default_factory=dict)
+    folded: list[gr.Accordion] = field(default_factory=list)
     built: Any = None
 
     @property
@@ -176,6 +181,81 @@ def section(title: str, *, elem_id: str) -> gr.Accordion:
     return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes="cv-section")
 
 
+class Section:
+    """A folded section that is computed when it is opened, and folded by a new result.
+
+        with Section(page, "twins", "Alike here, different there", self.show_twins, [self.shown]) as self.twins:
+            self.pairs = html("", elem_id="cv-search-pairs")
+
+    What is laid out in it, its handler may update. It has a notice and, where the handler runs a model, a stop button:
+    `found = yield from self.twins.follow(work, "Comparing.")`. The name is its name in links.
+    """
+
+    def __init__(
+        self, page: Page, name: str, title: str, show: Callable[..., Any], needs: Sequence[Any] = (), *,
+        also: Sequence[Any] = (), heavy: bool = True,
+    ) -> None:  # fmt: skip
+        """Lay it out; use it as a context.
+
+        Args:
+            page: It belongs to.
+            name: In links and ids.
+            title: As the visitor reads it.
+            show: Handler, as `connect` takes them.
+            needs: Components whose values it takes.
+            also: Components outside of it that it may update.
+            heavy: The handler runs a model.
+        """
+        self.elem_id = f"cv-{page.tab.id}-{name}"
+        self.accordion = section(title, elem_id=self.elem_id)
+        self._show, self._heavy = show, heavy
+        self._needs, self._also, self._triggers = list(needs), list(also), [self.accordion.expand]
+        page.folded.append(self.accordion)
+
+    def __enter__(self) -> Section:
+        """Begin its content."""
+        self.accordion.__enter__()
+        self.notice = html("", elem_id=f"{self.elem_id}-notice")
+        self.stop = stop_button(elem_id=f"{self.elem_id}-stop") if self._heavy else None
+        return self
+
+    def ask(self, *fields: Any, event: str = "input") -> None:  # noqa: ANN401 - components inside of it
+        """Give the handler the values of fields, too, and call it again when one is changed."""
+        self._needs += fields
+        self._triggers += [getattr(one, event) for one in fields]
+
+    def on(self, trigger: Any) -> None:  # noqa: ANN401 - an event listener of gradio
+        """Call the handler on another event, too."""
+        self._triggers.append(trigger)
+
+    def __exit__(self, *error: object) -> None:
+        """End its content and connect it."""
+        self.accordion.__exit__(*error)
+        if error == (None, None, None):
+            outputs = [*_inside(self.accordion), *self._also]
+            options = {"notice": self.notice, "stop": self.stop, "heavy": self._heavy}
+            connect(self._triggers, self._answer(), self._needs, outputs, **options)
+
+    def _answer(self) -> Callable[..., Iterator[dict]]:
+        @functools.wraps(self._show)
+        def answer(*values: Any) -> Iterator[dict]:  # noqa: ANN401 - of the components
+            yield from steps_of(self._show(*values))
+            if self.stop is not None:
+                yield {self.stop: gr.update(visible=False)}
+
+        return answer
+
+    def follow(self, work: Work[Outcome], message: str) -> Generator[dict, None, Outcome]:
+        """Show what work does until it has ended; the value of the generator is its result."""
+        return follow(work, message, self.notice, self.stop)
+
+
+def _inside(block: Any) -> Iterator[Any]:  # noqa: ANN401 - any block of gradio
+    for child in getattr(block, "children", ()):
+        yield child
+        yield from _inside(child)
+
+
 def build_page(site: Site, tab: Tab) -> Page:
     """Lay out a page with header, view, state of the models and footer; call inside gr.Blocks.
 
@@ -192,7 +272,7 @@ def build_page(site: Site, tab: Tab) -> Page:
         elem_id="cv-header",
         script="condviz.header(element, (data) => trigger('navigate', data));",
     )
-    page = Page(site, header, gr.State(0))
+    page = Page(site, tab, header, gr.State(0))
     with gr.Column(elem_id="cv-page"):
         page.built = tab.build(page)
     status = html(_status(site.pool), elem_id="cv-status")

@@ -65,6 +65,7 @@ def plotly_panel(
     tool: Tool = "pan",
     height: int = 440,
     message: str = "",
+    play: bool = False,
     **kwargs: Any,  # noqa: ANN401 - as gr.HTML
 ) -> PlotlyPanel:
     """Lay out a figure, or a place for one; call inside gr.Blocks. Raises MissingExtraError without plotly.
@@ -78,6 +79,7 @@ def plotly_panel(
         tool: What dragging does at first. On touch screens dragging scrolls the page until a tool is chosen.
         height: Pixels.
         message: Shown over the figure, for instance why it is empty.
+        play: A new figure moves its points from before to after, where the reader wants motion.
         kwargs: As gr.HTML.
     """
     source = plotly_source()
@@ -88,6 +90,7 @@ def plotly_panel(
         "link_zoom": link_zoom,
         "tool": tool,
         "height": height,
+        "play": play,
         "filename": elem_id.removeprefix("cv-"),
     }
     return PlotlyPanel(

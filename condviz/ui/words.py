@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -20,9 +20,9 @@ from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_v
 from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
-from condviz.ui.events import connect, follow, publish, steps_of
+from condviz.ui.events import connect, publish, steps_of
 from condviz.ui.markup import busy, dimmed, html, noted, render
-from condviz.ui.page import Page, Tab, closed, model_row, section, text_box, tries
+from condviz.ui.page import Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, joined, lines, number, pair_link
 
@@ -71,54 +71,67 @@ class WordsTab:
         self.conditions = text_box(under, "Conditions, one per line", "cv-words-conditions", lines=3, max_lines=8)
         self.model, self.run, self.stop = model_row("cv-words", "Show", self._choices(), self.default, min_width=70)
         self.notice = html("", elem_id="cv-words-main-notice")
+        boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
+        self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", render=False, **boxed)
+        self.form = [self.sentence, self.sentence2, self.conditions, self.model]
 
     def _sections(self) -> None:
-        self.parts: dict[str, gr.Accordion] = {}
-        self.notices: dict[str, gr.HTML] = {}
-        with self._part("strips", "All conditions, one below the other"):
+        self.parts: dict[str, Section] = {}
+        with self._part("strips", "All conditions, one below the other", self.show_strips) as part:
             with gr.Row(elem_classes="cv-actions"):
                 self.tokens = gr.Checkbox(False, label="Show the model’s sub-tokens instead of words", container=False)
                 self.layer = gr.Dropdown([], label="Routed layer", visible=False, min_width=160)
+            part.ask(self.tokens, self.layer)
             self.strips = html("", elem_id="cv-words-strips-view")
-        with self._part("pair", "Two sentences"):
+        with self._part("pair", "Two sentences", self.show_pair, self.result, self.shown) as part:
             with gr.Row(elem_classes="cv-actions"):
-                boxed = {"lines": 2, "max_lines": 6, "elem_classes": "cv-sentence-box", "scale": 4}
-                self.sentence2 = text_box("", "Second sentence", "cv-words-sentence2", **boxed)
-                self.both = gr.Button("Show both", scale=0, min_width=120, elem_id="cv-words-both")
+                self.sentence2.render()
+                part.on(gr.Button("Show both", scale=0, min_width=120, elem_id="cv-words-both").click)
             self.pair = html("", elem_id="cv-words-pair-view")
-        with self._part("difference", "Difference between two conditions"):
+        with self._part("difference", "Difference between two conditions", self.show_difference) as part:
             with gr.Row(elem_classes="cv-actions"):
                 self.more = gr.Dropdown([], label="Condition", min_width=160)
                 self.less = gr.Dropdown([], label="minus", min_width=160)
+            part.ask(self.more, self.less)
             self.difference = html("", elem_id="cv-words-difference-view")
-        with self._part("models", "Other models and variants of the router"):
+        with self._part("models", "Other models and variants of the router", self.show_models) as part:
             self.others = gr.CheckboxGroup([], label=f"Models, up to {MAX_MODELS}")
+            part.ask(self.others)
             self.side = html("", elem_id="cv-words-models-view")
-        with self._part("deletion", "Does the model use these words? The deletion test"):
+        with self._part("deletion", "Does the model use these words? The deletion test", self.show_deletion) as part:
             choices = list(DELETE_CHOICES)
             self.count = gr.Dropdown(choices, value=DELETE_COUNT, label="Words deleted at once", min_width=160)
+            part.ask(self.count)
             self.deletion = html("", elem_id="cv-words-deletion-view")
-        with self._part("heads", "Layers and heads"):
+        with self._part("heads", "Layers and heads", self.show_heads) as part:
             self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
+            part.ask(self.head_condition)
             self.heads = html("", elem_id="cv-words-heads-view", script="condviz.heads(element, watch);")
-        with self._part("figures", "Figures 5 to 7 of the CSR paper"):
+        with self._part("figures", "Figures 5 to 7 of the CSR paper", self.show_figures) as part:
             self.figure_condition = gr.Dropdown([], label="Condition of Figures 5 and 6", min_width=160)
+            part.ask(self.figure_condition)
             self.figures = html("", elem_id="cv-words-figures-view")
-        with self._part("export", "Table, link, JSON, CSV, Python"):
+        with self._part("export", "Table, link, JSON, CSV, Python", self.show_exports):
             self.hand_out = html("", elem_id="cv-words-hand-out")
             self.table = gr.Dataframe(interactive=False, max_height=420, elem_id="cv-words-table")
 
-    @contextmanager
-    def _part(self, name: str, title: str) -> Iterator[None]:
-        with section(title, elem_id=f"cv-words-{name}") as self.parts[name]:
-            self.notices[name] = html("", elem_id=f"cv-words-{name}-notice")
-            yield
+    def _part(self, name: str, title: str, handler: Callable, *also: Any) -> Section:  # noqa: ANN401 - components
+        """Lay out a section whose handler takes a reading; a link may open it before the sentence has been read."""
+
+        @functools.wraps(handler)
+        def show(*inputs: Any) -> Iterator[dict]:  # noqa: ANN401
+            form, (reading, *chosen) = inputs[:4], inputs[4:]
+            if reading is None:
+                reading = yield from self.parts[name].follow(self._start_reading(*form), "Reading the words.")
+            yield from steps_of(handler(reading, *(form[:2] if name == "pair" else ()), *chosen))
+
+        self.parts[name] = Section(self.page, name, title, show, [*self.form, self.shown], also=also)
+        return self.parts[name]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        self.form = [self.sentence, self.sentence2, self.conditions, self.model]
         asked = [*self.form, self.shown]
-        done = [self.result, self.shown, *self.parts.values()]
+        done = [self.result, self.shown, *self.page.folded]
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
         controls += [self.head_condition, self.figure_condition]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
@@ -129,31 +142,7 @@ class WordsTab:
         start = partial(self.read, asked=False)
         self.page.on_link(self.open_link, asked, filled, otherwise=start, **linked)
         self.page.on_models(self.model, self._choices)
-        self._on_open("strips", self.show_strips, [self.tokens, self.layer], [self.strips])
-        self._on_open("difference", self.show_difference, [self.more, self.less], [self.difference])
-        self._on_open("models", self.show_models, [self.others], [self.side])
-        self._on_open("deletion", self.show_deletion, [self.count], [self.deletion])
-        self._on_open("heads", self.show_heads, [self.head_condition], [self.heads])
-        self._on_open("figures", self.show_figures, [self.figure_condition], [self.figures])
-        self._on_open("export", self.show_exports, [], [self.hand_out, self.table])
-        self._on_open("pair", self.show_pair, [], [self.pair, self.result, self.shown], [self.both.click])
         publish(self.api_router, "router")
-
-    def _on_open(
-        self, name: str, handler: Callable, controls: Sequence, outputs: Sequence, triggers: Sequence = ()
-    ) -> None:
-        """Compute a section when it is opened, and again when one of its controls is changed."""
-
-        def show(*inputs: Any) -> Iterator[dict]:  # noqa: ANN401
-            form, (reading, *chosen) = inputs[:4], inputs[4:]
-            # A link may open a section before the sentence has been read.
-            if reading is None:
-                reading = yield from follow(self._start_reading(*form), "Reading the words.", self.notices[name])
-            yield from steps_of(handler(reading, *(form[:2] if name == "pair" else ()), *chosen))
-
-        changed = [self.parts[name].expand, *(control.input for control in controls), *triggers]
-        inputs, told = [*self.form, self.shown, *controls], {"notice": self.notices[name], "heavy": True}
-        connect(changed, show, inputs, [*outputs, *controls], **told)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
@@ -185,7 +174,7 @@ class WordsTab:
             self.result: self._picture(reading, chosen, expected, asked="1" if asked else ""),
             self.shown: reading,
             self.stop: gr.update(visible=False),
-            **(closed(self.parts.values()) if shown else {}),
+            **(closed(self.page.folded) if shown else {}),
             **(self._controls(reading, link) if link else {}),
         }
 
@@ -247,7 +236,7 @@ class WordsTab:
             return
         if [text.sentence for text in reading.texts] != [sentence.strip(), sentence2.strip()]:
             work = self._start_reading(sentence, sentence2, "\n".join(reading.conditions), reading.model.name)
-            reading = yield from follow(work, "Reading both sentences.", self.notices["pair"])
+            reading = yield from self.parts["pair"].follow(work, "Reading both sentences.")
         _check_size([reading])
         yield {
             self.pair: words.strips([reading]),
@@ -282,7 +271,7 @@ class WordsTab:
             title = self._info(name).title
             try:
                 work = self._run(name, condviz.read_words, texts, reading.conditions)
-                readings.append((yield from follow(work, f"Reading with {title}.", self.notices["models"])))
+                readings.append((yield from self.parts["models"].follow(work, f"Reading with {title}.")))
             except CondvizError as error:
                 failed[title] = str(error)
             _check_size(readings)
@@ -294,7 +283,7 @@ class WordsTab:
         from condviz.analysis.words import delete_words
 
         work = self._run(reading.model.name, delete_words, reading, int(count))
-        test = yield from follow(work, "Deleting words and scoring again.", self.notices["deletion"])
+        test = yield from self.parts["deletion"].follow(work, "Deleting words and scoring again.")
         shown = router.deletion([test], [reading.model.title])
         yield {self.deletion: noted(shown, delete=_unless(count, DELETE_COUNT))}
 
@@ -304,7 +293,7 @@ class WordsTab:
 
         place = _place(reading, condition)
         work = self._run(reading.model.name, read_heads, reading.texts[0].sentence, reading.conditions[place])
-        found = yield from follow(work, "Reading layers and heads.", self.notices["heads"])
+        found = yield from self.parts["heads"].follow(work, "Reading layers and heads.")
         shown = noted(router.heads(found), heads=_unless(place, 0))
         yield {self.heads: shown, self.head_condition: _menu(reading, place)}
 
@@ -314,7 +303,7 @@ class WordsTab:
 
         place = _place(reading, condition)
         work = self._run(reading.model.name, read_pictures, reading.texts[0].sentence, reading.conditions)
-        pictures = yield from follow(work, "Reading the attention.", self.notices["figures"])
+        pictures = yield from self.parts["figures"].follow(work, "Reading the attention.")
         shown = noted(router.figures(pictures, place), figures=_unless(place, 0))
         yield {self.figures: shown, self.figure_condition: _menu(reading, place)}
 

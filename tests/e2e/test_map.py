@@ -16,7 +16,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def open_map(open_page: Callable[..., Page], query: str = "map", **options: object) -> Page:
-    page = open_page(query, **options)
+    page = open_page(query, **{"reduced_motion": "reduce", **options})
     pane(page, "after", "[data-ready=true]").wait_for()
     expect(page.locator("#cv-page .cv-headline").first).to_be_visible()
     expect(page.locator("#cv-page .cv-notice-busy")).to_have_count(0)  # what was drawn on opening has come
@@ -51,6 +51,11 @@ def test_the_first_map_is_there_without_a_model_and_a_phone_shows_one_picture(op
     page.set_viewport_size({"width": 380, "height": 800})
     expect(pane(page, "before")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_first_map_moves_from_before_to_after(open_page: Callable[..., Page]) -> None:
+    page = open_map(open_page, reduced_motion="no-preference")
+    expect(pane(page, "after")).to_have_attribute("data-share", "1.00")
 
 
 def test_a_loop_greys_the_others_and_lists_what_is_inside(open_page: Callable[..., Page]) -> None:

@@ -43,7 +43,7 @@ def make_map(conditions: list[str], values: list[str], texts: list[str] | None =
     ]  # fmt: skip
     model = {"name": "toy", "title": "Toy", "revision": "0", "trained": True, "method": "toy"}
     change = knn_change(sides[0].neighbors, sides[1].neighbors)
-    return EmbeddingMap(model, points, Layout("pca"), *sides, change, colour="value", **rest)
+    return EmbeddingMap(model, points, Layout("pca", 15, 0.1, 0), *sides, change, colour="value", **rest)
 
 
 FEW = make_map(["a"] * 10 + ["b"] * 10, [*"xy" * 10])

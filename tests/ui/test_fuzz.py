@@ -60,7 +60,6 @@ SAID = {
     "values": ("value",),
     "relation": ("question",),
     "method": ("umap",),
-    "num_neighbors": ("n_neighbors",),
     "crossed": ("condition", "values"),
 }
 """What else than its name a message may call a parameter."""

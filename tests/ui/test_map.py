@@ -20,6 +20,7 @@ from tests.pages import build_view
 from tests.plots.test_maps import FEW, MANY
 
 HOSTILE = "<img src=x onerror=alert(1)>"
+DRAWN_OTHERWISE = {"method": "pca", "n_neighbors": 7, "min_dist": 0.25, "seed": 4}
 SHOWN = Shown(ref(FEW), Form("case"), "value")
 
 
@@ -27,7 +28,7 @@ SHOWN = Shown(ref(FEW), Form("case"), "value")
     "form",
     [
         Form("case"),
-        Form("csr", aspects=("mood", "place"), sample=3, method="pca", n_neighbors=7, min_dist=0.25, seed=4),
+        Form("csr", aspects=("mood", "place"), sample=3, drawn=DRAWN_OTHERWISE),
         Form("case", "texts", sentences=f"One.\nTwo & {HOSTILE}.\nThree.", conditions="the sport\nthe mood"),
     ],
 )
@@ -111,7 +112,7 @@ def test_bad_files_get_their_message(content: bytes, message: str, tmp_path: obj
 )
 def test_settings_that_are_not_allowed_are_refused(changes: dict) -> None:
     with pytest.raises(CondvizError):
-        Form("case", **changes).layout()
+        Form.of(*list(vars(Form("case")).values())[:-1], *(DRAWN_OTHERWISE | changes).values())
 
 
 def test_every_aspect_of_the_menu_can_be_drawn() -> None:
@@ -188,7 +189,7 @@ def test_an_unexpected_error_leaves_no_progress_on_the_pictures(tab: MapTab, mon
     monkeypatch.setattr(tab.pool, "run", lambda *_, **__: 1 / 0)
     steps = []
     with pytest.raises(ZeroDivisionError):
-        steps.extend(tab._draw(Form("bi-encoder"), SHOWN))
+        steps.extend(tab._draw(Form("bi-encoder", sample=1), SHOWN))
     assert all("previous" in str(steps[-1][panel]) for panel in tab.panels.values())
 
 

@@ -202,9 +202,9 @@ def test_a_model_that_reads_again_groups_by_its_own_vectors(two_models: SearchTa
     assert (found.results[0].model.name, found.results[0].read) == ("bi-encoder", 6)
     assert "stored vectors" in done[tab.result]
     asked = []
-    steps = tab._run(tab.groups_notice, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 1, "")
+    steps = tab._run(tab.groups, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 1, "")
     merge(steps)
-    merge(tab._run(tab.groups_notice, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
+    merge(tab._run(tab.groups, found, lambda corpus, *_, model, **__: asked.append((corpus, model)), 0, ""))
     assert [model.info.name for _, model in asked] == ["bi-encoder", "hyper-cl"]
     assert {corpus.identity.model for corpus, _ in asked} == {"hyper-cl"}
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 from cachetools import LRUCache
 
-from condviz.analysis.layout import Layout
-from condviz.analysis.maps import EmbeddingMap
+from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
 from condviz.data.tables import read_table
 from condviz.errors import ConfigError, DataError
+from condviz.spec import check_options, read_options, write_options
 from condviz.ui import limits
 from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, write_link, write_rows
 
@@ -34,13 +34,13 @@ A crowd watches the tennis final.
 A girl rides her bicycle to school.
 Five friends row across the lake."""
 CONDITIONS = "the number of people\nthe sport"
-LINKED = {"draw": "sample", "method": "method", "near": "n_neighbors", "dist": "min_dist", "seed": "seed"}
-"""Key in a link -> field that is left out where it has its default."""
+DRAWN = ("method", "n_neighbors", "min_dist", "seed")
+"""Options of `build_map` that say how a map is drawn."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The fields of the form, in the order in which handlers get them."""
+    """The fields of the form, in the order in which handlers get them, and how the map is drawn (`DRAWN`)."""
 
     model: str
     source: str = "scenes"
@@ -52,11 +52,8 @@ class Form:
     condition_column: str | None = None
     value_column: str | None = None
     rows: float | None = 1_000
-    method: str = "umap"
-    n_neighbors: float | None = 15
-    min_dist: float | None = 0.1
-    seed: float | None = 0
     sample: float | None = 0
+    drawn: Mapping[str, Any] = field(default_factory=lambda: _as_drawn({}))
 
     @property
     def types_conditions(self) -> bool:
@@ -87,12 +84,11 @@ class Form:
             max_points=limits.MAP_POINTS,
         )
 
-    def layout(self) -> dict[str, Any]:
-        """Return the settings of the layout as `build_map` takes them; raises ConfigError where one is not allowed."""
-        counts = {name: whole(getattr(self, name), name) for name in ("n_neighbors", "seed")}
-        made = {"method": self.method, "min_dist": self.min_dist, **counts}
-        Layout(**made)
-        return made
+    @classmethod
+    def of(cls, *values: Any) -> Form:  # noqa: ANN401 - of the components
+        """Read the values of the components: the fields, then `DRAWN`; raises ConfigError where one is not allowed."""
+        given = dict(zip(DRAWN, values[-len(DRAWN) :], strict=True))
+        return cls(*values[: -len(DRAWN)], drawn=check_options(build_map, given))
 
     @property
     def linked(self) -> bool:
@@ -109,25 +105,28 @@ class Form:
             pairs += [*sentences, *(("c", text) for text in lines(self.conditions))]
         elif self.source == "scenes" and tuple(self.aspects) != DEFAULT_ASPECTS:
             pairs += [("a", name) for name in self.aspects]
-        plain, own = vars(Form(self.model)), vars(self)
-        return pairs + [(key, str(own[name])) for key, name in LINKED.items() if own[name] != plain[name]]
+        sample = [("draw", str(self.sample))] if self.sample else []
+        return [*pairs, *sample, *write_options(build_map, {name: self.drawn[name] for name in DRAWN})]
 
     @classmethod
     def from_link(cls, values: Values, model: str) -> Form:
         """Read the form that a link describes; what it does not say keeps its default."""
-        dist, source = first(values, "dist", "0.1"), first(values, "from")
+        source = first(values, "from")
         return cls(
             model,
             source if source in SOURCES else "scenes",
             [name for name in values.get("a", []) if name in ASPECTS] or list(DEFAULT_ASPECTS),
             first(values, "s", "" if source == "texts" else SENTENCES),
             joined(values.get("c", [])) or CONDITIONS,
-            method="pca" if first(values, "method") == "pca" else "umap",
-            n_neighbors=number(values, "near", 15, low=2, high=200),
-            min_dist=float(dist) if dist.replace(".", "", 1).isdecimal() and dist.isascii() else 0.1,
-            seed=number(values, "seed", 0, low=0, high=2**32 - 1),
             sample=number(values, "draw", 0, low=0, high=10_000),
+            drawn=_as_drawn(values),
         )
+
+
+def _as_drawn(values: Values) -> dict[str, Any]:
+    """Return `DRAWN` from a link; what it does not say keeps its default."""
+    found = read_options(build_map, values)
+    return {name: found[name] for name in DRAWN}
 
 
 def _bytes(result: EmbeddingMap) -> int:

@@ -17,13 +17,15 @@ from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
 from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
+from condviz.spec import takes
 from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
+from condviz.ui.form import Fields
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, LINKED, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
 from condviz.ui.markup import html, notice, read_asset, render
-from condviz.ui.page import Page, Tab, closed, needed, section, stop_button, text_box
+from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.state import Values, first, read_rows
 
@@ -46,7 +48,7 @@ class MapTab:
         self.notice = html("", elem_id="cv-map-notice")
         self.head = html(screen.get("head") or render("map/empty.html"), elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
-            shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350}
+            shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
             figures = screen.get("figures", {})
             self.panels = {
                 side: _panel(side, title, 240, figure=figures.get(side), **shared) for side, title in SIDES.items()
@@ -97,33 +99,28 @@ class MapTab:
             self.conditions = text_box(start.conditions, "Conditions, one per line", "cv-map-conditions", **boxed)
 
     def _sections(self) -> None:
-        with section("Do conditions lie apart? Impurity, isotropy and W_c", elem_id="cv-map-impurity") as self.impurity:
-            self.impurity_notice = html("", elem_id="cv-map-impurity-notice")
-            self.impurity_stop = stop_button()
+        title, also = "Do conditions lie apart? Impurity, isotropy and W_c", [self.shown, self.colour]
+        with Section(self.page, "impurity", title, self.measure, [self.shown], also=also) as self.impurity:
             self.measures = html("", elem_id="cv-map-measures", script=_CLICKS)
             with gr.Row(visible=False) as self.box_matrices:
                 self.spectra = _panel("spectra", "Singular values of W_c", 280, height=300)
                 self.places = _panel("places", "Which conditions transform alike", 280, height=300)
-        start = Form("")
         with section("How the map is drawn", elem_id="cv-map-settings"), gr.Row():
-            self.method = gr.Radio([("UMAP", "umap"), ("PCA", "pca")], value=start.method, label="Method")
-            self.n_neighbors = gr.Slider(2, 200, start.n_neighbors, step=1, label="UMAP n_neighbors")
-            self.min_dist = gr.Slider(0, 0.99, start.min_dist, step=0.01, label="UMAP min_dist")
-            self.seed = gr.Number(start.seed, label="Seed", precision=0, minimum=0)
-            self.sample = gr.Number(start.sample, label="Random sample of the example", precision=0, minimum=0)
-        with section("All points as a table", elem_id="cv-map-table") as self.all_points:
+            self.drawn = Fields(build_map, DRAWN, prefix="cv-map")
+            self.sample = gr.Number(0, label="Random sample of the example", precision=0, minimum=0)
+        with Section(self.page, "table", "All points as a table", self.show_points, [self.shown], heavy=False):
             self.points = gr.Dataframe(interactive=False, wrap=True, max_height=420, elem_id="cv-map-points")
-        with section("Link, JSON, CSV, Python", elem_id="cv-map-export") as self.exports:
+        with Section(self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown], heavy=False):
             self.hand_out = html("", elem_id="cv-map-hand-out")
-        self.folded = [self.impurity, self.all_points, self.exports]
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        form = [getattr(self, name) for name in Form.__dataclass_fields__]
+        fields = [getattr(self, name) for name in Form.__dataclass_fields__ if name != "drawn"]
+        form = [*fields, *self.drawn.components.values()]
         boxes = [self.aspects, self.box_table, self.box_typed, self.sentences]
         panels = list(self.panels.values())
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
-        whole = [*picked, self.colour, *self.folded]
+        whole = [*picked, self.colour, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         linked = self.page.on_link(self.open_link, [self.shown], [*form, *boxes, *whole], **main)
         # A stopped run must not leave its progress on the picture.
@@ -136,16 +133,11 @@ class MapTab:
         connect(self.table.change, self.upload, [self.table], columns, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
-        connect(self.all_points.expand, self.show_points, [self.shown], [self.points], **light)
-        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], **light)
         for panel in panels:
             connect(panel.select, self.select, [self.shown], picked, **light)
             connect(panel.click, self.open_point, [self.shown], picked, **light)
         for part in (self.legend, self.reading, self.measures):
             connect(part.act, self.act, [self.shown], picked, **light)
-        measured = [self.measures, self.shown, self.colour, self.box_matrices, self.spectra, self.places]
-        told = {"notice": self.impurity_notice, "stop": self.impurity_stop, "heavy": True}
-        connect(self.impurity.expand, self.measure, [self.shown], measured, **told)
         publish(self.api_embedding_map, "embedding_map")
         publish(self.api_impurity, "impurity")
 
@@ -154,16 +146,15 @@ class MapTab:
         named = first(values, "m")
         known = named if named in dict(self._choices()).values() else self.pool.default
         form = Form.from_link(values, known)
-        linked = ("model", "source", "aspects", "sentences", "conditions", *LINKED.values())
+        linked = ("model", "source", "aspects", "sentences", "conditions", "sample")
         changes = {getattr(self, name): gr.update(value=getattr(form, name)) for name in linked}
+        changes |= self.drawn.updates(form.drawn)
         yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
         if shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not form.linked:
             lost = "a table. Choose the file" if form.source == "table" else "more sentences than fit. Enter them"
             raise DataError(f"This link does not hold what it showed: {lost} again, then press Draw map.")
-        elif self.stored is not None and form.link() == Form(self.pool.default).link():
-            shown = Shown(ref(self.stored), form, self.stored.colour)
         else:
             for step in self._draw(form, shown):
                 shown = step.get(self.shown, shown)
@@ -178,7 +169,7 @@ class MapTab:
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show the fields of what the sentences come from."""
-        return self._boxes(Form(*fields))
+        return self._boxes(Form.of(*fields))
 
     def _boxes(self, form: Form) -> dict:
         seen = {
@@ -207,12 +198,15 @@ class MapTab:
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         """Draw the map that the form describes."""
         *values, shown = fields
-        yield from self._draw(Form(*values), shown)
+        yield from self._draw(Form.of(*values), shown)
 
     def _draw(self, form: Form, shown: Shown | None) -> Iterator[dict]:
+        if self.stored is not None and form.link() == Form(self.pool.default).link():
+            yield self._show(Shown(ref(self.stored), form, self.stored.colour), asked=True)
+            return
         try:
-            settings, points = form.layout(), form.points()
-            work = self.pool.run(build_map, form.model, points, rows=len(points.texts), **settings, measures=False)
+            points = form.points()
+            work = self.pool.run(build_map, form.model, points, rows=len(points.texts), **form.drawn, measures=False)
             message = f"Drawing {len(points.texts):,} points with {self.pool.info(form.model).title}"
             for done, total in work.steps():
                 yield self._busy(message, done / total if total else 0.0)
@@ -269,14 +263,13 @@ class MapTab:
         """Measure impurity, isotropy and W_c, and show them."""
         from condviz.plots.maps import plot_conditions, plot_spectra
 
-        shown = yield from self._measured(_needed(shown), self.impurity_notice, self.impurity_stop)
+        shown = yield from self._measured(_needed(shown), self.impurity.notice, self.impurity.stop)
         matrices = shown.result.matrices
         step = {
             self.measures: view.measures(shown.result),
             self.shown: shown,
             self.colour: gr.update(choices=view.colours(shown.result)),
             self.box_matrices: gr.update(visible=bool(matrices)),
-            self.impurity_stop: gr.update(visible=False),
         }
         if matrices:
             few = "" if matrices["places"] else "Three conditions or more are needed to lay them out."
@@ -308,6 +301,7 @@ class MapTab:
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
+    @takes(build_map, but=("clusters", "colour"))
     def api_embedding_map(
         self,
         sentences: list[str],
@@ -315,10 +309,7 @@ class MapTab:
         model: str,
         values: list[str] | None = None,
         crossed: bool = False,
-        method: str = "umap",
-        num_neighbors: int = 15,
-        min_dist: float = 0.1,
-        seed: int = 0,
+        **options: Any,  # noqa: ANN401 - of `build_map`
     ) -> dict[str, Any]:
         """Lay sentences out before and after conditioning, and measure both spaces.
 
@@ -328,17 +319,12 @@ class MapTab:
             model: Name as /models lists it; cross-encoders have no map.
             values: Value of each sentence under its condition, or nothing.
             crossed: Put every sentence under every condition.
-            method: "umap" or "pca".
-            num_neighbors: n_neighbors of UMAP, 2 to 200.
-            min_dist: Of UMAP, from 0 to below 1.
-            seed: Of UMAP.
 
         Returns:
             Coordinates, neighbours, clusters, impurity, isotropy and values; missing numbers are null.
         """
         points = _api_points(sentences, conditions, values, crossed)
-        settings = {"method": method, "n_neighbors": num_neighbors, "min_dist": min_dist, "seed": seed}
-        return self.pool.run(build_map, model, points, rows=len(points.texts), **settings).result().to_dict()
+        return self.pool.run(build_map, model, points, rows=len(points.texts), **options).result().to_dict()
 
     def api_impurity(
         self,
@@ -378,7 +364,7 @@ class MapTab:
     def _show(self, shown: Shown, *, asked: bool = False) -> dict:
         """Show another map; a link may have asked for it."""
         head = view.head(shown, asked=asked)
-        return {**self._picks(shown), **self._figures(shown), self.head: head, **closed(self.folded)}
+        return {**self._picks(shown), **self._figures(shown), self.head: head, **closed(self.page.folded)}
 
     def _figures(self, shown: Shown) -> dict:
         """Draw both sides, with what is picked on them."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from condviz.analysis.maps import EmbeddingMap
+from condviz.analysis.maps import EmbeddingMap, build_map
+from condviz.spec import given_options
 from condviz.ui.export import python_call
 from condviz.ui.map.form import Form, Shown
 from condviz.ui.markup import render
@@ -90,8 +91,7 @@ def measures(result: EmbeddingMap) -> str:
 
 def python(result: EmbeddingMap) -> str:
     """Return a script that makes the map again."""
-    points, made = result.points, result.made
-    layout = [(name, getattr(made, name)) for name in ("method", "n_neighbors", "min_dist", "seed")]
+    points, layout = result.points, given_options(build_map, vars(result.made)).items()
     if points.crossed:
         texts = list(dict.fromkeys(points.texts))
         arguments = [("sentences", texts), ("conditions", list(points.groups))]

@@ -22,7 +22,7 @@ from condviz.types import ModelInfo
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import html, render
 from condviz.ui.models.encoders import EncoderForm
-from condviz.ui.page import Page, Tab, section
+from condviz.ui.page import Page, Section, Tab, section
 from condviz.ui.pool import LoadState
 from condviz.ui.state import Values, first, write_link
 
@@ -91,15 +91,15 @@ class ModelsTab:
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
                 safe = {"sanitize_html": True, "container": False, "latex_delimiters": []}
                 self.card = gr.Markdown(self._card(start.model), elem_id="cv-models-card", **safe)
-        with section("Untrained models, to compare with", elem_id="cv-models-untrained") as self.untrained:
+        with Section(page, "untrained", "Untrained models, to compare with", self.show_untrained, heavy=False):
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
         with section("Try another encoder", elem_id="cv-models-encoder"):
             self.encoders = EncoderForm(self.page)
-        with section("What the papers say, and what we see", elem_id="cv-models-papers") as self.papers:
+        with Section(page, "papers", "What the papers say, and what we see", self.show_papers, heavy=False):
             self.claims = html("", elem_id="cv-models-claims")
-        with section("Models of knowledge graphs", elem_id="cv-models-links") as self.graphs:
+        with Section(page, "links", "Models of knowledge graphs", self.show_graphs, heavy=False):
             self.links = html("", elem_id="cv-models-graphs", script=_CLICKED)
-        with section("Encoder and cache of this server", elem_id="cv-models-runtime") as self.server:
+        with Section(page, "runtime", "Encoder and cache of this server", self.show_runtime, heavy=False):
             self.runtime = html("", elem_id="cv-models-cache")
         self.timer = gr.Timer(SECONDS, active=not self.pool.settled)
         self._connect()
@@ -116,13 +116,6 @@ class ModelsTab:
         )
         connect(self.page.models_changed.change, self.refresh, [self.view], [*shown, self.twins], **light)
         self.timer.tick(self.look, [self.view], [self.table, self.timer], queue=False, **PRIVATE)
-        for part, show, target in (
-            (self.untrained, self.show_untrained, self.twins),
-            (self.papers, self.show_papers, self.claims),
-            (self.graphs, self.show_graphs, self.links),
-            (self.server, self.show_runtime, self.runtime),
-        ):
-            connect(part.expand, show, None, [target], **light)
         publish(self.api_models, "models", heavy=False)
 
     # ---- events ------------------------------------------------------------------------------------------------------

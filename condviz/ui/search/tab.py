@@ -25,7 +25,7 @@ from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
-from condviz.ui.page import Page, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.search import view
 from condviz.ui.search.view import HITS, SCENES, Searches
@@ -89,37 +89,35 @@ class SearchTab:
                 self.contains = text_box(None, "Contains", None, placeholder="rain, or /rain|snow/", **plain)
                 self.where = text_box(None, "Filter on columns", None, placeholder='domain == "sports"', **plain)
                 self.k = gr.Slider(1, MOST_HITS, HITS, step=1, label="Hits in each column", min_width=160)
-        title = "Groups: how does the first condition divide these texts?"
-        with section(title, elem_id="cv-search-groups") as self.groups:
+        title, shown = "Groups: how does the first condition divide these texts?", [self.shown]
+        with Section(self.page, "groups", title, self.show_groups, shown) as self.groups:
             with gr.Row():
                 methods = [("k-means", "kmeans"), ("HDBSCAN: finds their number", "hdbscan")]
                 self.method = gr.Radio(methods, value="kmeans", label="Method", min_width=260)
                 self.count = gr.Slider(2, 20, 8, step=1, label="Number of groups (k-means)", min_width=160)
-            self.groups_notice = html("", elem_id="cv-search-groups-notice")
+            self.groups.ask(self.method)
+            self.groups.ask(self.count, event="release")
             self.grouped = html("", elem_id="cv-search-grouped")
             with gr.Column(visible=False) as self.group_box:
                 label = "The texts under the condition: first two principal components, coloured by group"
                 self.group_map = plotly_panel(elem_id="cv-search-group-map", label=label, height=360)
         title = "Cross-table: how do the groups under the first two conditions overlap?"
-        with section(title, elem_id="cv-search-crossed") as self.crossed:
-            self.crossed_notice = html("", elem_id="cv-search-crossed-notice")
+        with Section(self.page, "crossed", title, self.show_crossing, shown) as self.crossed:
             self.crossing = html("", elem_id="cv-search-crossing")
             with gr.Column(visible=False) as self.flow_box:
                 label = "Groups under both conditions; a ribbon is as wide as there are texts in both"
                 self.flows = plotly_panel(elem_id="cv-search-flows", label=label, height=360)
         title = "Twins: alike under the first condition, different under the second"
-        with section(title, elem_id="cv-search-twins") as self.twins:
-            self.twins_notice = html("", elem_id="cv-search-twins-notice")
+        with Section(self.page, "twins", title, self.show_twins, shown) as self.twins:
             self.pairs = html("", elem_id="cv-search-pairs")
-        with section("Which conditions sort these texts?", elem_id="cv-search-sorting") as self.sorting:
-            self.sorting_notice = html("", elem_id="cv-search-sorting-notice")
-            self.sorting_stop = stop_button()
+        with Section(
+            self.page, "sorting", "Which conditions sort these texts?", self.show_sorting, shown
+        ) as self.sorting:
             self.sorted = html("", elem_id="cv-search-sorted")
         with section("Your own texts", elem_id="cv-search-own"):
             self._own()
-        with section("Link, JSON, CSV, Python", elem_id="cv-search-export") as self.exports:
+        with Section(self.page, "export", "Link, JSON, CSV, Python", self.show_exports, shown, heavy=False):
             self.hand_out = html("", elem_id="cv-search-hand-out")
-        self.folded = [self.groups, self.crossed, self.twins, self.sorting, self.exports]
 
     def _own(self) -> None:
         space = bool(os.environ.get("SPACE_ID"))
@@ -137,7 +135,7 @@ class SearchTab:
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = [self.query, self.conditions, self.corpus, self.model, self.contains, self.where, self.k]
-        asked, done = [*form, self.shown], [self.result, self.shown, *self.folded]
+        asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
         connect(triggers, self.search, asked, done, **main)
@@ -145,16 +143,6 @@ class SearchTab:
         start = partial(self.search, asked=False)
         self.page.on_link(self.open_link, asked, [*form, *done], needs=["q"], otherwise=start, **main)
         self.page.on_models(self.model, self._choices)
-        shown, heavy = [self.shown], {"heavy": True}
-        regrouped = [self.groups.expand, self.method.input, self.count.release]
-        divided, grouped = [*shown, self.method, self.count], [self.grouped, self.group_box, self.group_map]
-        connect(regrouped, self.show_groups, divided, grouped, notice=self.groups_notice, **heavy)
-        crossed = [self.crossing, self.flow_box, self.flows]
-        connect(self.crossed.expand, self.show_crossing, shown, crossed, notice=self.crossed_notice, **heavy)
-        connect(self.twins.expand, self.show_twins, shown, [self.pairs], notice=self.twins_notice, **heavy)
-        told = {"notice": self.sorting_notice, "stop": self.sorting_stop, **heavy}
-        connect(self.sorting.expand, self.show_sorting, shown, [self.sorted], **told)
-        connect(self.exports.expand, self.show_exports, [self.shown], [self.hand_out], notice=self.notice)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
         connect(self.encode.click, self.upload, [self.file, self.column, *asked], filled, stop=self.own_stop, **own)
@@ -182,7 +170,7 @@ class SearchTab:
             message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
             yield {self.notice: busy(message, done, total)}
         found = Searches(corpus, work.result(), int(k))
-        yield {self.result: view.show(found, asked=asked), self.shown: found, **closed(self.folded)}
+        yield {self.result: view.show(found, asked=asked), self.shown: found, **closed(self.page.folded)}
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = replace(found, results=results)
@@ -259,30 +247,29 @@ class SearchTab:
         from condviz.plots.search_figures import plot_groups
 
         options = {"method": method, "groups": int(count)}
-        found = yield from self._run(self.groups_notice, shown, condviz.group_by, 1, "Grouping the texts.", options)
+        found = yield from self._run(self.groups, shown, condviz.group_by, 1, "Grouping the texts.", options)
         yield _drawn(found, plot_groups, self.grouped, self.group_box, self.group_map)
 
     def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
         """Divide the corpus by the first two conditions, and show how the groups meet."""
         from condviz.plots.search_figures import plot_flows
 
-        found = yield from self._run(self.crossed_notice, shown, condviz.cross_table, 2, "Grouping the texts twice.")
+        found = yield from self._run(self.crossed, shown, condviz.cross_table, 2, "Grouping the texts twice.")
         yield _drawn(found, plot_flows, self.crossing, self.flow_box, self.flows)
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""
-        found = yield from self._run(self.twins_notice, shown, condviz.find_twins, 2, "Comparing the texts.")
+        found = yield from self._run(self.twins, shown, condviz.find_twins, 2, "Comparing the texts.")
         yield {self.pairs: plots.to_html(found)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
         """Rank the library of conditions."""
-        yield {self.sorting_stop: gr.update(visible=True)}
         message = "Trying the library of conditions."
-        found = yield from self._run(self.sorting_notice, shown, condviz.rank_sorting_conditions, 0, message)
-        yield {self.sorted: plots.to_html(found), self.sorting_stop: gr.update(visible=False)}
+        found = yield from self._run(self.sorting, shown, condviz.rank_sorting_conditions, 0, message)
+        yield {self.sorted: plots.to_html(found)}
 
     def _run(
-        self, told: gr.HTML, shown: Searches | None, function: Callable[..., Result], count: int, message: str,
+        self, part: Section, shown: Searches | None, function: Callable[..., Result], count: int, message: str,
         options: dict[str, Any] | None = None,
     ) -> Generator[dict, None, Result]:  # fmt: skip
         """Run a function of the corpus and the first conditions: yield steps of progress, return its result."""
@@ -294,7 +281,7 @@ class SearchTab:
         if not count or not self.pool.info(names[0]).encodes:  # a whole library is asked of stored vectors only
             names = names[-1:]
         work = self.pool.run(_of_corpus, names, function, self._texts(found.corpus), asked[:count], options or {})
-        return (yield from follow(work, message, told))
+        return (yield from part.follow(work, message))
 
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""
