@@ -89,7 +89,7 @@ def test_what_is_about_another_row_or_slice_is_closed(tab: ErrorsTab, tmp_path: 
     choice = uploaded(tab, tmp_path)
     opened = tab.point(SimpleNamespace(id="3"), choice)
     assert opened[tab.choice].row == 3
-    assert opened[tab.sections.near_part].open is False
+    assert opened[tab.sections.near_part.accordion].open is False
     brushed = last(tab.brush(SimpleNamespace(ids=["0", "1"]), choice))
     assert brushed[tab.sections.effect] == ""
     python = tab.sections.show_exports(brushed[tab.choice])[tab.sections.hand_out]

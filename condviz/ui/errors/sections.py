@@ -14,7 +14,7 @@ from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import busy, html, noted, render
-from condviz.ui.page import section, stop_button
+from condviz.ui.page import Page, Section, section, stop_button
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first
 
@@ -42,15 +42,16 @@ def presses(*names: str) -> str:
 class Sections:
     """Widgets and events of the sections."""
 
-    def __init__(self, desk: Desk, choice: gr.State) -> None:
-        """Lay out and connect; what opens rows or filters is connected by the tab."""
-        self.desk, self.pool, self.choice = desk, desk.pool, choice
-        with section("Rows of the slice", elem_id="cv-errors-rows") as self.rows_part:
+    def __init__(self, page: Page, desk: Desk, choice: gr.State) -> None:
+        """Lay out and connect; what opens rows or filters is connected by the page."""
+        self.desk, self.pool, needs, light = desk, desk.pool, [choice], {"heavy": False}
+        with Section(page, "rows", "Rows of the slice", self.show_rows, needs, **light):
             self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
-        with section("Worst conditions", elem_id="cv-errors-worst") as self.worst_part:
+        with Section(page, "worst", "Worst conditions", self.show_worst, needs, **light) as part:
             self.column = gr.Dropdown([], label="Group by", min_width=160, elem_id="cv-err-column")
+            part.ask(self.column)
             self.worst = html("", elem_id="cv-err-worst", script=presses("filter"))
-        with section("Does the model follow the condition?", elem_id="cv-errors-follow") as self.follow_part:
+        with Section(page, "follow", "Does the model follow the condition?", self.show_follow, needs, **light):
             self.follow = html("", elem_id="cv-err-follow")
         with section("Rewrite the slice and score it again", elem_id="cv-errors-rewrite"):
             with gr.Row(elem_classes="cv-actions"):
@@ -58,38 +59,26 @@ class Sections:
                 self.rule = gr.Dropdown(rules, value="number", label="Rule", elem_id="cv-err-rule", min_width=220)
                 self.old = gr.Textbox(label="Word", placeholder="red", visible=False, min_width=100)
                 self.new = gr.Textbox(label="Replace with", placeholder="blue", visible=False, min_width=100)
-                self.rewrite = gr.Button("Rewrite and score", elem_id="cv-err-rewrite", min_width=120)
+                rewrite = gr.Button("Rewrite and score", elem_id="cv-err-rewrite", min_width=120)
                 self.rewrite_stop = stop_button()
             self.rewrite_notice = html("", elem_id="cv-err-rewrite-notice")
             self.effect = html("", elem_id="cv-err-effect")
-        with section("Training rows most like this row", elem_id="cv-errors-near") as self.near_part:
-            self.near_notice = html("", elem_id="cv-err-near-notice")
+            typed, told = [self.old, self.new], {"notice": self.rewrite_notice}
+            connect(self.rule.input, self.choose_rule, [self.rule], typed, queue=False, **told)
+            asked, told = [self.rule, *typed, choice], {**told, "stop": self.rewrite_stop, "heavy": True}
+            connect(rewrite.click, self.change, asked, [self.effect], **told)
+        with Section(page, "near", "Training rows most like this row", self.show_near, needs) as self.near_part:
             self.near = html("", elem_id="cv-err-near")
-        with section("Report, rows, link, JSON, Python", elem_id="cv-errors-export") as self.exports:
-            self.save = html(render("errors/save.html"), elem_id="cv-err-save", script=presses("save"))
+        title = "Report, rows, link, JSON, Python"
+        with Section(page, "export", title, self.show_exports, needs, **light) as self.exports:
+            save = html(render("errors/save.html"), elem_id="cv-err-save", script=presses("save"))
             self.file = html("", elem_id="cv-err-file", script="condviz.errorFile(element, watch);")
             self.hand_out = html("", elem_id="cv-err-hand-out")
+            connect(save.press, self.hand_over, needs, [self.file], notice=self.exports.notice, heavy=True)
         with section("What a table needs, and how filters are written", elem_id="cv-errors-help"):
             text = render("errors/help.html", rows=limits.ERROR_ROWS, examples=EXAMPLES, columns=COLUMN_HELP)
             html(text, elem_id="cv-err-help")
-        self.folded = [self.rows_part, self.worst_part, self.follow_part, self.near_part, self.exports]
         self.linked = [self.column, self.rule, self.old, self.new]
-
-    def connect(self, notice: gr.HTML) -> None:
-        """Connect what stays within the sections; `notice` has the errors of those without a place of their own."""
-        self.notice, choice = notice, [self.choice]
-        connect(self.rows_part.expand, self.show_rows, choice, [self.rows], notice=notice)
-        grouped = [self.worst_part.expand, self.column.input]
-        connect(grouped, self.show_worst, [self.choice, self.column], [self.column, self.worst], notice=notice)
-        connect(self.follow_part.expand, self.show_follow, choice, [self.follow], notice=notice)
-        connect(self.near_part.expand, self.show_near, choice, [self.near], notice=self.near_notice, heavy=True)
-        connect(self.exports.expand, self.show_exports, choice, [self.hand_out], notice=notice)
-        connect(self.save.press, self.hand_over, choice, [self.file], notice=notice, heavy=True)
-        typed, told = [self.old, self.new], {"notice": self.rewrite_notice}
-        connect(self.rule.input, self.choose_rule, [self.rule], typed, queue=False, **told)
-        rewritten = [self.rule, *typed, self.choice]
-        stops = {"stop": self.rewrite_stop, "heavy": True}
-        connect(self.rewrite.click, self.change, rewritten, [self.effect], **told, **stops)
 
     def choose_rule(self, rule: str) -> dict:
         """Show the boxes for words with the rule that needs them."""
@@ -151,7 +140,7 @@ class Sections:
         row = int(self.desk.found(choice).rows[0]) if choice.row is None else choice.row
         pair = self.desk.study(choice).dataset.pairs[row]
         work = self.pool.run(_nearest, self.desk.scorer(choice.first), pair)
-        found = yield from follow(work, "Encoding training rows.", self.near_notice)
+        found = yield from self.near_part.follow(work, "Encoding training rows.")
         yield {self.near: render("errors/neighbours.html", found=found, model=choice.first)}
 
     def change(self, rule: str, old: str, new: str, choice: Choice | None) -> Iterator[dict]:
@@ -189,7 +178,7 @@ class Sections:
         study = self.desk.study(choice)
         remarks = read_remarks(event.remarks, study)
         if event.value == "report":
-            yield {self.notice: busy("Writing the report.")}
+            yield {self.exports.notice: busy("Writing the report.")}
             found = self.desk.found(choice, resamples=resamples_for(study))
             known = {name: self.pool.info(name).revision for name in choice.names if name in self.pool.names}
             report = render_report(replace(found, revisions=known), remarks=remarks)

@@ -59,7 +59,7 @@ class ErrorsTab:
         self.figures = html("", elem_id="cv-err-figures")
         self.choice = gr.State(None)
         self.uploaded = gr.State(None)
-        self.sections = Sections(self.desk, self.choice)
+        self.sections = Sections(page, self.desk, self.choice)
         self._connect()
         page.site.warm_up.append(self._prepare)
 
@@ -101,7 +101,7 @@ class ErrorsTab:
     def _connect(self) -> None:
         form = [self.data, self.first, self.second, self.filter]
         shown = [self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice]
-        shown += [*self.sections.folded, self.sections.effect]
+        shown += [*self.page.folded, self.sections.effect]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
         triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
@@ -121,12 +121,11 @@ class ErrorsTab:
             connect(component.press, self.press, [self.choice], [self.filter, *shown], **main)
         connect(self.plot.select, self.brush, [self.choice], shown, **main)
         connect(self.plot.ready, self.draw, [self.choice], [self.views, self.plot], notice=self.notice, queue=False)
-        opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part]
+        opened = [self.row, self.choice, self.plot, self.result, self.sections.near_part.accordion]
         for event, open_row in (
             (self.plot.click, self.point), (self.row.turn, self.turn), (self.sections.rows.select, self.pick),
         ):  # fmt: skip
             connect(event, open_row, [self.choice], opened, notice=self.notice)
-        self.sections.connect(self.notice)
         self.page.opened(self.offer, [self.choice], [self.first, self.second], queue=False, **PRIVATE)
         publish(self.api_errors, "errors")
 
@@ -206,7 +205,7 @@ class ErrorsTab:
             self.sections.effect: "",
             **self._figure(found, choice, keep_selection=keep_selection),
             **self._row(study, choice, found.rows),
-            **closed(self.sections.folded),
+            **closed(self.page.folded),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         measured = {}
@@ -283,7 +282,7 @@ class ErrorsTab:
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=found)
         marked = {self.plot: panel_update(marked=str(found))} if mark else {}
-        near = closed([self.sections.near_part])  # it is about the row before
+        near = closed([self.sections.near_part.accordion])  # it is about the row before
         return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked, **near}
 
     def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:

@@ -415,12 +415,16 @@ class TrainTab:
             return recipes.read_preset(preset)
         return recipes.compose(preset, name, table if source == "table" else None)
 
-    def _opened(self) -> None:
+    def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
         if self.enabled:
             from condviz.training import spare
 
             spare.prepare()
+
+    def _opened(self) -> None:
+        self._prepare()
+        if self.enabled:
             self.jobs.remove_old_uploads()
 
     def _add_models(self) -> list[str]:
