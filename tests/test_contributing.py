@@ -89,14 +89,24 @@ def test_a_corpus_is_built_surveyed_and_evaluated(
     assert len(condviz.evaluate(model, "weather:train", resamples=0).to_frame()) == 1
 
 
-def test_a_page_is_served_and_in_the_api(example: Write) -> None:
+def test_a_page_has_form_link_section_export_and_endpoint(example: Write) -> None:
     from condviz.ui.app import Settings, build_app
     from condviz.ui.pool import ModelPool
+    from condviz.ui.state import read_link
+    from tests.pages import build_view
 
     tab = example("Add a page").TAB
-    page = build_app(Settings(pool=lambda: ModelPool(("minilm",)), tabs=(tab,), preload=False))
-    assert page.config["page"]["lengths"]["components"]
-    assert "/lengths" in page.get_api_info()["named_endpoints"]
+    app = build_app(Settings(pool=lambda: ModelPool(("minilm",)), tabs=(tab,), preload=False))
+    assert app.config["page"]["lengths"]["components"]
+    told = app.get_api_info()["named_endpoints"]["/lengths"]["parameters"]
+    assert [(one["parameter_name"], one["parameter_default"]) for one in told] == [("text", None), ("unit", "words")]
+    page = build_view(tab, ModelPool(("minilm",)))
+    done = page.open(read_link("lengths?s=two+words&u=letters")[1])
+    assert "8 letters" in done[page.result]
+    assert 'data-link="lengths?s=two+words&amp;u=letters"' in done[page.result]
+    offered = page.hand_out(done[page.shown])[page.offered]
+    assert "unit=" in offered
+    assert page.api("two words")["count"] == 2
 
 
 def test_the_map_of_the_house_is_true() -> None:
