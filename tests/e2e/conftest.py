@@ -139,8 +139,9 @@ def visiting(context: BrowserContext) -> Iterator[Callable[..., Page]]:
 
 
 def wait_for_page(page: Page) -> Page:
-    """Wait until the page of the program stands."""
+    """Wait until the page of the program stands, and its scripts, which give it its title, have run."""
     page.locator(".cv-nav [aria-current]").wait_for()
+    page.wait_for_function("document.title.endsWith(' · CondViz')")
     return page
 
 
@@ -160,3 +161,4 @@ def follow_link(page: Page, name: str) -> None:
     """Go to another page by its link in the header."""
     page.locator(".cv-nav").get_by_role("link", name=name, exact=True).click()
     page.locator(".cv-nav [aria-current]", has_text=name).wait_for()
+    wait_for_page(page)
