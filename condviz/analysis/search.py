@@ -18,7 +18,7 @@ import regex
 import torch
 from torch import Tensor
 
-from condviz.analysis.errors.filters import select
+from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence, fold, split_words
@@ -127,7 +127,7 @@ def search(
     found = Hits(
         query=query, condition=condition, model=scorer.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
         searched=searched, read=read, where=where or "", contains=contains or "",
-        applies=query_applies, notes=_notes(corpus, searched, read, scorer.backbone.unknown_words(query)),
+        applies=query_applies, notes=_notes(corpus, where or "", searched, read, scorer.backbone.unknown_words(query)),
     )  # fmt: skip
     return add_words(scorer, found) if words else found
 
@@ -314,12 +314,13 @@ def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
         raise DataError(f"{wanted} takes too long on these texts. Simplify it.") from error
 
 
-def _notes(corpus: Corpus, searched: int, read: int, unknown: Sequence[str]) -> tuple[str, ...]:
+def _notes(corpus: Corpus, where: str, searched: int, read: int, unknown: Sequence[str]) -> tuple[str, ...]:
     notes = []
     if unknown:
         notes.append(f"The model cannot read {', '.join(map(repr, unknown[:3]))} in the query: it counts as blank.")
     if not searched:
-        notes.append(f"The filters let none of the {len(corpus):,} texts through.")
+        why = explain_nothing(where, FilterColumns(corpus))
+        notes.append(f"The filters let none of the {len(corpus):,} texts through.{why}")
     if read < searched:
         notes.append(
             f"This model reads each text together with the condition: it read the {read:,} of {searched:,} texts that "

@@ -324,4 +324,4 @@ def test_a_query_in_another_language_or_of_unknown_words_is_said() -> None:
     corpus = make_corpus(model)
     assert "English" in search(corpus, "Der Mann geht heute Abend mit seinem Hund schwimmen", model=model)._repr_html_()
     assert "English" not in search(corpus, "The man is going for a swim with his dog", model=model)._repr_html_()
-    assert any("😂" in note for note in module._notes(corpus, 1, 1, ("😂",)))
+    assert any("😂" in note for note in module._notes(corpus, "", 1, 1, ("😂",)))

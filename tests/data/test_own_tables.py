@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from condviz.analysis.errors.filters import select
+from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.points import points_from_table
 from condviz.data.kg_formats import TABLES, read_tables
 from condviz.data.tables import Table, read_pairs, read_table
@@ -111,6 +111,15 @@ def test_filters_compare_numbers_with_numbers_and_texts_with_texts() -> None:
     for wrong, hint in (("id == 12", 'write "12"'), ("zip == 2134", 'write "2134"'), ('stars == "4"', "write 4")):
         with pytest.raises(DataError, match=hint):
             select(wrong, corpus)
+
+
+def test_a_filter_that_can_match_nothing_says_so() -> None:
+    corpus = FilterColumns(Corpus(["a", "b"], None, None, None, check_columns(KEPT)))
+    assert not select('zip == "2134"', corpus).any()
+    assert explain_nothing('zip == "2134" or version in ("1.10", "7")', corpus) == (
+        ' No row has zip "2134"; one has "02134". No row has version "7".'
+    )
+    assert explain_nothing("row > 9", corpus) == explain_nothing("", corpus) == ""
 
 
 def test_the_errors_of_a_table_filter_ids_as_texts() -> None:
@@ -307,6 +316,26 @@ def test_every_kind_of_python_table_is_read(source: object) -> None:
     table = read_pairs(source)
     assert [(pair.condition, pair.label) for pair in table.pairs] == [("the sport", 2)] * 2
     assert table.column("id") == ["007"] * 2
+
+
+def test_a_dataset_of_the_hub_is_read_wherever_a_table_is_but_never_by_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "train.csv", HEADER + PAIR)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path))
+    name = "hf://datasets/someone/pairs"
+    assert len(open_data(name).pairs) == len(read_table(name).rows) == 1
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("a visitor has no hub"))
+    for reader in (read_table, read_pairs, read_source):
+        with pytest.raises(DataError, match="does not exist"):
+            reader(Path(name))
+
+
+def test_what_is_said_about_rows_that_are_not_read_is_an_error() -> None:
+    table = read_pairs([RECORD])
+    for source in (table, "tables:test", open_data(table)):
+        with pytest.raises(ConfigError, match="scale would change nothing"):
+            open_data(source, scale=(0, 1))
 
 
 def test_one_condition_stands_for_all_rows() -> None:

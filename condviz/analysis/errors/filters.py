@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,25 @@ def select(expression: str, columns: Columns) -> np.ndarray:
         raise DataError(f"The filter cannot be read{near}. {_EXAMPLE}") from error
     except (RecursionError, MemoryError, ValueError, OverflowError) as error:
         raise DataError(f"The filter is nested too deeply, or has a damaged character. {_EXAMPLE}") from error
+
+
+def explain_nothing(expression: str, columns: Columns) -> str:
+    """Return which texts of a filter that no row meets are in no row of their column, and what is like them; or ""."""
+    told = []
+    for node in ast.walk(ast.parse(expression.strip() or "True", mode="eval")):
+        if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name) or len(node.ops) > 1:
+            continue
+        column, given = columns[node.left.id], getattr(node.comparators[0], "elts", node.comparators)
+        if column.dtype != object or not isinstance(node.ops[0], ast.Eq | ast.In):
+            continue
+        known = {fold(cell): cell for cell in column if isinstance(cell, str)}
+        for text in (item.value for item in given if isinstance(item, ast.Constant) and isinstance(item.value, str)):
+            if fold(text) not in known:
+                near = get_close_matches(fold(text), known, n=1)
+                told.append(
+                    f" No row has {node.left.id} {quote(text)}{f'; one has {quote(known[near[0]])}' if near else ''}."
+                )
+    return "".join(told)
 
 
 def quote(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, select
+from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, explain_nothing, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
@@ -232,7 +232,8 @@ def analyse(
     mask = used & select(filter, study.columns) & among(selected, len(study.dataset.pairs))
     if not mask.any():
         chosen = " among those selected by hand" if len(selected) else ""
-        raise DataError(f"No row{chosen} meets the filter {filter!r}. Change a limit, or clear it.")
+        why = explain_nothing(filter, study.columns)
+        raise DataError(f"No row{chosen} meets the filter {filter!r}.{why} Change a limit, or clear it.")
     every = measure(study, used, resamples=resamples, seed=seed)
     part = rest = None
     if filter.strip() or len(selected):
