@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
 from condviz.errors import ConfigError, DataError, check_count, require
+from condviz.evaluation.verdicts import ALPHA
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.store.corpus import Corpus
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 50
 """A column with more values is no division of the corpus."""
+SHUFFLES = 400
+"""Of the values of a column, and of the groups of a table."""
+DRAWS, CLOUD = 25, 400
+"""Clouds without groups, and their points: structure has to beat all of them."""
 COMPONENTS = 16
 """Principal components that HDBSCAN sees: in more dimensions all distances are alike, and it takes minutes."""
 NAME_WORDS, NAMED_SHARE = 4, 0.06
@@ -75,7 +80,9 @@ class Groups(Result):
         model: The model.
         groups: The largest first.
         silhouette: How clearly they are apart, in [-1, 1]; 0 for none.
-        purity: Column -> share of texts that have the most frequent value of their group, and that share by chance.
+        chance: The highest silhouette of `DRAWS` clouds of points with the same spread and no groups at all.
+        purity: Column -> share of texts that have the most frequent value of their group, and what that share stays
+            below if the values are shuffled, 19 times in 20.
         left_over: Texts that are in no group: HDBSCAN leaves some, k-means none.
     """
 
@@ -83,6 +90,7 @@ class Groups(Result):
     model: ModelInfo
     groups: tuple[Group, ...]
     silhouette: float
+    chance: float
     purity: Mapping[str, tuple[float, float]]
     left_over: Group | None = None
 
@@ -107,12 +115,14 @@ class CrossTable(Result):
         counts: Texts in each group of the first that are in each group of the second.
         information: Adjusted mutual information: 1 where each tells the other, about 0 where they have nothing to do
             with each other.
+        p: How often groups that are dealt out at random have as much to do with each other.
     """
 
     first: Groups
     second: Groups
     counts: tuple[tuple[int, ...], ...]
     information: float
+    p: float
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each pair of groups that share texts."""
@@ -171,10 +181,11 @@ def group_by(
     inside = np.flatnonzero(labels >= 0)
     texts = [row["text"] for row in rows]
     names = distinctive_words(texts, labels, num_words=NAME_WORDS, share=NAMED_SHARE) if len(inside) else []
+    chance = _by_chance(vectors, lambda drawn: cluster(drawn, len(names)) if method == "kmeans" else _find_dense(drawn))
     found = sorted((describe(number, words) for number, words in enumerate(names)), key=lambda group: -group.size)
     purity = {name: _purity(labels[inside], [rows[place][name] for place in inside]) for name in corpus.columns}
     return Groups(
-        condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]),
+        condition, loaded.info, tuple(found), silhouette(vectors[inside], labels[inside]), chance,
         {name: share for name, share in purity.items() if share is not None},
         describe(-1) if len(inside) < len(labels) else None,
     )  # fmt: skip
@@ -208,18 +219,51 @@ def cross_table(
     met = Counter(shared)
     counts = tuple(tuple(met[one, other] for other in range(len(pair[1].groups))) for one in range(len(pair[0].groups)))
     score = require("sklearn.metrics", "viz").adjusted_mutual_info_score
-    return CrossTable(*pair, counts, float(score(*zip(*shared, strict=True))) if shared else 0.0)
+    information = float(score(*zip(*shared, strict=True))) if shared else 0.0
+    return CrossTable(*pair, counts, information, _p_of_table(np.array(shared, dtype=np.int64).reshape(-1, 2)))
+
+
+def _p_of_table(shared: np.ndarray) -> float:
+    """Return how often shuffling one of two labels, (n, 2), makes a table as far from independent (G-test)."""
+
+    def mutual(one: np.ndarray, other: np.ndarray) -> float:
+        table = np.bincount(one * (shared.max(initial=0) + 1) + other)
+        return float((table * np.log(np.maximum(table, 1))).sum())  # the margins are always the same
+
+    draw, (one, other) = np.random.default_rng(0), shared.T
+    drawn = np.array([mutual(one, draw.permutation(other)) for _ in range(SHUFFLES)])
+    return float((1 + (drawn >= mutual(one, other) - 1e-9).sum()) / (SHUFFLES + 1))
 
 
 def _purity(labels: np.ndarray, cells: Sequence[Any]) -> tuple[float, float] | None:
-    """Return the share of texts with the most frequent value of their group, and by chance; None for no division."""
+    """Return the share of texts with the most frequent value of their group, and of shuffled values 95 % stay below.
+
+    None where the cells do not divide the texts.
+    """
     values, codes = np.unique([str(cell) for cell in cells if cell is not None], return_inverse=True)
     known = labels[[cell is not None for cell in cells]]
     if not 2 <= len(values) <= MAX_VALUES:
         return None
-    table = np.zeros((labels.max() + 1, len(values)))
-    np.add.at(table, (known, codes), 1)
-    return float(table.max(axis=1).sum() / len(codes)), float(table.sum(axis=0).max() / len(codes))
+    size = (labels.max() + 1, len(values))
+
+    def share(of: np.ndarray) -> float:
+        return float(np.bincount(known * len(values) + of, minlength=size[0] * size[1]).reshape(size).max(axis=1).sum())
+
+    draw = np.random.default_rng(0)
+    drawn = [share(draw.permutation(codes)) for _ in range(SHUFFLES)]
+    return share(codes) / len(codes), float(np.quantile(drawn, 1 - ALPHA)) / len(codes)
+
+
+def _by_chance(vectors: np.ndarray, divide: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Return the highest silhouette of clouds of normal points with the variances of the principal components."""
+    some = vectors[np.random.default_rng(0).permutation(len(vectors))[:CLOUD]]
+    spreads = np.linalg.svd(some - some.mean(axis=0), compute_uv=False) / np.sqrt(len(some))
+    draw, found = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        drawn = draw.standard_normal((len(some), len(spreads))) * spreads
+        labels = divide(drawn)
+        found.append(silhouette(drawn[labels >= 0], labels[labels >= 0]))
+    return max(found)
 
 
 def _find_dense(vectors: np.ndarray) -> np.ndarray:

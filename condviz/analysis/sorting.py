@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from condviz.analysis.compare import distinct, library, tell_library
 from condviz.analysis.groups import MOST_GROUPS, cluster, open_with_model, silhouette, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
 from condviz.errors import check_count, require
+from condviz.evaluation.verdicts import ALPHA
 from condviz.methods import ConditionalScorer
 from condviz.store.corpus import Corpus
 from condviz.types import TOLD, ModelInfo, Progress, Result, table
@@ -29,7 +31,7 @@ TRIED, FEWEST_TRIED = 40, 4
 READ, APPLYING = 100, 0.25
 """So many texts are read to see which conditions they tell; this share has to tell one for it to be tried."""
 SAMPLE = 1_000
-RANDOM_MATRICES = 8
+RANDOM_MATRICES = 16
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,13 @@ class SortingConditions(Result):
         model: The model.
         texts: Texts that were looked at.
         conditions: The clearest first.
+        sure: Whether the clearest one is clearer than the clearest of as many random matrices would be.
     """
 
     model: ModelInfo
     texts: int
     conditions: tuple[SortingCondition, ...]
+    sure: bool
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per condition."""
@@ -121,7 +125,16 @@ def rank_sorting_conditions(
         if progress:
             progress(number, len(tried))
     found.sort(key=lambda item: -item.silhouette)
-    return SortingConditions(loaded.info, len(places), tuple(found))
+    return SortingConditions(
+        loaded.info, len(places), tuple(found), is_clearer(found[0].silhouette, by_chance, len(tried))
+    )
+
+
+def is_clearer(value: float, by_chance: Sequence[float], tries: int) -> bool:
+    """Whether the highest of so many values is above those by chance: Student's t of as many further draws."""
+    count, (mean, deviation) = len(by_chance), spread(np.array(by_chance))
+    t = (value - mean) / (deviation * np.sqrt(count / (count - 1)) * np.sqrt(1 + 1 / count))
+    return float(special.stdtr(count - 1, -t)) * tries < ALPHA
 
 
 def _divide(vectors: np.ndarray, groups: int) -> float:
