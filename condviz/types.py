@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -40,6 +41,24 @@ def table(rows: object, columns: Sequence[str] | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+class _Short(Repr):
+    """Values in one short line: a notebook keeps what is shown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxtuple = self.maxlist = self.maxdict = 2
+        self.maxstring = self.maxother = 60
+
+    def repr_ndarray(self, values: np.ndarray, level: int) -> str:
+        return f"array of shape {values.shape}"
+
+    def repr_DataFrame(self, frame: pd.DataFrame, level: int) -> str:
+        return f"table of shape {frame.shape}"
+
+
+_SHORT = _Short()
+
+
 class Record:
     """A frozen dataclass that leaves the process as plain JSON."""
 
@@ -47,6 +66,14 @@ class Record:
     """Properties that leave with the fields."""
     left_out: ClassVar[tuple[str, ...]] = ()
     """Fields that do not: one entry for each row or point, which nobody reads."""
+
+    def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 (as Python passes it)
+        super().__init_subclass__(**options)
+        cls.__repr__ = Record.__repr__  # before the decorator of the dataclass would write every row out
+
+    def __repr__(self) -> str:
+        shown = [f"{item.name}={_SHORT.repr(getattr(self, item.name))}" for item in fields(self)]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: dicts, lists, texts, finite numbers, None; a model by name and revision."""

@@ -148,6 +148,12 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         self._head_hash: str | None = None
         self._info: ModelInfo | None = None
 
+    def __repr__(self) -> str:
+        name, encoder = self.info.name, self.backbone
+        trained = "" if self.info.trained else ", not trained"
+        precision = str(encoder.dtype).removeprefix("torch.")
+        return f"{type(self).__name__}({name!r}{trained}; {encoder.name}, {encoder.device.type}, {precision})"
+
     @property
     def info(self) -> ModelInfo:
         """Name, origin and size: what `condviz.load` has set, or what is known of a model made by hand."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from condviz.errors import CheckpointError, ConfigError, UnknownModelError, suggest
 from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
@@ -19,6 +19,21 @@ from condviz.types import ModelInfo
 if TYPE_CHECKING:
     from condviz.encoder.backbone import Backbone
     from condviz.methods.base import ConditionalScorer
+    from condviz.methods.baselines import BiEncoder, CrossEncoder, TriEncoder, Unconditional
+    from condviz.methods.case import CASE
+    from condviz.methods.csr import CSR, CSRBi, CSRPrefix
+    from condviz.methods.hyper_cl import HyperCL
+
+    Model = TypeVar("Model", bound=ConditionalScorer)
+
+
+class Where(TypedDict, total=False):
+    """Options of `load` for a model that ships."""
+
+    device: str
+    precision: str
+    backend: str
+
 
 ZERO_SHOT_SUFFIX = "-zero-shot"
 ON = " on "
@@ -102,6 +117,31 @@ def describe(name: str | os.PathLike[str]) -> ModelInfo:
     )
 
 
+@overload
+def load(name: Literal["minilm"], **options: Unpack[Where]) -> Unconditional: ...
+@overload
+def load(name: Literal["cross-encoder"], **options: Unpack[Where]) -> CrossEncoder: ...
+@overload
+def load(name: Literal["bi-encoder", "bi-encoder-zero-shot"], **options: Unpack[Where]) -> BiEncoder: ...
+@overload
+def load(
+    name: Literal["tri-hadamard", "tri-concat", "tri-hadamard-zero-shot", "everyday-concat", "wn18rr-concat"],
+    **options: Unpack[Where],
+) -> TriEncoder: ...
+@overload
+def load(name: Literal["hyper-cl", "wn18rr-hyper-cl"], **options: Unpack[Where]) -> HyperCL: ...
+@overload
+def load(name: Literal["csr", "csr-zero-shot"], **options: Unpack[Where]) -> CSR: ...
+@overload
+def load(name: Literal["csr-bi", "csr-bi-zero-shot"], **options: Unpack[Where]) -> CSRBi: ...
+@overload
+def load(name: Literal["csr-prefix", "csr-prefix-zero-shot"], **options: Unpack[Where]) -> CSRPrefix: ...
+@overload
+def load(name: Literal["case", "case-zero-shot"], **options: Unpack[Where]) -> CASE: ...
+@overload
+def load(name: Model, **options: Any) -> Model: ...  # noqa: ANN401
+@overload
+def load(name: str | os.PathLike[str], **options: Any) -> ConditionalScorer: ...  # noqa: ANN401
 def load(
     name: str | os.PathLike[str] | ConditionalScorer,
     *,
@@ -110,7 +150,7 @@ def load(
     device: str = "auto",
     precision: str = "auto",
     backend: str = "auto",
-    **settings: Any,  # noqa: ANN401 (those of the method)
+    **settings: Any,
 ) -> ConditionalScorer:
     """Load a model, or build a method on any encoder.
 
