@@ -29,12 +29,16 @@ Row = str | Sequence[str]
 class ConditionalModule(InputModule):
     """A trained model with vectors: the one module of a SentenceTransformer.
 
-    Inputs are pairs [sentence, condition], or texts without a condition. It is saved as a checkpoint of this package.
+    Inputs are pairs [sentence, condition], or texts. It is saved as a checkpoint of this package.
+
+    Args:
+        model: With vectors.
+        condition: That of texts which come without one; None for none.
     """
 
-    def __init__(self, model: ConditionalEncoder) -> None:
+    def __init__(self, model: ConditionalEncoder, condition: str | None = None) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.condition = model, condition
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerBase:
@@ -59,6 +63,8 @@ class ConditionalModule(InputModule):
         """
         if prompt:
             raise ConfigError(f"The prompt is {prompt!r}; a condition goes into the pair: [sentence, condition].")
+        if self.condition is not None:
+            inputs = [(row, self.condition) if isinstance(row, str) else row for row in inputs]
         alone = [isinstance(row, str) for row in inputs]
         if all(alone):
             rows = [(row,) for row in self.model.tokenize_sentences(list(inputs))]
@@ -87,7 +93,13 @@ class ConditionalModule(InputModule):
         return features | {"sentence_embedding": vectors.float()}
 
     def save(self, output_path: str, *args: object, **options: object) -> None:
-        """Save the model as a checkpoint."""
+        """Save the model as a checkpoint.
+
+        Raises:
+            ConfigError: If its condition is fixed, of which a checkpoint knows nothing.
+        """
+        if self.condition is not None:
+            raise ConfigError("A fixed condition cannot be saved. Save the model without it: model.save_pretrained.")
         standard.save_checkpoint(self.model, Path(output_path))
 
     @classmethod
@@ -103,14 +115,20 @@ class ConditionalModule(InputModule):
         return cls(copy.deepcopy(_encoder(model)).requires_grad_(True))
 
 
-def to_sentence_transformer(model: str | Path | ConditionalEncoder) -> SentenceTransformer:
-    """Return a model as a SentenceTransformer, on its device; it encodes pairs [sentence, condition].
+def to_sentence_transformer(
+    model: str | Path | ConditionalEncoder, condition: str | None = None
+) -> SentenceTransformer:
+    """Return a model as a SentenceTransformer, on its device.
+
+    Args:
+        model: A name, a folder, or a loaded model.
+        condition: Fixed for all texts, as in `ConditionalEncoder.under`; pairs [sentence, condition] bring their own.
 
     Raises:
         ConfigError: If the model has no vectors.
     """
     loaded = _encoder(load(model))
-    return SentenceTransformer(modules=[ConditionalModule(loaded)], device=str(loaded.device))
+    return SentenceTransformer(modules=[ConditionalModule(loaded, condition)], device=str(loaded.device))
 
 
 class ConditionalSTSEvaluator(BaseEvaluator):

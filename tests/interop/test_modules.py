@@ -26,6 +26,10 @@ def test_a_loaded_model_is_a_sentence_transformer(name: str) -> None:
     assert isinstance(theirs, SentenceTransformer)
     np.testing.assert_allclose(theirs.encode(ROWS), model.encode(SENTENCES, CONDITIONS), atol=1e-5)
     np.testing.assert_allclose(theirs.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
+    fixed = to_sentence_transformer(model, "the mood")
+    np.testing.assert_allclose(fixed.encode(SENTENCES), model.encode(SENTENCES, "the mood"), atol=1e-5)
+    with pytest.raises(ConfigError, match="cannot be saved"):
+        fixed[0].save("somewhere")
 
 
 def test_what_is_no_pair_and_no_text_is_refused() -> None:
