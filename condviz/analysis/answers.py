@@ -57,10 +57,12 @@ class LinkAnswers(Result):
         known: All answers that the graph holds, best first.
         fit: Share in [0, 1] of the entities most like this one for which the graph holds an answer to this question.
         nearest: Label of the entity most like this one.
-        familiar: False for a text that is less like any entity of the graph than its own entities are.
+        familiar: False for a text that is less like the entities of the graph than these are like one another.
         median: Median score of all entities: what an unrelated one gets.
         num_entities: E.
         reranked: Whether entities close by in the train graph got a bonus.
+        strong: False for a text that is not in the graph, where the best answer scores less than it takes for answers
+            about such names to be right more often than wrong.
     """
 
     graph: str
@@ -78,7 +80,8 @@ class LinkAnswers(Result):
     median: float
     num_entities: int
     reranked: bool = False
-    computed = ("sensible",)
+    strong: bool = True
+    computed = ("sensible", "guess", "told")
 
     @property
     def leading(self) -> tuple[LinkAnswer, ...]:
@@ -90,6 +93,16 @@ class LinkAnswers(Result):
     def sensible(self) -> bool:
         """Whether the question can be asked of such an entity at all."""
         return bool(self.known) or self.fit >= FITS
+
+    @property
+    def guess(self) -> bool:
+        """Whether the thing is not in the graph: all that is known of it is what it is called."""
+        return not self.entity_id
+
+    @property
+    def told(self) -> bool:
+        """Whether there is an answer at all; else the model does not know."""
+        return not self.guess or (self.familiar and self.strong and self.sensible)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers as a table, best first, and behind them the known answers that are not among them."""

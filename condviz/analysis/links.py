@@ -7,7 +7,7 @@ is the entity whose own vector is nearest to that of the entity under the relati
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from condviz.analysis.answers import CLOSE, FITS, LinkAnswer, LinkAnswers, LinkProfile, LinkReliability
-from condviz.data.kg import SPLITS, Graph, phrase
+from condviz.data.kg import SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
@@ -38,8 +38,10 @@ BONUS = 0.05
 """What re-ranking adds to entities close by in the train graph (SimKGC)."""
 ALIKE = 8
 """Entities that decide whether a question fits."""
-SAMPLE = 500
-"""Entities that tell how similar the nearest one usually is."""
+SAMPLE, UNLIKE = 500, 0.05
+"""Entities that tell how similar others usually are, and the share that is less so than a text of their kind."""
+FEWEST_OF_KIND, FEWEST_HELD_OUT = 2, 20
+"""Answers that tell what kind a relation has, and held-out triples that tell how far a guess can be trusted."""
 MAX_ANSWERS = 1000
 MOST_ASKED = 5
 """Questions about one entity at once."""
@@ -54,7 +56,7 @@ _lock = RLock()
 def predict_links(
     model: ConditionalScorer | str,
     head: str,
-    relation: str,
+    relation: str = "",
     *,
     direction: Direction = "tail",
     graph: Graph | str | None = None,
@@ -69,7 +71,8 @@ def predict_links(
 
     Args:
         model: Any encoder, or its name.
-        head: Id, label or name of an entity of the graph, or any other text, which is encoded as it is.
+        head: Id, label or name of an entity of the graph, or any other text, which is encoded as it is: answers about
+            it are guesses. Or a question, "What does a bee produce?", without a relation.
         relation: Id or text of a relation; "inverse produces" is "produces" in the other direction.
         direction: "tail" asks for (head, relation, ?), "head" for (?, relation, head).
         graph: The graph, a folder with its tables, "wn18rr" or "fb15k237"; by default the small graph that ships here.
@@ -78,7 +81,8 @@ def predict_links(
         progress: Called with (done, total) entities while they are encoded; may raise to stop.
 
     Raises:
-        DataError: If `head` is blank or names several entities, or the graph has no such relation.
+        DataError: If `head` is blank, names several entities, or is a question that cannot be answered, or the graph
+            has no such relation.
         ConfigError: If the model has no vectors, or `k` or `direction` is not allowed.
 
     Example:
@@ -87,8 +91,9 @@ def predict_links(
     """
     if direction not in ("tail", "head"):
         raise ConfigError(f'direction is {direction!r}, allowed is "tail" or "head".')
-    predictor = get_predictor(model, graph).prepare(progress)
-    return predictor.ask(head, relation, direction=direction, k=k, reranked=rerank)
+    predictor = get_predictor(model, graph)
+    asked = predictor.understand(head, relation, direction)
+    return predictor.prepare(progress).ask(*asked, k=k, reranked=rerank)
 
 
 def get_predictor(
@@ -117,11 +122,15 @@ def describe_entity(
 
     Args:
         model, head, graph, progress: As in `predict_links`, and so are the errors.
-        asked: A question to ask first, as (relation, direction).
+        asked: A question to ask first, as (relation, direction), where `head` is none.
         folder: Where vectors of entities are kept on disk; by default the folder of the program.
     """
-    predictor = get_predictor(model, graph, folder=folder).prepare(progress)
-    first = [predictor.find_relation(*asked)] if asked else []
+    predictor = get_predictor(model, graph, folder=folder)
+    if question := parse_question(predictor.graph, head):
+        head, first = question[0], [question[1]]
+    else:
+        first = [predictor.find_relation(*asked)] if asked else []
+    predictor.prepare(progress)
     chosen = list(dict.fromkeys([*first, *predictor.relations_for(head)]))[:MOST_ASKED]
     names, size = predictor.graph.relations, predictor.graph.num_relations
     others = [number for number in predictor.relations_for(head, 2 * size, fit=0.01) if number not in chosen]
@@ -178,6 +187,17 @@ class LinkPredictor:
                 self._texts, self._unit = texts, functional.normalize(vectors, dim=1)
         return self
 
+    def understand(self, head: str, relation: str = "", direction: Direction = "tail") -> tuple[str, int]:
+        """Return the thing and the relation in [0, 2N) that are asked about: given as such, or as a question."""
+        question = parse_question(self.graph, plain_name(head))
+        if relation.strip():
+            if question:
+                raise DataError(f"{head.strip()[:80]!r} is a question. Ask about {question[0]!r}, or give no relation.")
+            return head, self.find_relation(relation, direction)
+        if question is None:
+            raise DataError(f"No relation is given. Ask a question, for instance {self.question(head, 0)!r}.")
+        return question
+
     def ask(
         self, head: str, relation: int | str, *, direction: Direction = "tail", k: int = 10, reranked: bool = False
     ) -> LinkAnswers:
@@ -187,7 +207,7 @@ class LinkPredictor:
         asked = self._find(head)
         scores = self._scores(asked, number, reranked)
         known = {} if asked.number is None else self._known(asked.number, number)
-        order = scores.argsort(descending=True, stable=True).tolist()
+        order = self._of_kind(scores, number, known)
         describe = _describer(self.graph, scores, self._unit @ asked.vector, known)
         forward = number < self.graph.num_relations
         return LinkAnswers(
@@ -198,14 +218,15 @@ class LinkPredictor:
             relation=self.graph.relations[number % self.graph.num_relations].id,
             direction="tail" if forward else "head",
             question=self.question(head, number),
-            answers=tuple(describe(entity) for entity in [i for i in order if i != asked.number][:k]),
+            answers=tuple(map(describe, [i for i in order if i != asked.number][:k])),
             known=tuple(sorted(map(describe, known), key=lambda answer: answer.rank)),
             fit=float(self._fits(asked)[number]),
             nearest=self.nearest(head, 1)[0],
-            familiar=asked.number is not None or float((self._unit @ asked.vector).max()) >= self._usual,
+            familiar=asked.number is not None or self._company(asked.vector) >= self._usual,
             median=float(scores.median()),
             num_entities=self.graph.num_entities,
             reranked=reranked,
+            strong=asked.number is not None or (len(order) > 0 and float(scores[order[0]]) >= self.least_strong),
         )
 
     def relations_for(self, head: str, count: int = MOST_ASKED, *, fit: float = FITS) -> list[int]:
@@ -314,11 +335,50 @@ class LinkPredictor:
     def _neighbourhoods(self) -> Neighbourhoods:
         return neighbourhoods(self.graph)
 
+    def _of_kind(self, scores: Tensor, relation: int, known: Container[int]) -> list[int]:
+        """Return the entities that answer a relation anywhere in the graph, best first; all where there are few."""
+        order = scores.argsort(descending=True, stable=True).tolist()
+        kind = self._kinds[relation]
+        return order if len(kind) < FEWEST_OF_KIND else [i for i in order if i in kind or i in known]
+
+    @cached_property
+    def _kinds(self) -> list[frozenset[int]]:
+        """Return for each relation in [0, 2N) the entities that answer it."""
+        directed = np.concatenate([self.graph.directed(split) for split in SPLITS])
+        return [frozenset(directed[directed[:, 1] == r, 2].tolist()) for r in range(2 * self.graph.num_relations)]
+
+    def _company(self, vector: Tensor) -> float:
+        """Return the mean similarity of a vector to the `ALIKE` entities most like it."""
+        return float((self._unit @ vector).topk(min(ALIKE, len(self._unit))).values.mean())
+
     @cached_property
     def _usual(self) -> float:
-        """The similarity to their nearest entity that 95 % of all entities reach; a text below it is unlike them."""
+        """What `_company` is of 95 % of all entities, themselves left out; a text below it is unlike them."""
         sample = torch.linspace(0, len(self._unit) - 1, min(len(self._unit), SAMPLE)).long()
-        return float((self._unit[sample] @ self._unit.T).topk(2).values[:, -1].quantile(0.05))
+        near = (self._unit[sample] @ self._unit.T).topk(min(ALIKE + 1, len(self._unit))).values[:, 1:]
+        return float(near.mean(dim=1).quantile(UNLIKE))
+
+    @cached_property
+    def least_strong(self) -> float:
+        """The score above which answers about names that the graph does not have are right more often than wrong.
+
+        Measured on the parts that are kept out of training, by the names of their entities alone; -1 without such parts
+        and for a graph too large to rank.
+        """
+        rows = np.concatenate([self.graph.splits[split] for split in SPLITS[1:]])
+        if self.graph.num_entities > MAX_RELIABILITY or len(rows) < FEWEST_HELD_OUT:
+            return -1.0
+        pairs = np.unique(rows[:, :2], axis=0).tolist()
+        names = [self.graph.entities[head].name for head, _ in pairs]
+        relations = [self.graph.relation_text(relation) for _, relation in pairs]
+        scores = functional.normalize(torch.from_numpy(self.model.encode(names, relations)), dim=1) @ self._unit.T
+        found = []
+        for row, (head, relation) in zip(scores, pairs, strict=True):
+            best = next(i for i in self._of_kind(row, relation, ()) if i != head)
+            found.append((float(row[best]), best in self._known(head, relation)))
+        found.sort(reverse=True)
+        surplus = np.cumsum([1 if right else -1 for _, right in found])
+        return found[int(surplus.argmax())][0] if surplus.max() > 0 else 1.0
 
     @cached_property
     def _answerable(self) -> np.ndarray:

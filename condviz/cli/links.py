@@ -24,14 +24,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="predict links of a knowledge graph",
         parents=[models(default, several=False), device(precision=None), form()],
         description="Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text "
-        "may stand for the entity. The first time, all entities are encoded, which takes minutes for a large graph; "
+        'may stand for the entity: answers about it are guesses. Or ask a question: condviz links "What does a bee '
+        'produce?" The first time, all entities are encoded, which takes minutes for a large graph; '
         "the vectors are kept in CONDVIZ_CACHE (default: ~/.cache/condviz).",
     )
-    parser.add_argument("entity", metavar="ENTITY", help="name, label or id of an entity, or any other text")
+    parser.add_argument(
+        "entity", metavar="ENTITY", help="name, label or id of an entity, any other text, or a question"
+    )
     relation = 'text or id, or "inverse RELATION"; default: those that fit'
     parser.add_argument("relation", nargs="*", metavar="RELATION", help=relation)
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
-    graph = "everyday, wn18rr, fb15k237 or a folder of tables (default: that of the model, else the first one on this "
+    graph = "everyday, wn18rr, fb15k237, a folder or one table (default: that of the model, else the first one on this "
     parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
@@ -43,17 +46,20 @@ def run(options: argparse.Namespace) -> None:
     if options.k < 1:
         raise ConfigError(f"-k is {options.k}, allowed is 1 or more.")
     from condviz.analysis.links import get_predictor
+    from condviz.data.kg import parse_question
     from condviz.models.registry import link_models, load
 
     graph = _choose_graph(options)
-    relations = [graph.find_relation(text) for text in options.relation]  # before the model loads
+    entity, relations = options.entity, [graph.find_relation(text) for text in options.relation]
+    if not relations and (question := parse_question(graph, entity)):  # before the model loads
+        entity, relations = question[0], [question[1]]
     name = options.model or next(iter(link_models(graph.name)), "minilm")
     predictor = get_predictor(load(name, device=options.device), graph)
     with progress_bar("entities", "text") as update:
         predictor.prepare(update)
-    chosen = relations or predictor.relations_for(options.entity)
+    chosen = relations or predictor.relations_for(entity)
     settings = {"direction": "head" if options.inverse else "tail", "k": options.k, "reranked": options.rerank}
-    found = [predictor.ask(options.entity, relation, **settings) for relation in chosen]
+    found = [predictor.ask(entity, relation, **settings) for relation in chosen]
     show(options, text=lambda: "\n\n".join(map(format_answers, found)), json=lambda: [item.to_dict() for item in found])
 
 
@@ -85,8 +91,10 @@ def format_answers(found: LinkAnswers) -> str:
         lines += [f"further down, {len(below)} known:", format_table(head, [_row(item) for item in below[:FURTHER]])]
     if not found.known:
         lines.append("The graph knows no answer.")
-    if not found.familiar:
-        lines.append(f"Nothing in the graph is much like {found.entity!r} (nearest: {found.nearest}): a guess.")
+    if not found.told:
+        lines.append(f"I don't know {found.entity!r}: it is not in the graph (nearest: {found.nearest}).")
+    elif found.guess:
+        lines.append(f"{found.entity!r} is not in the graph (nearest: {found.nearest}): a guess.")
     elif not found.sensible:
         lines.append("The graph answers this of few similar entities: the question may make no sense.")
     return "\n".join(lines)

@@ -10,6 +10,7 @@ in neither graph of ours gets a plain form.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,16 @@ DETERMINERS = ("the", "my", "your", "his", "her", "its", "our", "their", "this",
 """First words after which there is no article."""
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
+
+_ASKS = re.compile(r"(what|which|who|whom|whose|where|when|why|how|does|do|did|is|are|can|tell|name)\b", re.IGNORECASE)
+_FILLERS = frozenset({
+    "a", "an", "and", "are", "can", "could", "did", "do", "does", "find", "how", "i", "is", "it", "me", "name", "of",
+    "tell", "that", "the", "thing", "things", "to", "was", "were", "what", "when", "where", "which", "who", "whom",
+    "whose", "why", "would", "you",
+})  # fmt: skip
+"""Words of a question that name neither a thing nor, alone, a relation."""
+_ENDS = ("in", "at", "of", "for", "by", "on")
+"""Last words of a relation, "lives in", that a question may leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +305,73 @@ def phrase(name: str, relation: str, text: str, *, inverse: bool = False) -> str
     plain = text.replace("{", "{{").replace("}", "}}")
     form = _forms().get(relation, (f"“{{name}}”: {plain} what?", f"What: {plain} “{{name}}”?"))[inverse]
     return form.format(name=name, the=_with_the(name), a=with_article(name))
+
+
+def parse_question(graph: Graph, text: str) -> tuple[str, int] | None:
+    """Read a question about a graph: "What does a cow eat?" is about the cow, and what it eats.
+
+    A name of the graph is no question. Questions in the words of `phrase` are read first, then any that hold the words
+    of a relation: what stands in front of them is asked for its tails, what stands behind for its heads.
+
+    Returns:
+        The thing and the relation in [0, 2N); None for a text that is no question.
+
+    Raises:
+        DataError: If a question names no relation of the graph, or no thing.
+    """
+    if graph.names.find(text) or not (text.rstrip().endswith("?") or (_ASKS.match(text) and len(text.split()) > 2)):
+        return None
+    asked = re.sub(r"[“”\"?]", "", fold(text)).strip(" .!")
+    found = [*_read_forms(graph, asked), *_read_relations(graph, asked)]
+    if not found:
+        relations = ", ".join(relation.text for relation in graph.relations[:12])
+        example = graph.entities[graph.search("", limit=1)[0]].name
+        raise DataError(
+            f"{text.strip()[:80]!r} is a question that cannot be answered from {graph.name}. Name a thing, for "
+            f"instance {example!r}, or ask with one of its relations: {relations}."
+        )
+    thing, number = max(found, key=lambda one: _is_named(graph, one[0]))  # the first, if none or all are known
+    return (thing if graph.names.find(thing) or not _is_named(graph, thing) else thing[:-1]), number
+
+
+def _is_named(graph: Graph, text: str) -> bool:
+    return bool(graph.names.find(text) or (text.endswith("s") and graph.names.find(text[:-1])))
+
+
+def _read_forms(graph: Graph, asked: str) -> list[tuple[str, int]]:
+    found = []
+    for number in range(2 * graph.num_relations):
+        inverse, place = divmod(number, graph.num_relations)
+        relation = graph.relations[place]
+        form = fold(phrase("\0", relation.id, relation.text, inverse=bool(inverse)))
+        form = re.escape(re.sub(r"[“”\"?]", "", form).strip())
+        form = re.sub(r"(an?\\ |the\\ )?\x00|\\\x00", "(?:(?:an?|the) )?(.+)", form.replace("\\\x00", "\x00"))
+        if match := re.fullmatch(form, asked):
+            found.append((match[1], number))
+    return found
+
+
+def _read_relations(graph: Graph, asked: str) -> list[tuple[str, int]]:
+    """Find the words of a relation in a question, in any of their simple forms, the longest first."""
+    words, found = asked.split(), []
+    for number in sorted(range(graph.num_relations), key=lambda number: -len(graph.relations[number].text)):
+        stems = [_stem(word) for word in fold(graph.relations[number].text).split()]
+        if words[-1:] != stems[-1:] and len(stems) > 1 and stems[-1] in _ENDS:  # "Where does a bee live?"
+            stems = stems[:-1]
+        for start in range(len(words) - len(stems) + 1):
+            if [_stem(word) for word in words[start : start + len(stems)]] != stems:
+                continue
+            sides = [*enumerate((words[:start], words[start + len(stems) :]))]
+            for inverse, side in reversed(sides) if words[0] in ("which", "what", "who") else sides:
+                named = [word for word in side if word not in _FILLERS and word not in _ENDS]
+                names = [" ".join(named[place:]) for place in range(len(named))]
+                known = [name for name in names if _is_named(graph, name)]
+                found += [(name, number + inverse * graph.num_relations) for name in known or names[:1]]
+    return found
+
+
+def _stem(word: str) -> str:
+    return word if word in _FILLERS or word.endswith("ss") else word.removesuffix("s")
 
 
 def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> str:

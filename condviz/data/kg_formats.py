@@ -1,4 +1,4 @@
-"""Readers of knowledge graphs: WN18RR, FB15k-237 in the files of SimKGC, and anybody's graph from three tables.
+"""Readers of knowledge graphs: WN18RR, FB15k-237 in the files of SimKGC, and anybody's graph from one table or three.
 
 The data sets are third-party: they are read from the folder CONDVIZ_DATA, else `shared/data` beside the checkout.
 """
@@ -55,8 +55,8 @@ def load_graph(name: str = "wn18rr") -> Graph:
     """Load a graph once per process.
 
     Args:
-        name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", or a folder with entities.tsv,
-            relations.tsv and triples.tsv (see `read_tables`).
+        name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", a folder of tables (see
+            `read_tables`), or one file of triples.
 
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
@@ -66,9 +66,13 @@ def load_graph(name: str = "wn18rr") -> Graph:
         return read_tables(ASSETS / "graph" / EVERYDAY)
     if name in known:
         return known[name](data_folder() / name)
+    if Path(name).is_file():
+        return _read_triples(Path(name).stem, Path(name))
     if not Path(name).is_dir():
         names = ", ".join((EVERYDAY, *known))
-        raise DataError(f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables.")
+        raise DataError(
+            f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
+        )
     return read_tables(Path(name))
 
 
@@ -126,16 +130,19 @@ def read_tables(folder: Path) -> Graph:
     """Read anybody's graph from three tab-separated tables in UTF-8, with or without a line of column names.
 
     `entities.tsv`: id, name, description (may be blank). `relations.tsv`: id, text. `triples.tsv`: head, relation,
-    tail, and, if wanted, split: train, valid or test; without it, all triples are train.
+    tail, and, if wanted, split: train, valid or test; without it, all triples are train. `triples.tsv` is enough: what
+    it names are the entities and relations then.
 
     Raises:
         DataError: If a file is missing or cannot be used; the message names file and row.
     """
+    if not (folder / TABLES[0]).is_file() and not (folder / TABLES[1]).is_file():
+        return _read_triples(folder.name, folder / TABLES[2])
     return _read_tables(folder.name, *(folder / name for name in TABLES))
 
 
 def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
-    """Read a graph that a visitor uploaded: three files with the names of `TABLES`, anywhere.
+    """Read a graph that a visitor uploaded: one table of triples, or three with the names of `TABLES`, anywhere.
 
     Returns:
         The SHA-256 of the files, and the graph.
@@ -144,23 +151,30 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
         DataError: If a table is missing, cannot be used, or is larger than what a visitor waits for.
     """
     found = {path.name.lower(): path for path in paths}
-    if missing := [name for name in TABLES if name not in found]:
+    names = TABLES if len(found) != 1 else tuple(found)
+    if missing := [name for name in names if name not in found]:
         got = ", ".join(sorted(found)) or "nothing"
-        raise DataError(f"Missing: {', '.join(missing)}; received: {got}. Choose all three tables together.")
+        raise DataError(
+            f"Missing: {', '.join(missing)}; received: {got}. Choose one table of triples (head, relation, tail), or "
+            "all three together."
+        )
+    if len(names) == 1 and names[0] in TABLES[:2]:
+        raise DataError(f"{names[0]} alone has no triples. Choose one table of triples (head, relation, tail).")
     content = sha256()
-    for name in TABLES:
+    for name in names:
         if found[name].stat().st_size > MAX_TABLE_BYTES:
             raise DataError(f"{name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(found[name].read_bytes())
     try:
-        graph = _read_tables("yours", *(found[name] for name in TABLES))
+        read = _read_tables if len(names) > 1 else _read_triples
+        graph = read("yours", *(found[name] for name in names))
     except DataError as error:
         message = str(error)
         for path in found.values():  # where the server keeps it says nothing to the visitor
             message = message.replace(str(path), path.name)
         raise DataError(message) from error
     if not len(graph.triples):
-        raise DataError("triples.tsv has no rows, so nothing shows which questions make sense. Add some.")
+        raise DataError(f"{names[-1]} has no rows, so nothing shows which questions make sense. Add some.")
     if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
         raise DataError(
             f"The graph has {graph.num_entities:,} entities and {len(graph.triples):,} triples; at most "
@@ -173,6 +187,26 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
 def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> Graph:
     found = [(*row, "")[:3] for _, row in _table(entities, ENTITY_HEADER, 2)]
     labels = _labels([(key, name) for key, name, _ in found])
+    nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
+    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2)]
+    splits, place = _split(triples)
+    return build_graph(name, nodes, kinds, splits, place=place)
+
+
+def _read_triples(name: str, triples: Path) -> Graph:
+    """Read a graph from its triples alone: what they name are its entities and relations."""
+    splits, place = _split(triples)
+    rows = [row for split in SPLITS for row in splits[split]]
+    if not rows:
+        raise DataError(f"{triples} has no rows. Write one for each triple: head, relation, tail.")
+    keys = list(dict.fromkeys(end for head, _, tail in rows for end in (head, tail)))
+    nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
+    kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
+    return build_graph(name, nodes, kinds, splits, place=place)
+
+
+def _split(triples: Path) -> tuple[dict[str, list[Row]], Callable[[str, int], str]]:
+    """Return the triples of each split, and what says where one of them stands."""
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
     lines: dict[str, list[int]] = {split: [] for split in SPLITS}
     for line, row in _table(triples, TRIPLE_HEADER, 3):
@@ -181,9 +215,7 @@ def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> G
             raise DataError(f"{triples}, line {line}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])
         lines[split].append(line)
-    nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
-    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2)]
-    return build_graph(name, nodes, kinds, splits, place=lambda split, i: f"{triples}, line {lines[split][i]}")
+    return splits, lambda split, number: f"{triples}, line {lines[split][number]}"
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:

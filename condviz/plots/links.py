@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NAMED = 2
 """Answers that the headline names for one question."""
 STYLES = ("links.css",)
+DRAWN, ROW, LONGEST = 3, 24, 22
+"""Ends of a relation in the picture, the height of each, and letters of a name."""
 SHOWN = 3
 """Answers of a card that stand out equally; more are behind "more answers"."""
 
@@ -34,18 +36,44 @@ def cards(results: Sequence[LinkAnswers], *, active: bool = False) -> Markup:
 
 
 def headline(profile: LinkProfile) -> Markup:
-    """Render what the model says about an entity as one sentence."""
-    sensible = [item for item in profile.answers if item.sensible and item.answers] or list(profile.answers[:1])
-    clauses = [_clause(item) for item in sensible]
+    """Render what the model says about an entity as one sentence; of one that is not in it, what it guesses."""
+    answered = [item for item in profile.answers if item.told and item.answers]
+    sensible = [item for item in answered if item.sensible] or answered[:1]
     first = profile.answers[0]
-    name = first.entity.partition(":")[0] if not first.entity_id else first.entity
+    name = first.entity.partition(":")[0] if first.guess else first.entity
     return render(
         "links/headline.html",
+        name=name,
         subject=with_article(name),
-        clauses=[text for text in clauses if text],
-        familiar=first.familiar,
-        first=sensible[0],
+        clauses=[text for text in map(_clause, sensible) if text],
+        first=sensible[0] if sensible else first,
+        unknown="" if first.told else first.question,
     )
+
+
+def neighbourhood(profile: LinkProfile) -> Markup:
+    """Draw what an entity is linked to, solid where the graph holds it and dashed where the model guesses."""
+    groups = []
+    for item in profile.answers:
+        known = list(item.known[:DRAWN])
+        guessed = [one for one in item.leading if item.told and one.id not in {found.id for found in item.known}]
+        ends = [(one.name, True) for one in known] + [(one.name, False) for one in guessed[: DRAWN - len(known)]]
+        if ends:
+            text = item.relation.strip("_").replace("_", " ")
+            groups.append((text if item.direction == "tail" else f"← {text}", ends))
+    rows = sum(len(ends) for _, ends in groups)
+    middle, place, drawn = ROW * rows / 2, 0, []
+    for text, ends in groups:
+        heights = [ROW * (place + number + 0.5) for number in range(len(ends))]
+        place += len(ends)
+        nodes = [{"name": _short(name), "known": known, "y": y} for (name, known), y in zip(ends, heights, strict=True)]
+        drawn.append({"text": _short(text), "y": sum(heights) / len(heights), "nodes": nodes})
+    name = _short(profile.entity)
+    return render("links/neighbourhood.html", name=name, groups=drawn, height=ROW * rows, middle=middle)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
 
 
 def _clause(result: LinkAnswers) -> str:
@@ -61,11 +89,10 @@ def _card(result: LinkAnswers) -> dict[str, object]:
         "leading": [_row(item, result) for item in leading],
         "others": [_row(item, result) for item in result.answers[len(leading) :]],
         "below": [_row(item, result) for item in result.known if item.id not in shown][:SHOWN],
-        "unsure": not (result.familiar and result.sensible),
+        "unsure": not (result.told and result.sensible),
     }
 
 
 def _row(item: LinkAnswer, result: LinkAnswers) -> dict[str, object]:
-    """Return what a line shows; the length of the bar is 0 for an unrelated entity and 1 for a perfect match."""
-    length = (item.score - result.median) / max(1 - result.median, 1e-6)
-    return {"item": item, "median": result.median, "length": round(100 * min(max(length, 0.02), 1), 1)}
+    """Return what a line shows; the length of the bar is the cosine, on one scale in all cards."""
+    return {"item": item, "median": result.median, "length": round(100 * min(max(item.score, 0.02), 1), 1)}

@@ -70,7 +70,7 @@ class LinksTab:
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
-        said = {"label": "What do you want to ask about?", "info": "Choose, or type anything and press Enter."}
+        said = {"label": "Name a thing, or ask", "info": "For instance: bee, or: What does a cow eat?"}
         free = {"allow_custom_value": True, "elem_id": "cv-links-entity"}
         self.entity = gr.Dropdown(self._names(load_graph(EVERYDAY)), value=START, **said, **free)
         with gr.Row(elem_classes="cv-actions"):
@@ -99,7 +99,7 @@ class LinksTab:
             text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, graphs=self.graphs)
             html(text, elem_id="cv-links-help")
             files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
-            self.upload = gr.UploadButton("Upload the three tables", elem_id="cv-links-upload", **files)
+            self.upload = gr.UploadButton("Upload a graph", elem_id="cv-links-upload", **files)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
         with Section(
             self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
@@ -242,7 +242,7 @@ class LinksTab:
         """Offer the answers as link, JSON, CSV and Python."""
         profile = _needed(shown)
         best = profile.answers[0]
-        graph = best.graph if best.graph in self.graphs else "the folder of your three tables"
+        graph = best.graph if best.graph in self.graphs else "your table of triples, or the folder of your tables"
         call = [("model", profile.model.name), ("head", profile.entity), ("relation", best.relation)]
         python = export.python_call("predict_links", [*call, ("direction", best.direction), ("graph", graph)])
         return {self.hand_out: export.offer(profile, link=_link(profile, asked), python=python, file="links.csv")}
@@ -254,16 +254,16 @@ class LinksTab:
         """Rank the entities of a graph as answers to (entity, relation, ?) or (?, relation, entity).
 
         Args:
-            entity: Id, label or name, or any other text.
-            relation: Id or text; "inverse" in front of a text is the same as `inverse`.
+            entity: Id, label or name, any other text, or a question such as "What does a bee produce?".
+            relation: Id or text; "inverse" in front of a text is the same as `inverse`; "" for a question.
             model: Name of a model of links, or as /models lists it, except cross-encoders.
             inverse: Ask for heads: which entities have this relation to the entity.
             k: Number of answers, from 1 to 100.
             graph: "everyday", or "wn18rr" and "fb15k237" where their files are on the server.
 
         Returns:
-            {"question", "answers", "known", "fit", "familiar", ...}: the k best, and all answers that the graph holds,
-            with score, rank, filtered rank and the part of the graph they come from.
+            {"question", "answers", "known", "fit", "familiar", "guess", "told", ...}: the k best, and all answers that
+            the graph holds, with score, rank, filtered rank and the part of the graph they come from.
         """
         if graph not in self.graphs:
             raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
@@ -317,6 +317,7 @@ class LinksTab:
     def _picture(self, profile: LinkProfile, asked: Asked = None, *, first: bool = False) -> str:
         """Render a profile; `first` is the stored one, which nobody asked for."""
         drawn = {"headline": picture.headline(profile), "cards": picture.cards(profile.answers, active=True)}
+        drawn["neighbourhood"] = picture.neighbourhood(profile)
         return render("links/result.html", profile=profile, link=_link(profile, asked), asked=not first, **drawn)
 
     def _dimmed(self, shown: LinkProfile | None) -> str:

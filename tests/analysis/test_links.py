@@ -11,11 +11,12 @@ import pytest
 
 import condviz
 from condviz.analysis.answers import LinkAnswers
-from condviz.analysis.links import BONUS, LinkPredictor, get_predictor
+from condviz.analysis.links import BONUS, LinkPredictor, describe_entity, get_predictor
 from condviz.data.kg import Entity, Relation, build_graph, phrase, with_article
 from condviz.data.kg_formats import load_graph
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS
+from condviz.plots.links import cards, headline, neighbourhood
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone
 
@@ -202,3 +203,49 @@ def test_entities_and_relations_that_differ_only_in_case_or_a_prefix_are_asked_a
     with pytest.raises(DataError, match="2 entities named 'co'"):
         asked.ask("co", "in")
     assert asked.ask("CO", "inverse in").relation == "inverse in"
+
+
+def test_answers_of_another_kind_are_kept_out(tmp_path: Path) -> None:
+    nodes = [Entity(name, name, name) for name in ("cat", "dogs", "park", "mood", "grass")]
+    triples = [("cat", "in", "park"), ("dogs", "in", "grass"), ("park", "like", "mood")]
+    graph = build_graph("own", nodes, [Relation("in", "in"), Relation("like", "like")], {"train": triples})
+    model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
+    own = LinkPredictor(graph, model, folder=tmp_path)
+    assert {item.name for item in own.ask("cat", "in").answers} == {"park", "grass"}
+    assert len(own.ask("cat", "like").answers) == 4  # one answer tells no kind
+
+
+@pytest.mark.slow
+def test_unknown_things_are_guesses_or_not_known_at_all(everyday: LinkPredictor) -> None:
+    bee, oboe, day = (everyday.ask(name, "kind_of") for name in ("bee", "oboe", "Tuesday"))
+    assert (bee.guess, bee.told) == (False, True)
+    assert (oboe.guess, oboe.told, oboe.answers[0].name) == (True, True, "musical instrument")
+    assert (day.guess, day.told) == (True, False)
+    assert 0 < everyday.least_strong < 1
+    shown = cards([oboe, day])
+    assert shown.count("is not in the graph") == 1
+    assert shown.count("I don’t know") == 1
+
+
+@pytest.mark.slow
+def test_a_question_is_answered_first_and_drawn(everyday: LinkPredictor) -> None:
+    found = condviz.predict_links(everyday.model, "What does a cow eat?", k=3)
+    assert (found.entity, found.relation, found.answers[0].name) == ("cow", "eats", "grass")
+    profile = describe_entity(everyday.model, "What does a poodle eat?")
+    assert (profile.entity, profile.answers[0].relation) == ("poodle", "eats")
+    drawn = neighbourhood(profile)
+    assert "<svg" in drawn
+    assert "cv-guess" in drawn
+    assert "not in the graph" in headline(profile)
+    assert "cv-guess" not in neighbourhood(describe_entity(everyday.model, "bee"))
+    with pytest.raises(DataError, match="is a question"):
+        condviz.predict_links(everyday.model, "What does a cow eat?", "eats")
+    with pytest.raises(DataError, match="No relation is given"):
+        condviz.predict_links(everyday.model, "bee")
+
+
+def test_bars_of_all_questions_are_on_one_scale(predictor: LinkPredictor) -> None:
+    found = [predictor.ask("e00", number, k=3) for number in (0, 1)]
+    scores = [item.score for result in found for item in result.leading[:3]]
+    shown = cards(found)
+    assert all(f"width: {round(100 * min(max(score, 0.02), 1), 1)}%" in shown for score in scores)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from condviz.data.corpora import data_folder
-from condviz.data.kg import Entity, Graph, Relation, build_graph
+from condviz.data.kg import Entity, Graph, Relation, build_graph, parse_question
 from condviz.data.kg_formats import (
     load_graph,
     parse_freebase_relation,
     parse_wordnet_name,
     read_fb15k237,
+    read_files,
     read_tables,
     read_wn18rr,
 )
@@ -240,3 +241,54 @@ def test_relations_that_differ_are_different() -> None:
     assert found.find_relation("inverse part_of") == 9
     with pytest.raises(DataError, match=r"2 relations called 'x'. Name one by its id: a, b"):
         found.find_relation("inverse x")
+
+
+def test_one_table_of_triples_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "capitals.tsv"
+    path.write_text("head\trelation\ttail\tsplit\nRome\tcapital_of\tItaly\ttrain\nParis\tcapital_of\tFrance\ttest\n")
+    graph = load_graph(str(path))
+    assert [item.name for item in graph.entities] == ["Rome", "Italy", "Paris", "France"]
+    assert [item.text for item in graph.relations] == ["capital of"]
+    assert {split: len(rows) for split, rows in graph.splits.items()} == {"train": 1, "valid": 0, "test": 1}
+    path.rename(tmp_path / "triples.tsv")
+    assert load_graph(str(tmp_path)).num_entities == 4
+    _, uploaded = read_files([tmp_path / "triples.tsv"])
+    assert uploaded.num_relations == 1
+    (tmp_path / "none.tsv").write_text("head\trelation\ttail\n")
+    with pytest.raises(DataError, match="has no rows"):
+        read_files([tmp_path / "none.tsv"])
+
+
+@pytest.mark.parametrize(
+    ("text", "thing", "relation"),
+    [
+        ("What does a cow eat?", "cow", "eats"),
+        ("what does the cow eat", "cow", "eats"),
+        ("What eats grass?", "grass", "inverse eats"),
+        ("Which animals eat grass?", "grass", "inverse eats"),
+        ("Where do bees live?", "bee", "lives in"),
+        ("Is a cow a kind of animal?", "cow", "kind of"),
+        ("Where does a yak live?", "yak", "lives in"),
+    ],
+)
+def test_a_question_is_read_as_thing_and_relation(text: str, thing: str, relation: str) -> None:
+    graph = load_graph("everyday")
+    found = parse_question(graph, text)
+    assert found is not None
+    assert (found[0], graph.relation_text(found[1])) == (thing, relation)
+
+
+def test_a_name_is_no_question_and_what_cannot_be_answered_asks_for_a_thing() -> None:
+    graph = load_graph("everyday")
+    assert all(parse_question(graph, name) is None for name in ("bee", "unicorn", "brown bear cub", "why not"))
+    with pytest.raises(DataError, match="Name a thing"):
+        parse_question(graph, "How old is a cow?")
+
+
+def test_questions_about_a_graph_of_ones_own_go_by_the_words_of_its_relations() -> None:
+    nodes = [Entity(name, name, name) for name in ("Rome", "Italy", "Latium")]
+    kinds = [Relation("capital_of", "capital of"), Relation("located_in", "located in")]
+    graph = build_graph("own", nodes, kinds, {"train": [("Rome", "capital_of", "Italy")]})
+    assert parse_question(graph, "What is the capital of Italy?") == ("italy", 2)
+    assert parse_question(graph, "Which country is Rome the capital of?") == ("rome", 0)
+    assert parse_question(graph, "Where is Vienna located?") == ("vienna", 1)

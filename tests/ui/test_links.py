@@ -70,6 +70,15 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
     assert ("Your graph", key) in again[tab.graph].choices  # else a new page could not ask about it again
 
 
+def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
+    path = tmp_path / "capitals.tsv"
+    path.write_text("Rome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\nItaly\tlanguage\tItalian\n", encoding="utf-8")
+    done = merge(tab.read_upload([str(path)], None), tab)
+    assert done[tab.shown].entity == "Rome"
+    asked = merge(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None), tab)
+    assert (asked[tab.shown].entity, asked[tab.shown].answers[0].answers[0].name) == ("Italy", "Rome")
+
+
 def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
     key = upload(tab, tmp_path)[tab.graph].value
     model = registry.link_models("everyday")[0]
@@ -99,8 +108,13 @@ def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
         merge(tab.ask("bee", model, "upload-gone", None), tab)
     with pytest.raises(CondvizError, match="nobody"):
         merge(tab.ask("bee", "nobody", "everyday", None), tab)
-    with pytest.raises(DataError, match=r"Missing: relations.tsv, triples.tsv; received: entities.tsv"):
-        kg_formats.read_files([write_graph(tmp_path / "part") / "entities.tsv"])
+    part = write_graph(tmp_path / "part")
+    with pytest.raises(DataError, match=r"entities.tsv alone has no triples"):
+        kg_formats.read_files([part / "entities.tsv"])
+    with pytest.raises(DataError, match=r"Missing: relations.tsv; received: entities.tsv, triples.tsv"):
+        kg_formats.read_files([part / "entities.tsv", part / "triples.tsv"])
+    with pytest.raises(DataError, match=r"'How old is a cow\?' is a question .* Name a thing, for instance"):
+        merge(tab.ask("How old is a cow?", model, "everyday", None), tab)
     with pytest.raises(DataError, match="Nothing has been asked"):
         tab.show_change(None)
     with pytest.raises(DataError, match="no graph"):
@@ -116,6 +130,9 @@ def test_the_endpoint_answers_as_the_function(tab: LinksTab) -> None:
     assert len(found["answers"]) == 3
     assert found["question"] == "What does a bee produce?"
     assert tab.api_predict_links("honey", "produces", model, inverse=True)["direction"] == "head"
+    asked = tab.api_predict_links("What does a cow eat?", "", model, k=3)
+    assert (asked["entity"], asked["relation"], asked["guess"]) == ("cow", "eats", False)
+    assert not tab.api_predict_links("Tuesday", "kind of", model)["told"]
 
 
 def test_the_stored_screen_is_that_of_the_shipped_model(tab: LinksTab) -> None:
