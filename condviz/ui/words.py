@@ -135,7 +135,7 @@ class WordsTab:
         controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
         controls += [self.head_condition, self.figure_condition]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        connect([self.run.click, self.model.input], self.read, asked, done, **main)
+        connect([self.run.click, self.model.input], self.ask, asked, [self.sentence2, *done], **main)
         linked = {"needs": ("s1", "rs1"), **main}
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, *done, *controls]
@@ -143,6 +143,16 @@ class WordsTab:
         self.page.on_link(self.open_link, asked, filled, otherwise=start, **linked)
         self.page.on_models(self.model, self._choices)
         publish(self.api_router, "router")
+
+    def ask(
+        self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None
+    ) -> Iterator[dict]:
+        """Read what the form holds, but no second sentence that belongs to another first one, in a closed section."""
+        before = [text.sentence for text in shown.texts] if shown else []
+        if len(before) == 2 and sentence.strip() != before[0] and sentence2.strip() == before[1]:
+            sentence2 = ""
+            yield {self.sentence2: ""}
+        yield from self.read(sentence, sentence2, conditions, model, shown)
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
@@ -198,6 +208,8 @@ class WordsTab:
         yield dict(zip(self.form, form, strict=True))
         chosen = number(values, "at", 0, low=0, high=max(0, len(lines(form[2])) - 1))
         yield from self.read(*form, shown, chosen=chosen, link=values)
+        if sentence2.strip():  # what is read is to be seen
+            yield {self.parts["pair"].accordion: gr.update(open=True)}
 
     def _controls(self, reading: WordReading, link: Values) -> dict:
         """Set the controls of the sections as a link has them."""

@@ -120,6 +120,16 @@ def test_a_second_sentence_is_read_beside_the_first(tab: WordsTab) -> None:
     assert "strips-1" in done[tab.pair]
 
 
+def test_a_second_sentence_does_not_stay_behind_another_first_one(tab: WordsTab) -> None:
+    both = read(tab, ONE, TWO)
+    assert len(both.texts) == 2
+    done = last(tab.ask("A cat sleeps.", TWO, CONDITIONS, "csr-bi", both))
+    assert done[tab.sentence2] == ""
+    assert [text.sentence for text in done[tab.shown].texts] == ["A cat sleeps."]
+    assert len(last(tab.ask(ONE, TWO, CONDITIONS, "csr-bi", both))[tab.shown].texts) == 2
+    assert len(last(tab.ask("A cat sleeps.", "A dog runs.", CONDITIONS, "csr-bi", both))[tab.shown].texts) == 2
+
+
 def test_models_without_a_router_say_so(tab: WordsTab) -> None:
     reading = read(tab, second=TWO, model="bi-encoder")
     assert "has no router" in tab._picture(reading)
