@@ -144,12 +144,14 @@ def _visits(browser: Browser, empty: str, address: str, rounds: int) -> dict[str
         for place, tab in enumerate(TABS):
             found = {}
             with closing(browser.new_context()) as context:
+                context.set_default_timeout(1000 * GIVE_UP_S)
                 page = context.new_page()
                 start = time.perf_counter()
                 page.goto(empty, wait_until="commit")
                 page.locator("#empty").wait_for()
                 found["empty"] = time.perf_counter() - start
             with closing(browser.new_context()) as context:
+                context.set_default_timeout(1000 * GIVE_UP_S)
                 page = context.new_page()
                 start = time.perf_counter()
                 page.goto(address + path_of(tab.id), wait_until="commit")

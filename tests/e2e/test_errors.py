@@ -33,7 +33,7 @@ def wait_shown(page: Page) -> None:
 
 def test_sentence_plot_and_row_stand_on_the_first_screen(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
-    expect(page.locator("#cv-err-result")).to_contain_text("Of 100 sentence pairs")
+    expect(page.locator("#cv-err-result")).to_contain_text("sentence pairs in the order of the ratings")
     page.wait_for_selector("#cv-err-plot .cv-figure[data-ready=true]", timeout=SECONDS)
     height = page.viewport_size["height"]
     for name in ("#cv-err-result", "#cv-err-run", "#cv-err-plot", "#cv-err-row"):
