@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -67,6 +71,26 @@ def test_the_examples_of_the_api_run(monkeypatch: pytest.MonkeyPatch) -> None:
         if not any(left_out in block for left_out in LEFT_OUT):
             exec(block, names)
     assert names["vectors"].shape == (2, names["model"].backbone.hidden_size)
+
+
+@pytest.mark.slow
+def test_ones_own_table_in_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "own-table.md").read_text(encoding="utf-8")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+    rows = list(csv.DictReader((tmp_path / "scored.csv").open(encoding="utf-8")))
+    assert len(rows) == 4
+    assert "<!doctype html>" in (tmp_path / "report.html").read_text(encoding="utf-8").lower()
+    names: dict[str, object] = {}
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
+    assert [round(score, 4) for score in names["table"]["score"]] == [
+        round(float(row["score_bi-encoder"]), 4) for row in rows[2:]
+    ]
 
 
 def test_the_documents_list_every_endpoint_with_its_parameters() -> None:

@@ -336,7 +336,7 @@ def explain_exit(code: int, log: str) -> str:
     if any(sign in log.lower()[-4000:] for sign in _MEMORY_SIGNS):
         return OUT_OF_MEMORY
     killed = -code if code < 0 else code - 128
-    if code < 0 or killed == signal.SIGKILL:
+    if code < 0 or killed == 9:
         name = signal.Signals(killed).name if killed in set(signal.Signals) else f"signal {killed}"
         memory = " Systems do that when memory runs out: if it comes again, halve batch_size." if killed == 9 else ""
         return f"The training was killed from outside ({name}).{memory} Resume goes on from what was saved."

@@ -8,7 +8,6 @@ Memory that does not suffice ends this process and no other, and its peak is tha
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import sys
 import time
@@ -201,6 +200,10 @@ def peak_memory(device: str) -> int:
     """Return the most bytes that this process has held on "cuda", or in main memory."""
     if device == "cuda":
         return torch.cuda.max_memory_reserved()
+    if sys.platform == "win32":
+        return psutil.Process().memory_info().peak_wset
+    import resource  # not there on Windows
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

@@ -129,7 +129,7 @@ def main(folder: Path) -> int:
 
 
 def _train(job: Job, heart: Heart, *, first: bool) -> None:
-    if job.status.device == "cpu" and os.nice(0) == 0:  # else whoever started it has decided
+    if job.status.device == "cpu" and hasattr(os, "nice") and os.nice(0) == 0:  # else whoever started it has decided
         os.nice(NICENESS)
     from condviz.training.recipes import from_dict
     from condviz.training.trainer import carry_out
