@@ -51,7 +51,7 @@ _ADVICE = "Put the files of the graph into this folder, or set CONDVIZ_DATA to t
 
 
 @cache
-def load_graph(name: str = "wn18rr") -> Graph:
+def load_graph(name: str | Path = "wn18rr") -> Graph:
     """Load a graph once per process.
 
     Args:
@@ -61,6 +61,7 @@ def load_graph(name: str = "wn18rr") -> Graph:
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
+    name = str(name)
     known: dict[str, Callable[[Path], Graph]] = {"wn18rr": read_wn18rr, "fb15k237": read_fb15k237}
     if name == EVERYDAY:
         return read_tables(ASSETS / "graph" / EVERYDAY)

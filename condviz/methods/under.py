@@ -110,6 +110,9 @@ class Conditioned:
         plain = self.condition is None  # CASE projects only what has a condition
         return self.model.backbone.hidden_size if plain else self.model.get_sentence_embedding_dimension()
 
+    get_embedding_dimension = get_sentence_embedding_dimension
+    """The name since version 6 of sentence-transformers."""
+
     @property
     def max_seq_length(self) -> int:
         """Most tokens of a sequence."""

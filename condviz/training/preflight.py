@@ -28,6 +28,7 @@ from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pretrained import choose_device
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.methods.catalog import CATALOG
+from condviz.models.hub import REVISIONS, explain_missing
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
 from condviz.training import spare
@@ -344,6 +345,8 @@ def _model(key: str, name: str, folders: Sequence[Path]) -> str:
     models = list_models()
     if not name or name in models:
         return name
+    if name in REVISIONS:  # it ships, and is not here
+        raise ConfigError(f"{key} is {name}. {explain_missing(name)}")
     if os.environ.get("SPACE_ID"):
         raise ConfigError(f"There is no model {name[:200]!r} on this Space; {key} takes {', '.join(models)}.")
     return _place(key, name, folders)

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
+from condviz.errors import ConfigError
+from condviz.models import registry
 from condviz.paths import ASSETS
 from condviz.training import preflight, probe, spare
 from condviz.training.data import survey
 from condviz.training.loop import Loop
 from condviz.training.model import SentenceTask
 from condviz.training.preflight import check, count_steps
-from condviz.training.recipes import LinkRecipe, SentenceRecipe
+from condviz.training.recipes import LinkRecipe, SentenceRecipe, load_recipe
 from condviz.training.runs import Run
 from tests.training.toy import HEADER, toy_recipe
 
@@ -268,3 +270,10 @@ def test_limits_of_a_container_count(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert probe.free_memory("cpu") == 250
     (tmp_path / "memory.max").write_text("max\n")
     assert probe.free_memory("cpu") == pytest.approx(whole, rel=0.5)
+
+
+def test_a_start_that_ships_and_is_not_here_says_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path,))
+    recipe = load_recipe(ASSETS / "recipes" / "bi-encoder-start.toml")
+    with pytest.raises(ConfigError, match=r"init is csr\. The trained weights of csr are not on this machine"):
+        preflight.admit(replace(recipe, init="csr"), [])

@@ -1,0 +1,65 @@
+"""The command `push`, and the upload of the page, against a stand-in of the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+
+from condviz.cli.main import main
+from condviz.errors import DataError
+from condviz.models import registry
+from condviz.ui.train.share import Share
+from tests.hub import Hub, serve_hub
+from tests.models.test_standard import trained
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    with serve_hub(monkeypatch) as server:
+        yield server
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path / "models",))
+    trained(tmp_path, "csr").save_pretrained(tmp_path / "models" / "mine")
+    return tmp_path / "models" / "mine"
+
+
+def test_a_model_is_pushed(mine: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["push", "mine", "somebody/mine", "--private"]) == 0
+    assert "somebody/mine" in capsys.readouterr().out
+    assert hub.made["visibility"] == "private"
+    assert hub.files["model.safetensors"] == (mine / "model.safetensors").read_bytes()
+    assert "modules.json" in hub.files
+
+
+def test_what_goes_wrong_is_one_line(mine: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["mine", "no-owner"], ["minilm", "somebody/minilm"], ["nothing", "somebody/nothing"]):
+        assert main(["push", *words]) == 2
+    hub.refuses = True
+    assert main(["push", "mine", "somebody/mine"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 4
+    assert "The hub did not take somebody/mine" in said[-1]
+
+
+def test_the_page_pushes_a_finished_training(mine: Path, hub: Hub) -> None:
+    job = SimpleNamespace(state="done", name="mine", out=mine, may_change=lambda owner: owner == "me")
+    with gr.Blocks():
+        share = Share(SimpleNamespace(get=lambda run: job))
+    shown = {"run": "1"}
+    said = share.send("somebody/mine", "hf_secret", True, shown, "me")
+    assert "somebody/mine" in str(said)
+    assert "condviz.json" in hub.files
+    with pytest.raises(DataError, match="somebody else"):
+        share.send("somebody/mine", "hf_secret", True, shown, "other")
+    hub.refuses = True
+    with pytest.raises(DataError, match="did not take") as caught:
+        share.send("somebody/mine", "hf_secret", True, shown, "me")
+    assert "hf_secret" not in str(caught.value)
