@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
+from tests.e2e.conftest import follow_link
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -93,3 +95,16 @@ def test_markup_in_texts_stays_text_and_a_phone_can_read_it(open_page: Callable[
     expect(page.locator(WORDS)).to_contain_text("{{")
     expect(page.locator(f"{WORDS} img")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_the_texts_of_compare_can_be_taken_over(open_page: Callable[..., Page]) -> None:
+    page = open_page("words")
+    carried = page.get_by_role("link", name="Your texts from Compare")
+    expect(carried).to_be_hidden()
+    follow_link(page, "Compare")
+    page.goto(page.url + "?s1=A+man+surfs.&s2=A+woman+skis.&c=the+sport&m=minilm", wait_until="commit")
+    expect(page.get_by_test_id("headline")).to_be_visible()
+    follow_link(page, "Words")
+    carried.click()
+    expect(page.locator("#cv-words-sentence textarea")).to_have_value("A man surfs.")
+    expect(page).to_have_url(re.compile("/words.s1=A.man.surfs.*s2=A.woman.skis"))

@@ -128,3 +128,7 @@ def test_links_to_a_tab_go_on_to_its_page(asked: str, answer: str) -> None:
     app.blocks = SimpleNamespace(pages=[("", "Compare", True), ("map", "Map", False), ("words", "Words", False)])
     found = TestClient(app, follow_redirects=False).get(asked)
     assert found.headers.get("location", "") == answer
+    # Under a path, whether the proxy passes it on or not: the way is relative.
+    for path in (asked, f"/condviz{asked}"):
+        found = TestClient(app, follow_redirects=False, root_path="/condviz").get(path)
+        assert found.headers.get("location", "") == answer
