@@ -41,6 +41,7 @@ SETTINGS: dict[str, list[dict]] = {
         {},
         {"prompt": "sent", "order": "condition-first", "pooling": "cls"},
         {"subtract": False, "pool_over": "all"},
+        {"alone": "empty"},
         {"projection": "linear", "projection_dim": 8},
         {"projection": "mlp", "projection_dim": 8, "hidden_dim": 8},
         {"projection": "pca", "projection_dim": 2},

@@ -37,7 +37,7 @@ SPECIAL = {
 }
 SPECIAL["mpnet"] = SPECIAL["xlm-roberta"] = SPECIAL["roberta"]
 SPECIAL["deberta-v2"] = SPECIAL["modernbert"] = SPECIAL["bert"]
-SPECIAL["qwen2"] = SPECIAL["qwen3"] = SPECIAL["mistral"] = {
+SPECIAL["llama"] = SPECIAL["qwen2"] = SPECIAL["qwen3"] = SPECIAL["mistral"] = {
     "pad_token": "<pad>",
     "unk_token": "<unk>",
     "eos_token": "<end>",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,13 @@ from typing import Any
 import plotly.graph_objects as go
 
 from condviz.data.files import write_text
+from condviz.encoder.pinned import PINNED
+from condviz.errors import UnknownModelError
 from condviz.evaluation import papers as stored
 from condviz.evaluation.papers import (
     Figures,
     Paper,
+    Run,
     Table,
     fill_table,
     find_tables,
@@ -25,6 +31,8 @@ from condviz.evaluation.papers import (
     values,
 )
 from condviz.evaluation.scoreboard import NONE, markdown_table
+from condviz.models.registry import describe
+from condviz.paths import ASSETS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
 
@@ -32,12 +40,29 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
 MARKS = ("<!-- papers:start -->", "<!-- papers:end -->")
 
 
-def add_result(key: str, seed: int, minutes: float, found: Figures) -> None:
-    """Keep what a run gave, beside what was measured of it before."""
-    results = stored.read_own_results()
-    known = results.setdefault(key, {}).setdefault(str(seed), {"minutes": 0.0, "figures": {}})
+def add_result(run: Run, seed: int, minutes: float, found: Figures) -> None:
+    """Keep what a run gave, beside what was measured before of the same weights; what others gave goes."""
+    results, of = stored.read_own_results(), fingerprint(run)
+    seeds = results.setdefault(run.key, {})
+    if seeds.get(str(seed), {}).get("of") != of:
+        seeds[str(seed)] = {"of": of, "minutes": 0.0, "figures": {}}
+    known = seeds[str(seed)]
     known |= {"minutes": round(known["minutes"] + minutes, 2), "figures": known["figures"] | found}
     write_text(stored.RESULTS, json.dumps(results, indent=1) + "\n")
+
+
+def fingerprint(run: Run) -> str:
+    """Return what the figures of a run belong to, 16 hex digits: weights of a model, or what a training reads."""
+    told: list[object] = [run.key]
+    if run.recipe:
+        told.append(tomllib.loads((ASSETS / "recipes" / f"{run.recipe}.toml").read_text(encoding="utf-8")))
+    elif run.model and not run.backbone:
+        with suppress(UnknownModelError):
+            path = describe(run.model).path
+            told += [hashlib.sha256(one.read_bytes()).hexdigest() for one in sorted(Path(path).glob("*.safetensors"))]
+    elif run.backbone in PINNED:
+        told.append(PINNED[run.backbone].digest)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
 
 def format_table(results: Mapping[str, Any], table: Table) -> str:
@@ -51,7 +76,9 @@ def format_page(results: Mapping[str, Any]) -> str:
     rows = []
     for paper, table in find_tables(""):
         done = [format_state(results, table, setting) for setting in ("paper", "here")]
-        command = f"papers run {paper.id}:{table.id}" if done != [NONE, NONE] else "quoted" if table.rows else NONE
+        paper_only = " --paper" if done[1] == NONE else ""
+        command = f"papers run {paper.id}:{table.id}{paper_only}"
+        command = command if done != [NONE, NONE] else "quoted" if table.rows else NONE
         rows.append((f"{paper.title}, {table.title}", *done, command))
     head = ("", "rows run in the paper’s setting (`--paper`)", "rows run here", "command")
     blocks = ["## What has been run", markdown_table(head, rows), "## What the papers say, and what we see"]
@@ -71,7 +98,7 @@ def _describe(results: Mapping[str, Any], paper: Paper, table: Table) -> Iterato
     facts = {"In the paper": table.needs, "Time": table.time, "Here": table.where, "Not run": table.absent}
     facts |= {"Still to run here": missing}
     yield "\n".join(f"- *{name}*: {text}" for name, text in facts.items() if text)
-    if table.runs("here") or table.runs("paper"):
+    if table.runs("here") and table.here_figures:
         yield f"`python -m benchmarks papers run {paper.id}:{table.id} --seeds 3`"
 
 

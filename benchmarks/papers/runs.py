@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks import parts
 from benchmarks.papers.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs, time_csr
-from benchmarks.papers.page import add_result
+from benchmarks.papers.page import add_result, fingerprint
 from condviz.analysis.attention import read_pictures
 from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
 from condviz.analysis.maps import build_map
@@ -27,6 +27,7 @@ from condviz.errors import ConfigError
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.kgc import evaluate_links
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
+from condviz.evaluation.metrics import Metric
 from condviz.evaluation.papers import Figures, Run, Table, read_results
 from condviz.evaluation.scoreboard import FIGURES, PARTS
 from condviz.methods.base import ConditionalScorer
@@ -38,7 +39,7 @@ from condviz.training.recipes import load_recipe
 from condviz.training.trainer import carry_out
 from condviz.types import columns
 
-MB = 2**20
+MB, RESAMPLES = 2**20, 200
 LOOKS = "A man surfs on a big wave.", "surfs", ("the sport", "the number of people")
 """A sentence, the word whose weight is read, and the conditions."""
 DRAWS, SAMPLE = 5, 400
@@ -67,11 +68,12 @@ def run_table(
         raise ConfigError(f"{table.title} has no row to run here. {table.absent}")
     for one, run in runs:
         for seed in run.seeds(seeds):
-            known = read_results().get(run.key, {}).get(str(seed), {"figures": {}})["figures"]
+            stored = read_results().get(run.key, {}).get(str(seed), {"figures": {}})
+            known = stored["figures"] if stored.get("of", fingerprint(run)) == fingerprint(run) else {}
             if not set(table.measurements(setting)) <= set(known):
                 started, wanted = time.perf_counter(), table.wanted(run, setting)
                 found = carry_out_run(run, seed, [name for name in wanted if name not in known], device)
-                add_result(run.key, seed, (time.perf_counter() - started) / 60, found)
+                add_result(run, seed, (time.perf_counter() - started) / 60, found)
                 report(f"{one.name}, seed {seed}: {found}")
 
 
@@ -101,13 +103,20 @@ def measure(model: ConditionalScorer, name: str) -> dict[str, float | None]:
     if name in MEASURES:
         return MEASURES[name](model)
     if name in PARTS:
-        found = parts.measure(model, parts.choose(name), resamples=0)
-        return {key: getattr(found, key).value for key in FIGURES}
+        found = parts.measure(model, parts.choose(name), resamples=RESAMPLES)
+        figures = {key: getattr(found, key) for key in FIGURES}
+        errors = {f"{key}_error": _error(one) for key, one in figures.items()}
+        return {key: one.value for key, one in figures.items()} | errors
     if ":" in name:
         return _agreement(model, name)
     # The test part of a graph with SimKGC's bonus, as the papers' scripts do: MRR and hits in %.
     mean = evaluate_links(model, load_graph(name)).to_dict()["reranked"]["mean"]
     return {key: 100 * mean[key] for key in LINK_FIGURES}
+
+
+def _error(figure: Metric) -> float | None:
+    """Return the standard error over test rows that an interval stands for."""
+    return None if figure.low is None or figure.high is None else (figure.high - figure.low) / (2 * 1.96)
 
 
 @cache
@@ -119,7 +128,8 @@ def _vectors(_backbone: str) -> EmbeddingCache:
 def _agreement(model: ConditionalScorer, data: str) -> dict[str, float | None]:
     """Measure part of a corpus, and its seen and unseen conditions apart; seen are those of the rows trained on."""
     corpus = data.partition(":")[0]
-    seen = {row.condition for row in corpora.build(corpus, "train")}
+    train = "train90" if "train90" in corpora.CORPORA[corpus].parts else "train"
+    seen = {row.condition for row in corpora.build(corpus, train)}
     report = evaluate(model, data, training_conditions=seen, resamples=0).reports[0]
     found = {f"{part}_spearman": figures.spearman.value for part, figures in report.parts()}
     overall = report.overall

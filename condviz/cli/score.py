@@ -11,7 +11,7 @@ import numpy as np
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_json, format_table, load_asked, progress_bar, tell
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.types import columns, plain
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     text = "a table, - for standard input, CORPUS:PART, as tables:test, or hf://datasets/OWNER/NAME"
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
+    text = "write the scores of one model on the official C-STS test file as its owners take them: JSON, 4,732 rows"
+    parser.add_argument("--submission", metavar="FILE", help=text)
     parser.set_defaults(command=run_evaluate)
 
 
@@ -142,11 +144,19 @@ def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
 def run_evaluate(options: argparse.Namespace) -> None:
     """Score and compare; the report goes to standard output, predictions and JSON into files."""
     from condviz.data.corpora import open_table
+    from condviz.data.csts import check_submission, format_submission
+    from condviz.data.files import check_target, write_text
     from condviz.data.tables import format_predictions
     from condviz.evaluation.csts import evaluate
 
+    if options.submission:  # now, and not after scoring
+        check_target(options.submission)
+        if len(options.model) != 1:
+            raise ConfigError(f"--submission takes the scores of one model, and {len(options.model)} are named.")
     table = open_table(options.data, **shared.reading_of(options))
     shared.tell_table(options, table.report)
+    if options.submission:
+        check_submission(len(table.pairs))
     training = shared.seen_conditions(options)
     models = [shared.on_cluster(model, options) for _, model in load_asked(options)]
     with progress_bar(", ".join(model.info.name for model in models), "rows") as update:
@@ -156,6 +166,8 @@ def run_evaluate(options: argparse.Namespace) -> None:
     if options.out:
         scores = {report.model: report.predictions for report in found.reports}
         shared.write(options.out, format_predictions(table, scores))
+    if options.submission:
+        write_text(options.submission, format_submission(found.reports[0].predictions))
     if options.json:
         shared.write(options.json, format_json({**found.to_dict(), "data": options.data}))
     if not shared.output_taken(options):

@@ -16,6 +16,7 @@ import base64
 import binascii
 import hashlib
 import io
+import json
 import os
 import random
 import tarfile
@@ -42,6 +43,7 @@ _SHARES = {
 """Part -> what it is a share of, tenths that are held back, and which of the two it is."""
 PARTS = (*FILES, "reannotated", *_SHARES)
 PASSWORD_VARIABLE = "CONDVIZ_CSTS_PASSWORD"
+TEST_ROWS = 4732
 
 _MAGIC, _SALT_BYTES, _ROUNDS = b"Salted__", 8, 10_000
 _BLOCK, _TAR_HEADER = 16, 512
@@ -85,6 +87,24 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
     content = io.BytesIO(files[FILES[part]])
     content.name = FILES[part]
     return read_pairs(content).pairs
+
+
+def format_submission(scores: Sequence[float]) -> str:
+    """Format scores of the official test part as the JSON that its owners take: number of the row, from 0 -> score.
+
+    Raises:
+        DataError: If there are not as many as the test part has rows.
+    """
+    check_submission(len(scores))
+    return json.dumps({str(row): float(score) for row, score in enumerate(scores)}) + "\n"
+
+
+def check_submission(rows: int) -> None:
+    """Raise DataError if a table has not as many rows as the official test part."""
+    if rows != TEST_ROWS:
+        raise DataError(
+            f"A submission has the {TEST_ROWS:,} rows of {FILES['test']}, and here are {rows:,}. Score that."
+        )
 
 
 def environment_password() -> str:

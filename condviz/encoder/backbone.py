@@ -49,7 +49,7 @@ TOKENIZED_AT_ONCE = 100
 _tokenizing = RLock()
 """Held while texts are tokenized: setting truncation changes the tokenizer, which several backbones share."""
 
-DECODERS = ("mistral", "qwen2", "qwen3")
+DECODERS = ("llama", "mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
 
 

@@ -265,7 +265,7 @@ class ModernBertLayers(RotaryLayers):
 
 
 class DecoderLayers(RotaryLayers):
-    """Mistral, Qwen2 and Qwen3: rotations, norm in front, several heads to a key; without `bidirectional` causal."""
+    """Llama, Mistral, Qwen2, Qwen3: rotations, norm in front, heads share keys; without `bidirectional` causal."""
 
     def embed(self, tokens: Tokens) -> Tensor:
         """Compute the state that enters layer 0, (b, L, d)."""
@@ -280,7 +280,7 @@ class DecoderLayers(RotaryLayers):
         return everywhere if self.bidirectional else everywhere.tril()
 
     def _reach(self) -> int | None:
-        window = self.model.config.sliding_window
+        window = getattr(self.model.config, "sliding_window", None)  # Llama has none
         return None if self.bidirectional or window is None else window - 1
 
     def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -303,7 +303,8 @@ class DecoderLayers(RotaryLayers):
     def _has_window(self, block: nn.Module) -> bool:
         """Return whether a layer sees a window: of Mistral all do where there is one, of Qwen those of its kind."""
         kind = getattr(block.self_attn, "layer_type", None)
-        return self.model.config.sliding_window is not None if kind is None else kind == "sliding_attention"
+        window = getattr(self.model.config, "sliding_window", None)
+        return window is not None if kind is None else kind == "sliding_attention"
 
     def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
         middle = hidden + attended + _bias(block.self_attn.o_proj)
@@ -320,6 +321,7 @@ def _bias(module: nn.Module) -> Tensor | float:
 TYPES: dict[str, type[LibraryLayers]] = {
     "deberta-v2": DebertaLayers,
     "modernbert": ModernBertLayers,
+    "llama": DecoderLayers,
     "mistral": DecoderLayers,
     "qwen2": DecoderLayers,
     "qwen3": DecoderLayers,

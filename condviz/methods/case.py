@@ -1,7 +1,7 @@
 """CASE: encode condition and sentence together, subtract the condition alone, and project what is left.
 
 Paper: Zhang et al. 2025, "CASE: Condition-Aware Sentence Embeddings for Conditional Semantic Textual Similarity
-Measurement", arXiv:2503.17279.
+Measurement", arXiv:2503.17279v2; `alone = "empty"` is what version 4 subtracts, f(c; I(empty)).
 Where the paper does not say, our choice: raw vectors are subtracted; the linear projection has dropout on its input and
 no bias, the non-linear one ReLU, dropout behind the hidden layer, and biases.
 """
@@ -29,6 +29,8 @@ INSTRUCTIONS = {
     "cond": "Retrieve semantically similar texts to the Condition, given the Sentence: {other}",
     "sent": "Retrieve semantically similar texts to the Sentence, given the Condition: {other}",
 }
+Role = Literal["joint", "condition", "alone"]
+"""What is encoded: both texts, the condition that is subtracted, or one text by itself."""
 UNCONDITIONAL = "Retrieve semantically similar texts to a given Sentence"
 """Prompts of the paper for instruction-tuned encoders; "sent" is the mirror image of the printed one."""
 
@@ -52,7 +54,7 @@ class CASE(ConditionalEncoder):
 
     def tokenize(self, items: Sequence[Item]) -> list[tuple[Encoded, ...]]:
         """Tokenize the joint sequence and the condition alone."""
-        conditions = self._tokenize_alone([(condition,) for _, condition in items])
+        conditions = self._tokenize_condition([(condition,) for _, condition in items])
         return list(zip(self._tokenize_joint(items), conditions, strict=True))
 
     def tokenize_sentences(self, sentences: Sequence[str]) -> list[Encoded]:
@@ -105,19 +107,24 @@ class CASE(ConditionalEncoder):
     def _offsets(self, items: list[Item], **options: Unpack[Options]) -> Tensor:
         offsets = self._pooled(items, "joint", **options)
         if self.method_config.subtract:
-            offsets = offsets - self._pooled([(condition,) for _, condition in items], "alone", **options)
+            offsets = offsets - self._pooled([(condition,) for _, condition in items], "condition", **options)
         return offsets
 
-    def _pooled(self, items: list[Item], role: Literal["joint", "alone"], **options: Unpack[Options]) -> Tensor:
+    def _pooled(
+        self, items: list[Item], role: Literal["joint", "condition", "alone"], **options: Unpack[Options]
+    ) -> Tensor:
         config = self.method_config
         if self.backbone.instruction is None:
             place = self._pooled_text() if role == "joint" else None
             ordered = [self._ordered(item) for item in items]
             return self.backbone.encode(ordered, pooling=config.pooling, pool_text=place, **options)
+        if role == "condition" and config.alone == "plain":
+            role = "alone"  # the same text under the same instruction
+        ways = {"joint": self._tokenize_joint, "condition": self._tokenize_condition, "alone": self._tokenize_alone}
         vectors = self.backbone.map_texts(
             items,
             role=f"case {config.prompt} {role} {config.pooling} {config.pool_over}",
-            tokenize=self._tokenize_joint if role == "joint" else self._tokenize_alone,
+            tokenize=ways[role],
             embed=lambda rows: self.backbone(self.backbone.collate(rows), config.pooling),
             **options,
         )
@@ -143,6 +150,12 @@ class CASE(ConditionalEncoder):
             self._shortened(*prompt) if row.truncated else row
             for prompt, row in zip(prompts, self._instructed(prompts), strict=True)
         ]
+
+    def _tokenize_condition(self, items: Sequence[Item]) -> list[Encoded]:
+        """Tokenize what is subtracted."""
+        if self.backbone.instruction is None or self.method_config.alone == "plain":
+            return self._tokenize_alone(items)
+        return self._instructed([(INSTRUCTIONS[self.method_config.prompt], "", text) for (text,) in items])
 
     def _tokenize_alone(self, items: Sequence[Item]) -> list[Encoded]:
         if self.backbone.instruction is None:

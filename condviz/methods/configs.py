@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
-from typing import Annotated, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -22,7 +22,7 @@ def _checker(cls: type) -> type[BaseModel]:
     """Return what checks each setting by its annotation."""
     hints = get_type_hints(cls, include_extras=True)
     config = ConfigDict(strict=True, allow_inf_nan=False)
-    return create_model(cls.__name__, __config__=config, **{name: (hint, ...) for name, hint in hints.items()})
+    return create_model(cls.__name__, __config__=config, **{one.name: (hints[one.name], ...) for one in fields(cls)})
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,17 @@ class MethodConfig:
 
     Attributes:
         pooling: How token states become one vector.
+        LATER: Settings that came after checkpoints had shipped.
     """
 
+    LATER: ClassVar[tuple[str, ...]] = ()
+
     pooling: Pooling = "mean"
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes a model another one: a later setting at its default does not, so stored scores hold."""
+        unset = {one.name for one in fields(self) if one.name in self.LATER and getattr(self, one.name) == one.default}
+        return {name: value for name, value in asdict(self).items() if name not in unset}
 
     def __post_init__(self) -> None:
         try:
@@ -88,6 +96,8 @@ class HyperCLConfig(BiEncoderConfig):
             ship at K = 64; None is the paper's single layer. Ours.
         condition_transform: Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say.
     """
+
+    LATER: ClassVar[tuple[str, ...]] = ("generator_rank",)
 
     rank: AtLeastOne | None = 64
     condition_transform: bool = True
@@ -157,6 +167,8 @@ class CASEConfig(MethodConfig):
     Attributes:
         prompt: Which text is encoded in the light of the other: the condition ("cond", paper's best) or the sentence.
         subtract: Subtract the vector of the condition alone: x = e(c|s) - e(c).
+        alone: How an encoder with instructions reads the condition alone: under the instruction of plain similarity, or
+            under that of the joint text with nothing in the place of the other one (version 4 of the paper).
         order: Which text comes first in the sequence of an encoder without instructions.
         pool_over: Pool over the tokens of the encoded text only, or over all.
         projection: Trained on x ("linear", "mlp") or fitted to it without labels ("pca", "ica"), or none.
@@ -165,8 +177,11 @@ class CASEConfig(MethodConfig):
         dropout: On the input of "linear" and behind the hidden layer of "mlp".
     """
 
+    LATER: ClassVar[tuple[str, ...]] = ("alone",)
+
     prompt: Literal["cond", "sent"] = "cond"
     subtract: bool = True
+    alone: Literal["plain", "empty"] = "plain"
     order: Literal["sentence-first", "condition-first"] = "sentence-first"
     pool_over: Literal["text", "all"] = "text"
     pooling: Pooling = "mean"

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.papers import page
 from benchmarks.papers.costs import Demand, count_costs
 from benchmarks.papers.page import add_result, format_page, format_table, plot_table
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation import papers as module
 from condviz.evaluation.papers import Paper, Row, Run, Table, find_tables, papers
+from condviz.evaluation.scoreboard import read_board
+from condviz.models.registry import describe, list_models, load
 from condviz.paths import ASSETS
 from condviz.training.recipes import load_recipe
 from tests.test_project import ROOT
@@ -100,14 +103,16 @@ def test_a_row_is_one_thing() -> None:
 
 
 def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
-    first, second = Run(recipe="a", changes=("epochs=2",)), Run(recipe="b")
+    first, second = Run(recipe="quick", changes=("epochs=2",)), Run(recipe="better")
     assert (first.seeds(3), Run(model="csr").seeds(3)) == ([42, 43, 44], [0])
     for seed, value in ((42, 20.0), (43, 22.0), (44, 24.0)):
-        add_result(first.key, seed, 1.0, {"test": {"spearman": value}})
-        add_result(second.key, seed, 1.0, {"test": {"spearman": value - 10}})
-    add_result(first.key, 42, 0.5, {"norms": {"variance": 0.1}})
-    stored = json.loads(kept.read_text(encoding="utf-8"))["a epochs=2"]["42"]
-    assert stored == {"minutes": 1.5, "figures": {"test": {"spearman": 20.0}, "norms": {"variance": 0.1}}}
+        add_result(first, seed, 1.0, {"test": {"spearman": value, "spearman_error": 3.0}})
+        add_result(second, seed, 1.0, {"test": {"spearman": value - 10, "spearman_error": 4.0}})
+    add_result(first, 42, 0.5, {"norms": {"variance": 0.1}})
+    stored = json.loads(kept.read_text(encoding="utf-8"))["quick epochs=2"]["42"]
+    assert stored["minutes"] == 1.5
+    assert stored["figures"]["norms"] == {"variance": 0.1}
+    assert stored["figures"]["test"]["spearman"] == 20.0
     rows = (Row("A", ("1.0",), here=first), Row("B", here=second), Row("C"))
     table = Table("t", "T", "", rows, ("S",), here_figures=("test.spearman",), compared=("A", "B"))
     results = module.read_results()
@@ -117,34 +122,80 @@ def test_results_add_up_and_are_shown_with_their_spread(kept: Path) -> None:
     assert (list(drawn.x), list(drawn.y), list(drawn.error_y.array)) == (["A", "B"], [22, 12], [2, 2])
     assert "| A | 1.0 | 22.0 ± 2.0 (3) |" in text
     assert "| C | – | – |" in text
-    assert "A against B: p = 0.0036 (Welch’s t-test, 3 and 3 seeds)." in text
+    # By trainings alone the ten points would be far from chance (p = 0.004); by 3 and 4 of standard error they are not.
+    assert "A against B: p = 0.057 (3 and 3 seeds and the sample of test rows)." in text
+
+
+def test_a_difference_without_errors_over_test_rows_is_not_judged(kept: Path) -> None:
+    runs = Run(recipe="quick"), Run(recipe="better")
+    for run, value in zip(runs, (20.0, 30.0), strict=True):
+        for seed in (42, 43):
+            add_result(run, seed, 1.0, {"test": {"spearman": value + seed / 100}})
+    rows = tuple(Row(run.recipe, here=run) for run in runs)
+    table = Table("t", "T", "", rows, here_figures=("test.spearman",), compared=("quick", "better"))
+    assert module.fill_table(module.read_results(), table).tests == ()
+
+
+def test_what_other_weights_gave_goes(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(model="csr")
+    add_result(run, 0, 1.0, {"looks": {"x": 1.0}})
+    add_result(run, 0, 1.0, {"norms": {"x": 2.0}})
+    assert set(module.read_own_results()["csr"]["0"]["figures"]) == {"looks", "norms"}
+    monkeypatch.setattr(page, "fingerprint", lambda _: "other weights")
+    add_result(run, 0, 1.0, {"norms": {"x": 3.0}})
+    assert module.read_own_results()["csr"]["0"]["figures"] == {"norms": {"x": 3.0}}
+
+
+def test_no_table_is_older_than_its_weights_or_its_recipe() -> None:
+    """Tables once showed what earlier weights gave, and the command called them done."""
+    own = module.read_own_results()
+    runs = {
+        run.key: run
+        for one in papers()
+        for two in one.tables
+        for kind in ("paper", "here")
+        for _, run in two.runs(kind)
+    }
+    assert set(own) <= set(runs), "a result that no table shows"
+    for key, seeds in own.items():
+        old = {seed for seed, one in seeds.items() if one["of"] != page.fingerprint(runs[key])}
+        assert not old, f"{key}, seeds {old}: measure again with python -m benchmarks papers run"
+
+
+@pytest.mark.slow
+def test_no_score_of_the_board_is_older_than_its_weights() -> None:
+    board = read_board()
+    for info in map(describe, list_models()):
+        if info.source == "checkpoint" and info.name in board.models:
+            weights = load(info.name, device="cpu").weights_hash
+            assert weights == board.models[info.name].weights, f"python -m benchmarks models --model {info.name} --docs"
 
 
 def test_a_training_is_measured_for_all_tables_that_show_it() -> None:
     ((_, table),) = find_tables("hyper-cl:table-8")
-    run = next(run for row, run in table.runs("here") if row.name == "SimCSE-base, K = 96 = d/8")
+    run = next(run for row, run in table.runs("here") if row.name == "MiniLM, K = d/8")
     assert {"validation", "test", "unseen_aspects", "norms"} <= set(table.wanted(run, "here"))
     ((_, table),) = find_tables("hyper-cl:section-5.4.1")
     assert table.wanted(table.rows[0].here, "here") == ["norms"]
 
 
 def test_learning_curves_lie_over_each_other(kept: Path) -> None:
-    runs = Run(recipe="a"), Run(recipe="b")
+    runs = Run(recipe="quick"), Run(recipe="better")
     for run in runs:
-        add_result(run.key, 42, 1.0, {"curve": {"1": 3.0, "2": 5.0}})
+        add_result(run, 42, 1.0, {"curve": {"1": 3.0, "2": 5.0}})
     rows = tuple(Row(run.recipe, here=run) for run in runs)
     table = Table("t", "T", "", rows, here_figures=("curve.1", "curve.2"), series="rows")
     assert [(line.type, line.name, line.y) for line in plot_table(module.read_results(), table).data] == [
-        ("scatter", "a", (3.0, 5.0)),
-        ("scatter", "b", (3.0, 5.0)),
+        ("scatter", "quick", (3.0, 5.0)),
+        ("scatter", "better", (3.0, 5.0)),
     ]
 
 
 def test_the_page_names_the_rows_that_are_still_to_run() -> None:
     ((_, table),) = find_tables("case:tables-4-5")
     (_, done), (_, other) = table.runs("here")
-    page = format_page({done.key: {"0": {"figures": {"isotropy": {}}}}})
-    assert "- *Still to run here*: MiniLM, cond\n" in page
+    shown = format_page({done.key: {"0": {"figures": {"isotropy": {}}}}})
+    assert "- *Still to run here*: MiniLM, cond\n" in shown
     assert "- *Still to run here*: MiniLM, cond − c; MiniLM, cond\n" in format_page({})
     assert not module.is_done({}, table, "here", other)
 
@@ -157,10 +208,10 @@ def test_a_damaged_file_of_results_is_named(kept: Path) -> None:
 
 def test_the_page_has_every_table_and_a_verdict_on_every_claim() -> None:
     written = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
-    page = format_page(module.read_results())
+    made = format_page(module.read_results())
     for paper in papers():
         assert paper.claims
         assert {claim.holds for claim in paper.claims} <= {"yes", "no", "in part", "not settled", "not tested"}
         for text in (*(table.title for table in paper.tables), *(claim.says for claim in paper.claims)):
-            assert text in page
+            assert text in made
             assert text in written, "Run: python -m benchmarks papers --write"

@@ -173,6 +173,10 @@ def test_score_reads_a_table_from_standard_input(
             ["evaluate", "--model", "minilm", "--data", "x.csv", "--out", "-", "--json", "-"],
             "Name a file for the other",
         ),
+        (
+            ["evaluate", "--model", "words", "--data", "tables:test", "--submission", "x.json"],
+            "submission has the 4,732",
+        ),
         (["evaluate", "--model", "words", "--data", "tables:no"], "There is no part 'no' of tables"),
         (["data", "build", "sick", "--split", "dev", "--out", "-"], "There is no corpus 'sick'. There are: scenes, "),
         (["data", "build", "tables", "--split", "test", "--out", "no/out.csv"], "The folder of no/out.csv does not"),

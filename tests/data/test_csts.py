@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -232,3 +233,11 @@ def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv(csts.PASSWORD_VARIABLE)
     with pytest.raises(DataError, match=r"set CONDVIZ_CSTS_PASSWORD"):
         csts.environment_password()
+
+
+def test_a_submission_has_every_row_of_the_test_part() -> None:
+    written = json.loads(csts.format_submission([0.5] * 4731 + [-0.25]))
+    assert len(written) == csts.TEST_ROWS
+    assert (written["0"], written["4731"]) == (0.5, -0.25)
+    with pytest.raises(DataError, match=r"has the 4,732 rows of csts_test.csv, and here are 3"):
+        csts.format_submission([0.1, 0.2, 0.3])

@@ -44,7 +44,7 @@ def test_what_cannot_be_had_is_said_before_the_download(hub: list) -> None:
     with pytest.raises(CheckpointError, match=r"other/encoder is not on this machine.*path of a local folder"):
         count_missing("other/encoder")
     hub.append(SimpleNamespace(filename="config.json", file_size=10, will_download=True))
-    with pytest.raises(CheckpointError, match=r"no \*\.safetensors file on the hub"):
+    with pytest.raises(CheckpointError, match=r"on the hub has no \*\.safetensors file"):
         count_missing("some/encoder")
 
 

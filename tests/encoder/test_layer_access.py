@@ -16,7 +16,7 @@ from condviz.errors import ConfigError
 from tests.tiny import SENTENCES, tiny_backbone, tiny_nv_embed
 
 LIKE_BERT = ["bert", "roberta", "xlm-roberta"]
-OTHERS = ["mpnet", "deberta-v2", "modernbert", "qwen2", "qwen3", "mistral"]
+OTHERS = ["mpnet", "deberta-v2", "modernbert", "llama", "qwen2", "qwen3", "mistral"]
 
 
 @pytest.fixture(params=LIKE_BERT)

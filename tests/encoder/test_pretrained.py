@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel
 
 from condviz.encoder import pinned, pretrained
 from condviz.encoder.backbone import DECODERS
@@ -78,8 +79,39 @@ def test_what_is_neither_folder_nor_hub_id(name: str) -> None:
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     place = tiny_folder(tmp_path / "encoder")
     (place / "model.safetensors").rename(place / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match=r"has no \*.safetensors file. Pickled weights are not loaded"):
+    with pytest.raises(
+        CheckpointError, match=r"has no \*.safetensors file. Pickled weights.* python -c .from transformers"
+    ):
         load_backbone(str(place), **OPTIONS)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gemma"])
+def test_what_reads_one_way_only_is_refused(tmp_path: Path, kind: str) -> None:
+    """A tiny GPT gave 1.0 for every two sentences: the first token sees nothing of them."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    sizes |= {"n_embd": 16, "n_layer": 1, "n_head": 2} if kind == "gpt2" else {"num_key_value_heads": 2, "head_dim": 8}
+    place = tiny_folder(tmp_path / "encoder", "qwen2")
+    model = AutoModel.from_config(AutoConfig.for_model(kind, vocab_size=64, pad_token_id=0, **sizes))
+    model.save_pretrained(place)
+    with pytest.raises(CheckpointError, match=rf"'{kind}' model, whose tokens see only those in front of them"):
+        load_backbone(str(place), **OPTIONS)
+
+
+def test_the_papers_encoders_come_from_the_requests_that_have_safetensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    asked = []
+
+    def download(name: str, *, revision: str | None = None, **_: object) -> str:
+        asked.append((name, revision))
+        raise OSError("offline")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    for name in ("princeton-nlp/sup-simcse-roberta-large", "princeton-nlp/sup-simcse-roberta-base"):
+        with pytest.raises(CheckpointError, match="could not be downloaded"):
+            load_backbone(name, **OPTIONS)
+    assert {revision for _, revision in asked} == {"refs/pr/4", "refs/pr/1"}
 
 
 def test_a_stopped_download_is_not_taken_for_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,3 +158,26 @@ def test_an_encoder_with_instructions_reads_the_prompts_of_the_paper(tmp_path: P
     (row,), (asked,) = (method.tokenize([(SENTENCES[0], CONDITIONS[0])]) for method in (plain, instructed))
     assert len(asked[0]) > len(row[0])
     assert asked[0].pooled.count(True) == len(CONDITIONS[0].split())
+
+
+def test_version_4_subtracts_the_condition_under_an_empty_text(tmp_path: Path) -> None:
+    backbone = tiny_backbone("bert")
+    backbone.tokenizer.model_max_length, backbone.instruction = 66, E5_INSTRUCTION
+    plain, empty = (CASE(backbone, CASEConfig(pooling="mean", alone=way)).eval() for way in ("plain", "empty"))
+    joint = CASE(backbone, CASEConfig(pooling="mean", subtract=False)).eval()
+    (found,) = empty.encode(["a cat"], ["the sport"])
+    (whole,) = joint.encode(["a cat"], ["the sport"])
+    rows = backbone.tokenize([("Instruct: " + INSTRUCTIONS["cond"].format(other="") + "\nQuery: the sport",)])
+    assert len(empty._tokenize_condition([("the sport",)])[0].ids) == len(rows[0].ids)
+    assert np.abs(found - plain.encode(["a cat"], ["the sport"])[0]).max() > 1e-4
+    with torch.no_grad():
+        (row,) = empty._tokenize_condition([("the sport",)])
+        alone = backbone(backbone.collate([row]), "mean")[0].numpy()
+    np.testing.assert_allclose(found, whole - alone, atol=1e-5)
+
+
+def test_a_setting_younger_than_the_checkpoints_is_no_other_model() -> None:
+    """A new setting of Hyper-CL once made strangers of all stored scores of the shipped model."""
+    assert "alone" not in CASEConfig().identity()
+    assert CASEConfig(alone="empty").identity()["alone"] == "empty"
+    assert set(CASEConfig().identity()) >= {"prompt", "subtract", "pooling"}

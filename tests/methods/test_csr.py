@@ -22,7 +22,7 @@ from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_nv_embed
 
-OTHERS = ["mpnet", "deberta-v2", "modernbert", "qwen2", "qwen3", "mistral", "nv-embed"]
+OTHERS = ["mpnet", "deberta-v2", "modernbert", "llama", "qwen2", "qwen3", "mistral", "nv-embed"]
 ROUTERS = ["query_key", "multihead", "hidden", "random"]
 
 
@@ -218,7 +218,7 @@ def test_other_types_of_encoder_read_both_texts_at_once(tmp_path: Path, kind: st
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_a_decoder_routes_by_the_last_token_of_the_condition(kind: str) -> None:
     method = METHODS["csr-bi"](tiny_backbone(kind), CSRBiConfig(num_routed_layers=1, pooling="mean")).eval()
     model = method.backbone.model
@@ -240,7 +240,7 @@ def test_a_decoder_routes_by_the_last_token_of_the_condition(kind: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
 def test_a_decoder_reads_a_prefix_as_the_library_reads_its_cache(kind: str) -> None:
     method = METHODS["csr-prefix"](tiny_backbone(kind), CSRPrefixConfig(num_routed_layers=0, pooling="mean")).eval()
     model = method.backbone.model
