@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from condviz.analysis.maps import build_map
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, progress_bar, tell
 from condviz.errors import ConfigError
@@ -21,10 +22,11 @@ OF_TABLES = ("text_column", "condition_column", "value_column", "condition", "sa
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
+    layout = shared.of_function(build_map, n_neighbors="neighbors")
     models, table = shared.models("hyper-cl", several=False), shared.reading(pairs=False)
     parser = commands.add_parser(
         "map",
-        parents=[models, shared.device(precision=None), shared.cluster(), files, table],
+        parents=[models, shared.device(precision=None), shared.cluster(), files, table, layout],
         help="lay sentences out before and after conditioning, and measure both",
         description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
         "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
@@ -34,27 +36,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--condition-column", metavar="NAME", help="column of the conditions (default: condition)")
     parser.add_argument("--value-column", metavar="NAME", help="column of the values (default: value)")
     parser.add_argument("--condition", action="append", help="put every sentence under it; may be repeated")
-    parser.add_argument("--sample", type=int, metavar="N", help="draw N rows at random from larger tables")
-    parser.add_argument("--method", default="umap", help="umap or pca (default: umap)")
-    parser.add_argument("--neighbors", type=int, default=15, help="of UMAP (default: 15)")
-    parser.add_argument("--min-dist", type=float, default=0.1, help="of UMAP (default: 0.1)")
-    parser.add_argument("--seed", type=int, default=0, help="of UMAP and of the sample (default: 0)")
-    parser.add_argument("--clusters", type=int, help="K of the impurity (default: the number of conditions)")
-    parser.add_argument("--colour", help="condition, cluster, change or a column, for --html (default: the values)")
+    parser.add_argument("--sample", type=int, metavar="N", help="draw N rows at random (by --seed) from larger tables")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Make the map, print the measures and write the files."""
-    from condviz.analysis.maps import build_map
     from condviz.analysis.points import points_from_table, scene_points
     from condviz.data.tables import read_table
-    from condviz.spec import check_options
 
     # Settings and table are checked before the model loads, which takes seconds.
-    settings = {"method": options.method, "n_neighbors": options.neighbors, "min_dist": options.min_dist}
-    settings["seed"] = options.seed
-    check_options(build_map, settings)
+    settings = shared.given(options, build_map)
     if options.table == "scenes":
         given = [name for name in OF_TABLES if getattr(options, name) is not None]
         if given:
@@ -73,7 +65,6 @@ def run(options: argparse.Namespace) -> None:
     from condviz.models.registry import load
 
     model = shared.on_cluster(load(options.model, device=options.device), options)
-    settings |= {"clusters": options.clusters, "colour": options.colour}
     with progress_bar("map", "‰") as update:
         made = build_map(model, points, **settings, progress=update)
     if options.html:

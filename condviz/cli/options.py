@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from condviz import spec
 from condviz.data.files import check_target, write_text
 from condviz.errors import CheckpointError, CondvizError, ConfigError
 
@@ -202,6 +203,29 @@ def _setting(text: str) -> tuple[str, str]:
     if not sign:
         raise argparse.ArgumentTypeError(f"{text!r} has no =")
     return key, value
+
+
+def of_function(function: Callable[..., Any], **before: str) -> argparse.ArgumentParser:
+    """Return a parent with the options that a public function declares in its signature, see `condviz.spec`.
+
+    Args:
+        function: The function; the values of its options are what `given` returns.
+        before: Option -> another name that commands had for it.
+    """
+    parser = _Parent()
+    for name, one in spec.options_of(function).items():
+        names = [f"--{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
+        shown = "" if one.default is None else f" (default: {one.default})"
+        text = f"{one.help}: {one.allowed}{shown}".replace("%", "%%")
+        parser.add_argument(*names, dest=name, type=one.type, default=one.default, metavar=name.upper(), help=text)
+    return parser
+
+
+def given(options: argparse.Namespace, function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options that `of_function` added, checked; raises ConfigError for one that is not allowed."""
+    values = {name: getattr(options, name) for name in spec.options_of(function)}
+    spec.check_options(function, values)
+    return values
 
 
 def files(**options: str) -> argparse.ArgumentParser:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from annotated_doc import Doc
+from annotated_types import Interval
 
+from condviz.cli import options
 from condviz.cli.main import build_parser, main
 from condviz.cli.parser import EXAMPLES, _parsers
+from condviz.errors import ConfigError
 
 TABLE = """sentence1,sentence2,condition,label
 A man surfs.,A woman skis.,the sport,1
@@ -30,8 +36,7 @@ def test_every_command_has_examples_that_parse() -> None:
     for line in (line for lines in EXAMPLES.values() for line in lines):
         words = shlex.split(line)
         end = next((place for place, word in enumerate(words) if word in ("|", "<", ">")), len(words))
-        options = build_parser().parse_args(words[:end])
-        assert callable(options.command), line
+        assert callable(build_parser().parse_args(words[:end]).command), line
 
 
 def test_the_help_of_a_command_ends_with_its_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,6 +101,23 @@ def test_quiet_leaves_out_notes(table: str, capsys: pytest.CaptureFixture[str]) 
     assert "note:" in capsys.readouterr().err
     assert main([*words, "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_an_option_of_a_function_is_one_of_its_command() -> None:
+    def toy(
+        *,
+        points: Annotated[int, Interval(ge=2, le=9), Doc("How many")] = 5,
+        name: Annotated[str | None, Doc("Whose")] = None,
+    ) -> None:
+        """Do nothing."""
+
+    parser = argparse.ArgumentParser(parents=[options.of_function(toy, points="count")])
+    assert "How many: a whole number from 2 to 9 (default: 5)" in " ".join(parser.format_help().split())
+    assert options.given(parser.parse_args([]), toy) == {"points": 5, "name": None}
+    for word in ("--points", "--count"):
+        assert options.given(parser.parse_args([word, "7"]), toy)["points"] == 7
+    with pytest.raises(ConfigError, match="points must be a whole number from 2 to 9"):
+        options.given(parser.parse_args(["--points", "1"]), toy)
 
 
 def test_words_has_its_former_name(capsys: pytest.CaptureFixture[str]) -> None:
