@@ -6,6 +6,7 @@ import html
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -39,8 +40,9 @@ SYMBOLS = {
 }
 """Shape of plotly -> the same as a character, for legends."""
 NUMERIC_SHARE = 0.95
-SMALLEST_PICTURE = 290
-"""Pixels across, on a phone: labels that do not cover each other there do so nowhere; a character is 7 wide."""
+SMALLEST_PICTURE, LARGE_PICTURE = 290, 640
+"""Pixels across, on a phone and beside the form: labels may cover neither each other nor points on either; a character
+is 7 wide."""
 CAUTION = (
     "2-D maps distort distances: how far apart two clusters lie means little. Neighbours, values and impurity are "
     "measured in the original space."
@@ -390,32 +392,42 @@ def _badges(result: EmbeddingMap) -> list[list[str]]:
     points = result.points
     columns = [points.values] if points.values else []
     moved = [f"{100 * share:.0f} % of neighbours changed" for share in result.change]
-    rows = zip(points.conditions, *columns, moved, strict=True)
+    pairs = list(zip(points.texts, points.conditions, strict=True))
+    counts = Counter(pairs)
+    same = [f"stands {counts[pair]} times" if counts[pair] > 1 else "" for pair in pairs]
+    rows = zip(points.conditions, *columns, moved, same, strict=True)
     return [[cell for cell in row if cell] for row in rows]
 
 
 def _labels(topics: Sequence[Topic], places: np.ndarray, reach: float) -> list[dict[str, Any]]:
-    """Label clusters, the largest first, each where it covers fewest points; one that would cover another is left out.
+    """Label clusters, the largest first, each where it covers fewest points; one that covers more than one is left out.
 
-    The points are drawn at `places`, (n, 2); `reach` is half the width of the picture.
+    The points are drawn at `places`, (n, 2); `reach` is half the width of the picture. A label keeps its distance to
+    the edge of its cluster in pixels, so that it stays there on any screen.
     """
-    pixel = 2 * reach / SMALLEST_PICTURE
-    taken: list[tuple[float, float, float]] = []
+    pixels = np.array([2 * reach / across for across in (SMALLEST_PICTURE, LARGE_PICTURE)])
+    taken: list[tuple[np.ndarray, np.ndarray, float]] = []
     labels = []
     for topic in topics:
         words = ", ".join(topic.words)
-        half = 3.5 * len(words) * pixel
-        spots = []
+        half, spots = 3.5 * len(words), []
         for side, line in itertools.product((0, 1, -1), (0, 1)):
-            x, y = topic.x + side * half, topic.y + (14 + 19 * line) * pixel
-            free = all(abs(y - other) > 18 * pixel or abs(x - at) > half + width for at, other, width in taken)
-            if free and abs(x) + half < reach and y + 9 * pixel < reach:
-                covered = (np.abs(places - (x, y)) < (half, 12 * pixel)).all(axis=1).sum()
-                spots.append((int(covered), x, y))
-        if spots:
-            _, x, y = min(spots, key=lambda spot: spot[0])
+            right, up = side * half, 14 + 19 * line
+            x, y = topic.x + right * pixels, topic.y + up * pixels
+            free = all(
+                ((abs(y - other) > 18 * pixels) | (abs(x - at) > (half + width) * pixels)).all()
+                for at, other, width in taken
+            )
+            if free and (abs(x) + half * pixels < reach).all() and (y + 9 * pixels < reach).all():
+                covered = [
+                    int((np.abs(places - spot) < (half * pixel, 12 * pixel)).all(axis=1).sum())
+                    for *spot, pixel in zip(x, y, pixels, strict=True)
+                ]
+                spots.append((max(covered), right, up, x, y))
+        if spots and (best := min(spots, key=lambda spot: spot[0]))[0] <= 1:
+            _, right, up, x, y = best
             taken.append((x, y, half))
-            place = {"x": x, "y": y, "yanchor": "middle", "showarrow": False}
+            place = {"x": topic.x, "y": topic.y, "xshift": right, "yshift": up, "yanchor": "middle", "showarrow": False}
             labels.append({**place, "text": plain(words), "font": {"size": 13, "color": "var(--cv-ink-soft)"}})
     return labels
 

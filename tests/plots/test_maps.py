@@ -13,6 +13,7 @@ from condviz.analysis.maps import EmbeddingMap, Side
 from condviz.analysis.neighbors import judge_values, knn_change, nearest, value_agreement
 from condviz.analysis.points import MapPoints
 from condviz.plots.maps import (
+    LARGE_PICTURE,
     SMALLEST_PICTURE,
     SYMBOLS,
     colouring,
@@ -121,15 +122,36 @@ def test_points_at_one_place_are_set_apart() -> None:
 def test_labels_cover_neither_each_other_nor_points_where_there_is_room() -> None:
     made = make_map(["a"] * 40, [*"xy"] * 20)
     for side in (made.before, made.after):
-        side.layout[:] = [[-2, -2], [2, 2]] * 10 + [[0, 0.1]] * 20  # where the first label would stand
+        side.layout[:] = [[-2, -2], [2, 2]] * 19 + [[0, 0.1]] * 2  # where the first label would stand
     topics = tuple(Topic(("word", "other"), x, 0.0, 19) for x in (0.0, 0.1))
     made = replace(made, before=replace(made.before, topics=topics))
     layout = plot_side(made, "before", colouring(made, "condition")).layout
-    (x, y), (right, high) = ((label.x, label.y) for label in layout.annotations)
-    pixel = (layout.xaxis.range[1] - layout.xaxis.range[0]) / SMALLEST_PICTURE
-    assert abs(x - right) > 7 * len("word, other") * pixel or abs(y - high) > 18 * pixel
-    for across, up in ((x, y), (right, high)):
-        assert abs(across) > 3.5 * len("word, other") * pixel or abs(up - 0.1) > 9 * pixel
+    wide = 7 * len("word, other")
+    for across in (SMALLEST_PICTURE, LARGE_PICTURE):
+        pixel = (layout.xaxis.range[1] - layout.xaxis.range[0]) / across
+        spots = [(one.x + one.xshift * pixel, one.y + one.yshift * pixel) for one in layout.annotations]
+        (x, y), (right, high) = spots
+        assert abs(x - right) > wide * pixel or abs(y - high) > 18 * pixel
+    assert all(one.xshift or one.yshift > 14 for one in layout.annotations)
+
+
+def test_a_label_that_would_cover_points_everywhere_is_left_out() -> None:
+    made = make_map(["a"] * 400, [*"xy"] * 200)
+    grid = np.stack(np.meshgrid(np.linspace(-2, 2, 20), np.linspace(-2, 2, 20)), axis=-1).reshape(-1, 2)
+    for side in (made.before, made.after):
+        side.layout[:] = grid
+    made = replace(made, before=replace(made.before, topics=(Topic(("word", "other"), 0.0, 0.0, 19),)))
+    assert not plot_side(made, "before", colouring(made, "condition")).layout.annotations
+
+
+def test_texts_that_stand_several_times_are_counted() -> None:
+    made = make_map(["a"] * 3, [*"xyz"])
+    shown = [
+        cells for trace in plot_side(made, "before", colouring(made, "condition")).data for cells in trace.customdata
+    ]
+    texts = list(zip(made.points.texts, made.points.conditions, strict=True))
+    counted = sum("times" in " ".join(cells) for cells in shown)
+    assert counted == sum(texts.count(pair) > 1 for pair in texts)
 
 
 def test_texts_of_users_are_escaped() -> None:
