@@ -95,7 +95,7 @@ CATALOG: dict[str, Method] = {
             "bi-encoder",
             "Bi-encoder",
             "bi",
-            "Encodes each sentence in one sequence with the condition; every pair of the two costs a pass.",
+            "Encodes each sentence in one sequence with the condition; slower with many conditions.",
             _CSTS,
             configs.BiEncoderConfig,
             "condviz.methods.baselines:BiEncoder",

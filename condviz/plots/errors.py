@@ -132,7 +132,7 @@ def in_words(filter: str) -> str:
         match = next((found for pattern in _WORDS if (found := re.fullmatch(pattern, part))), None)
         if match is None:
             return filter
-        said.append(_WORDS[match.re.pattern].format(*match.groups()))
+        said.append(_WORDS[match.re.pattern].format(*(group.replace("_", " ") for group in match.groups())))
     return " and ".join(said)
 
 
@@ -217,7 +217,12 @@ def group_row(title: str, group: Group) -> dict[str, Any]:
     for error, spread, bias, wrong in zip(group.error, group.spread, group.bias, group.wrong, strict=True):
         share = f"{100 * wrong:.0f} %" if np.isfinite(wrong) else "\N{EN DASH}"
         cells += [(plain(error), f"\N{PLUS-MINUS SIGN}{spread:.2f}"), (signed(bias), ""), (share, "")]
-    return {"value": group.value.replace("_", " ") if title == "aspect" else group.value, "n": group.n, "cells": cells}
+    return {"value": plain_name(group.value) if title == "aspect" else group.value, "n": group.n, "cells": cells}
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column, or of an aspect, as people say it."""
+    return {"aspect": "what is asked", "asks": "what is asked"}.get(name, name.replace("_", " "))
 
 
 def _search(model: str, target: str, search: Search) -> dict[str, Any]:

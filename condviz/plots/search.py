@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from condviz.data.language import looks_english
 from condviz.plots.html import render
+from condviz.plots.similarity import share
 from condviz.plots.words import is_quiet
 from condviz.types import TOLD, Hit, Hits
 
@@ -64,7 +65,7 @@ def columns(
         for result in results
     ]
     read = any(hit.words for result in results for hit in result.hits)
-    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read)
+    return render("search/columns.html", lists=lists, open_hit=open_hit, read=read, share=share)
 
 
 def _row(rank: int, hit: Hit, result: Hits) -> dict[str, object]:

@@ -199,7 +199,8 @@ def matrix(comparison: Comparison) -> Markup:
         ]
         rows.append({"info": info, "base": base, "cells": cells})
     silence = [silent(comparison, column) for column in range(len(comparison.conditions))]
-    return render("similarity/matrix.html", comparison=comparison, rows=rows, limits=CHANGE_LIMIT, silence=silence)
+    shown = {"comparison": comparison, "rows": rows, "limits": CHANGE_LIMIT, "silence": silence, "share": share}
+    return render("similarity/matrix.html", **shown)
 
 
 def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:

@@ -21,7 +21,7 @@ STYLES = ("words.css",)
 MIN_LIMIT = 0.01
 """Smallest end of a scale: below it, differences are rounding noise and stay white."""
 SCALES = {
-    "weight": ("", "weight", "Router weights; the rest, up to 1, lies outside the words of the sentence."),
+    "weight": ("", "weight", "Router weights; the rest, up to 1, goes to no word."),
     "cosine": ("pulls apart", "makes alike", "Leave one word out: change of the cosine."),
     "cross": ("pulls apart", "makes alike", "Leave one word out: change of the cross-encoder's output."),
     "attention": ("", "attention", "Mean over heads; special tokens are not shown."),
@@ -198,7 +198,7 @@ def _account(reading: WordReading, place: int, layer: int, scale: Scale) -> Call
 def _note(reading: WordReading, text: TokenWeights, layer: int, condition: int) -> str:
     if reading.source != "router":
         return ""
-    return f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight lies outside the words of the sentence."
+    return f"{100 * text.hidden_mass[layer, condition]:.0f} % of the weight goes to no word."
 
 
 def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Markup:

@@ -110,6 +110,7 @@ class Sections:
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
         """List the values of a column with the most certain errors."""
         from condviz.analysis.errors.measures import worst_conditions
+        from condviz.plots.errors import plain_name
         from condviz.ui.errors import view
 
         found = self.desk.found(needed(choice))
@@ -124,7 +125,8 @@ class Sections:
         groups = worst_conditions(study, column=column, mask=found.mask)[:WORST]
         shown = view.worst(column, groups, found)
         shown = noted(shown, col="" if column == columns[0] else column)
-        return {self.column: gr.Dropdown(columns, value=column, visible=len(columns) > 1), self.worst: shown}
+        choices = [(plain_name(name), name) for name in columns]
+        return {self.column: gr.Dropdown(choices, value=column, visible=len(columns) > 1), self.worst: shown}
 
     def show_follow(self, choice: Choice | None) -> dict:
         """Return whether scores follow the condition, and how ratings and predictions match."""

@@ -12,9 +12,10 @@ from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.findings import ErrorStudy
 from condviz.analysis.errors.measures import Group, show_p
 from condviz.analysis.errors.rewrites import Effect
-from condviz.analysis.errors.slices import SIGNIFICANT
+from condviz.analysis.errors.slices import SIGNIFICANT, Slice
 from condviz.analysis.errors.study import Study
 from condviz.data.texts import split_words
+from condviz.evaluation.verdicts import counted
 from condviz.plots import errors as pictures
 from condviz.ui.errors.desk import Choice
 from condviz.ui.markup import render
@@ -64,12 +65,12 @@ def slices(study: ErrorStudy, target: str) -> Markup:
     titles = {name: title for name, title in TITLES.items() if len(study.models) > 1 or name not in ("first", "second")}
     rows = [
         {"filter": one.filter, "words": pictures.in_words(one.filter), "n": one.n, "q": show_p(one.q),
-         "inside": _size(target, one.inside), "outside": _size(target, one.outside)}
+         "said": _against_rest(study, target, one)}
         for one in (sure or list(search.slices if search else ())[:3])[:SHOWN]
     ]  # fmt: skip
     return render(
         "errors/slices.html", search=search, sure=len(sure), rows=rows, targets=titles, target=target,
-        explained=TARGETS[target],
+        explained=TARGETS[target], rated=int((study.mask & study.study.rated).sum()),
     )  # fmt: skip
 
 
@@ -102,8 +103,8 @@ def worst(column: str, groups: Sequence[Group], study: ErrorStudy) -> Markup:
     """Render the values of a column with the most certain errors, or single rows; a click filters by one."""
     rows = [{**pictures.group_row(column, group), "filter": f"{column} == {quote(group.value)}"} for group in groups]
     single = [(row, study.study.dataset.pairs[row]) for row in study.rows[:SINGLE].tolist()] if not rows else []
-    errors = study.study.first.error
-    return render("errors/worst.html", column=column, groups=rows, models=study.models, rows=single, errors=errors)
+    about = {"column": column, "named": pictures.plain_name(column), "models": study.models}
+    return render("errors/worst.html", groups=rows, rows=single, errors=study.study.first.error, **about)
 
 
 def effects(study: Study, found: Sequence[Effect]) -> Markup:
@@ -148,8 +149,18 @@ def _marked(sentence: str, shared: frozenset[str]) -> list[tuple[str, bool]]:
     return [*parts, (sentence[end:], False)]
 
 
-def _size(target: str, value: float) -> str:
+def _against_rest(study: ErrorStudy, target: str, found: Slice) -> str:
+    """Return what a slice has more of than the other rows: "Rated .43 too similar; other rows .16 too different"."""
     if target == "order":
-        return f"{100 * value:.0f} %"
-    shown = -value if target == "second" else value
-    return f"{round(shown, 2) + 0.0:.2f}".replace("-", "\N{MINUS SIGN}")
+        return f"Wrong order in {counted(found.inside, found.n)}; other rows {100 * found.outside:.0f} %"
+    if target in ("first", "second"):
+        names = study.models if target == "first" else study.models[::-1]
+        sign = 1 if target == "first" else -1
+        other = names[0] if sign * found.outside >= 0 else names[1]
+        return f"{names[0]} closer by {abs(found.inside):.2f}; other rows: {other} by {abs(found.outside):.2f}"
+    if target == "large":
+        return f"Off by {found.inside:.2f}; other rows by {found.outside:.2f}"
+    sides = [
+        f"{abs(value):.2f} too {'similar' if value >= 0 else 'different'}" for value in (found.inside, found.outside)
+    ]
+    return f"Rated {sides[0]}; other rows {sides[1]}"
