@@ -68,7 +68,7 @@ def test_defaults_and_types() -> None:
         ({"tuning": "half"}, "tuning is 'half', allowed is one of full, layers, lora or frozen"),
         ({"name": "../x"}, "Use letters, digits and hyphens"),
         ({"name": "a\nb"}, "Use letters, digits and hyphens"),
-        ({"name": "x" * 300}, "up to 100 letters"),
+        ({"name": "x" * 300}, "at most 100"),
         ({"seed": 2**32}, "seed is 4294967296, allowed is"),
         ({"train": []}, r"at least one source"),
         ({"train": {"name": "scenes"}}, "expected a list"),
