@@ -14,7 +14,7 @@ from condviz.paths import is_folder
 MB = 2**20
 ABOUT = (
     "List every table and figure of the papers: what it needs, and how many of its rows have been measured in the "
-    "paper's own setting and on open data with MiniLM."
+    "paper's own setting, and here: on C-STS re-annotated and on our texts."
 )
 
 
@@ -138,5 +138,5 @@ def _listing() -> str:
             done = (papers.format_state(results, table, setting) for setting in ("paper", "here"))
             takes = (text or papers.NONE for text in (table.needs, table.time))
             rows.append((f"{paper.id}:{table.id}", table.title, *done, *takes))
-    tell("`paper`: rows measured with the paper's data and encoder. `here`: on open data with MiniLM.")
+    tell("`paper`: rows measured with the paper's data and encoder. `here`: on C-STS re-annotated or our texts.")
     return format_table(("table", "what", "paper", "here", "needs", "time"), rows, right=())
