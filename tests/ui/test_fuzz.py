@@ -34,6 +34,8 @@ VALID: dict[str, Any] = {
     "sentence1": "a man rides a bike",
     "sentence2": "two dogs run",
     "sentences": ["a man", "two dogs", "a cat", "the park"],
+    "sentences1": ["a man", "two dogs", "a cat", "the park"],
+    "sentences2": ["two cats", "a dog", "a man", "the street"],
     "conditions": ["the sport", "the mood", "the colour", "the place"],
     "condition": "the sport",
     "values": None,
