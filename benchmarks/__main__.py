@@ -1,6 +1,7 @@
 """All benchmarks in one run: python -m benchmarks [--json FILE] [--docs].
 
 python -m benchmarks models | gallery | links | papers ...   # how well models do; --help tells the options of each
+python -m benchmarks engines                                 # what computes an encoder fastest on this machine
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import links, load, memory, models, page, speed
+from benchmarks import engines, links, load, memory, models, page, speed
 from benchmarks.common import options, report
 from benchmarks.papers import command as papers
 from condviz.cli import main as cli
@@ -31,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in COMMANDS:
         return cli.main(words, parser=build_parser)
+    if words[:1] == ["engines"]:
+        engines.main(words[1:])
+        return 0
     chosen = options(__doc__).parse_args(words)
     # Fresh processes first: nothing of this one's memory or threads is in their way yet.
     results = [*memory.run(), *page.run(), *speed.run(), *load.run()]

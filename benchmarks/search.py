@@ -20,7 +20,8 @@ import numpy as np
 
 from benchmarks.common import Plan, Result, conditions, mixed_sentences, options, ratio, report, times_in_turns
 from benchmarks.memory import resident
-from benchmarks.speed import load_anchor
+from benchmarks.speed import ANCHOR as SENTENCE_TRANSFORMERS
+from benchmarks.speed import load_anchors
 from condviz.analysis.search import search
 from condviz.data.scenes import load_families
 from condviz.models.registry import load
@@ -139,7 +140,7 @@ def brute_force(store: disk.Store, model: object, condition: str) -> np.ndarray:
 def run(rows: int, built: int, kills: int, plan: Plan | None = None) -> list[Result]:
     """Measure; some minutes at a million rows."""
     plan = plan or Plan()
-    model, reader, anchor = load("hyper-cl"), load("csr"), load_anchor()
+    model, reader, anchor = load("hyper-cl"), load("csr"), load_anchors()[SENTENCE_TRANSFORMERS]
     building = build_times(built, model, plan)
     overhead = ratio(building, BUILD, ENCODER) - 1
     same_stores = same_after_kills(kills, model) if kills else 0
