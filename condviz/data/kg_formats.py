@@ -247,11 +247,13 @@ def _table(path: Path, headers: Sequence[str], least: int) -> list[tuple[int, Ro
             lines = list(read_lines(path.name, file, encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
-    found, broken = [], []
     for quoted in (True, False):
-        found = list(read_cells(iter(lines), "\t", lambda *fault: broken.append(fault), quoted=quoted))
+        broken: list[tuple[int, str, str]] = []
+        found = list(read_cells(iter(lines), "\t", lambda *fault, broken=broken: broken.append(fault), quoted=quoted))
         if not broken:
             break
+    else:
+        raise DataError(f"{path}, line {broken[0][0]} {broken[0][1]}")
     rows = [(line, tuple(cells)) for line, cells in found if any(map(str.strip, cells))]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
     if rows and all(like):

@@ -149,6 +149,9 @@ def test_names_that_pandas_has_quoted_lose_the_quotes_and_others_keep_them(tmp_p
     assert [entity.name for entity in read_tables(folder).entities] == names
     (folder / TABLES[0]).write_text('a\t"Casablanca" (film)\nb\t"quoted"\n')
     assert [entity.name for entity in read_tables(folder).entities] == ['"Casablanca" (film)', '"quoted"']
+    (folder / TABLES[0]).write_text(f"a\ta\nb\t{'x' * 200_000}\n")
+    with pytest.raises(DataError, match=r"entities\.tsv, line 2 cannot be read"):
+        read_tables(folder)
 
 
 @pytest.mark.parametrize(
