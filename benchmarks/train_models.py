@@ -106,14 +106,14 @@ def _plans() -> Iterator[tuple[str, Plan]]:
     yield "tri-concat-mpnet", Plan("tri-encoder", MPNET, mean | {"composition": "concat"})
     yield "tri-hadamard-mpnet", Plan("tri-encoder", MPNET, mean | {"composition": "hadamard"}, start="identity")
     small = {"rank": 64, "scale": 1.0, "rate": 6e-4, "steps": 1600}
-    yield "bi-encoder", Plan("bi-encoder", MINILM, mean, init="bi-encoder", **small)
+    yield "bi-encoder-csts", Plan("bi-encoder", MINILM, mean, init="bi-encoder", **small)
     case = {"projection": "linear", "projection_dim": 256}
-    yield "case", Plan("case", MINILM, case, init="bi-encoder", **small)
-    yield "csr-bi", Plan("csr-bi", MINILM, mean | {"num_routed_layers": 3}, init="bi-encoder", **small)
-    yield "csr-prefix", Plan("csr-prefix", MINILM, mean, init="bi-encoder", **small)
-    yield "csr", Plan("csr", MINILM, mean | {"num_routed_layers": 4}, init="csr", **small)
-    yield "cross-encoder", Plan("cross-encoder", MINILM, mean, init="cross-encoder", **small)
-    yield "hyper-cl", Plan("hyper-cl", MINILM, mean | {"rank": 48, "generator_rank": 64}, start="identity",
+    yield "case-csts", Plan("case", MINILM, case, init="bi-encoder", **small)
+    yield "csr-bi-csts", Plan("csr-bi", MINILM, mean | {"num_routed_layers": 3}, init="bi-encoder", **small)
+    yield "csr-prefix-csts", Plan("csr-prefix", MINILM, mean, init="bi-encoder", **small)
+    yield "csr-csts", Plan("csr", MINILM, mean | {"num_routed_layers": 4}, init="csr", **small)
+    yield "cross-encoder-csts", Plan("cross-encoder", MINILM, mean, init="cross-encoder", **small)
+    yield "hyper-cl-csts", Plan("hyper-cl", MINILM, mean | {"rank": 48, "generator_rank": 64}, start="identity",
                            contrast=(1.0, 0.3), **small)  # fmt: skip
 
 

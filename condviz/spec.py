@@ -148,10 +148,12 @@ def options_of(function: Callable[..., Any]) -> Mapping[str, Option]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type hints of the parameters; what is imported for type checkers alone stays as it is written."""
+    """Return the type hints, that of the answer as "return"; what only type checkers import stays as it is written."""
     found, known = {}, getattr(inspect.unwrap(function), "__globals__", {})
-    for name, parameter in inspect.signature(function).parameters.items():
-        if (hint := parameter.annotation) is not parameter.empty:
+    signature = inspect.signature(function)
+    written = {name: one.annotation for name, one in signature.parameters.items()}
+    for name, hint in (written | {"return": signature.return_annotation}).items():
+        if hint is not signature.empty:
             found[name] = hint
             if isinstance(hint, str):
                 with suppress(NameError):
@@ -231,7 +233,7 @@ def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[
         extra = [inspect.Parameter(name, kind, default=one.default) for name, one in options.items()]
         known = _hints(own) | {name: hints[name] for name in options}
         parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra)]
-        signature = inspect.Signature(parameters)
+        signature = inspect.Signature(parameters, return_annotation=known.get("return", inspect.Signature.empty))
         lines = [f"    {name}: {one.help}; {one.allowed}." for name, one in options.items()]
         functools.update_wrapper(call, own)
         call.__doc__ = _with_lines(own.__doc__ or "", lines)
@@ -267,8 +269,8 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _with_signature(function: Function, signature: inspect.Signature) -> Function:
     function.__signature__ = signature
-    given = signature.parameters.values()
-    function.__annotations__ = {one.name: one.annotation for one in given if one.annotation is not one.empty}
+    told = {one.name: one.annotation for one in signature.parameters.values()} | {"return": signature.return_annotation}
+    function.__annotations__ = {name: hint for name, hint in told.items() if hint is not inspect.Signature.empty}
     return function
 
 

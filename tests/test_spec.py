@@ -56,8 +56,9 @@ def endpoint(function: Callable[..., str]) -> dict[str, Any]:
 
     with gr.Blocks() as blocks:
         publish(draw, "draw", heavy=False)
-    told = blocks.get_api_info()["named_endpoints"]["/draw"]["parameters"]
-    return {one["parameter_name"]: one for one in told}
+    told = blocks.get_api_info()["named_endpoints"]["/draw"]
+    assert [one["python_type"]["type"] for one in told["returns"]] == ["str"]
+    return {one["parameter_name"]: one for one in told["parameters"]}
 
 
 def run(function: Callable[..., str], *arguments: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -118,7 +117,6 @@ class WordsTab:
     def _part(self, name: str, title: str, handler: Callable, *also: Any) -> Section:  # noqa: ANN401 - components
         """Lay out a section whose handler takes a reading; a link may open it before the sentence has been read."""
 
-        @functools.wraps(handler)
         def show(*inputs: Any) -> Iterator[dict]:  # noqa: ANN401
             form, (reading, *chosen) = inputs[:4], inputs[4:]
             if reading is None:

@@ -40,7 +40,7 @@ def test_a_recipe_is_trained_once_for_each_seed(kept: Path, tmp_path: Path, monk
     monkeypatch.setattr(
         module, "load_recipe", lambda _, changes: toy_recipe(tmp_path, epochs=1, seed=int(changes[-1][5:]))
     )
-    run = Run(recipe="toy")
+    run = Run(recipe="quick")  # its file is part of what figures belong to; what is trained is the toy
     figures = ("validation.spearman", "size.added_M", "curve.1")
     table = Table("t", "T", "", (Row("one", here=run), Row("two", here=run)), here_figures=figures)
     run_table(table, setting="here", seeds=2, report=print)
