@@ -21,6 +21,7 @@ from condviz.analysis.words import check_texts
 from condviz.data.texts import add_up_words, split_words
 from condviz.encoder.layers import LayerAccess
 from condviz.encoder.tokens import Encoded
+from condviz.errors import ConfigError
 from condviz.methods import ConditionalScorer, RoutedEncoder
 
 if TYPE_CHECKING:  # importing it takes seconds
@@ -133,6 +134,11 @@ def _watch(model: RoutedEncoder, **changes: Any) -> tuple[RoutedEncoder, _Watche
 
     The original is not touched: other threads may be using it.
     """
+    if type(model.backbone.layers) is not LayerAccess:
+        raise ConfigError(
+            f"Attention inside a {model.backbone.model.config.model_type!r} model cannot be read, only the router's "
+            "weights. Choose an encoder that is built like BERT or RoBERTa."
+        )
     backbone, view = copy.copy(model.backbone), copy.copy(model)
     backbone._layers = watched = _Watched(model.backbone.model)
     view._modules = {**model._modules, "backbone": backbone}

@@ -22,7 +22,7 @@ from condviz.types import Comparison, Progress
 
 FITTING, LEAST = 60, 4
 """Conditions of the library that are tried for a pair: at most, and at least."""
-SURE, BEYOND = 0.7, 2.0
+SURE, BEYOND = 0.7, 1.2
 """What `applies` has to reach for a condition that nobody asked for, and by how many logits it has to exceed what other
 texts get: the estimate is high for some conditions whatever the text."""
 OTHERS = 80

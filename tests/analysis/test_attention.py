@@ -129,8 +129,9 @@ def test_without_a_router_there_is_no_picture(backbone: Backbone) -> None:
         read_heads(plain, SENTENCE, CONDITIONS[0])
 
 
-def test_of_other_types_of_encoder_only_the_router_s_weights_are_shown() -> None:
-    model = CSR(tiny_backbone("mistral"), CSRConfig()).eval()
+@pytest.mark.parametrize("kind", ["mistral", "mpnet"])
+def test_of_other_types_of_encoder_only_the_router_s_weights_are_shown(kind: str) -> None:
+    model = CSR(tiny_backbone(kind), CSRConfig()).eval()
     assert model.token_weights(SENTENCE, CONDITIONS).weights.sum() > 0
-    with pytest.raises(ConfigError, match="inside a 'mistral' model cannot be read, only the router"):
+    with pytest.raises(ConfigError, match=f"inside a '{kind}' model cannot be read, only the router"):
         read_pictures(model, SENTENCE, CONDITIONS)
