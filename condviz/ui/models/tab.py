@@ -28,14 +28,7 @@ from condviz.ui.state import Values, first, write_link
 
 MAX_CARD_CHARACTERS = 60_000
 METRICS = {"pair_accuracy": "Pair accuracy, %", "spearman": "Spearman × 100"}
-COLUMNS = {
-    "csts": "C-STS (people)",
-    "tables": "Free conditions",
-    "cebab": "Reviews",
-    "test": "New sentences",
-    "unseen_aspects": "New aspects",
-    "unseen_domains": "New domains",
-}
+COLUMNS = {"csts": "C-STS (people)", "tables": "Free conditions", "cebab": "Reviews", "test": "Scenes"}
 """Parts of the benchmark that have a column -> its heading."""
 MEAN = "mean"
 READS = {
@@ -132,6 +125,7 @@ class ModelsTab:
         """Restore a link."""
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
+        by = MEAN if by in PARTS and by not in COLUMNS else by  # links to columns that there were
         return self._show(View(first(values, "m", self.pool.default), metric, by)) | self.encoders.restore(values)
 
     def refresh(self, view: View) -> dict:
@@ -207,17 +201,14 @@ class ModelsTab:
         return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
 
     @staticmethod
-    def _headline(rows: Sequence[Row]) -> list[tuple[str, str, list[Row]]]:
-        """Find the best by people's ratings, and on our own tests, by the measure that is shown.
-
-        Behind each stand those that may be as good.
-        """
-        found, named = [], {row.info.name: row for row in rows}
+    def _headline(rows: Sequence[Row]) -> tuple[str, str, list[Row]] | None:
+        """Find the best by people's ratings, else on our own tests: column, title, the best and those that may be as good."""
+        named = {row.info.name: row for row in rows}
         for column, title in (("csts", "On C-STS, rated by people,"), (MEAN, "On this project’s own tests")):
             figures = {name: row.figures[column] for name, row in named.items() if column in row.figures}
             if best := leading(figures):
-                found.append((column, title, [named[name] for name in best]))
-        return found
+                return column, title, [named[name] for name in best]
+        return None
 
     def _rows(self, board: Board, metric: str) -> list[Row]:
         infos, states = self.pool.infos(), self.pool.states()
