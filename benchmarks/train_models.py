@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import math
 import random
@@ -412,19 +413,56 @@ def side_by_side(names: Sequence[str], folder: Path, encoders: Mapping[str, str]
 
 
 def ship(name: str, folder: Path) -> None:
-    """Save a trained model as checkpoints/NAME."""
-    told = json.loads((folder / f"out-{name}.json").read_text())
-    plan = PLANS[name]
+    """Save a trained model as checkpoints/NAME, without what is said behind an @."""
+    told, plan = json.loads((folder / f"out-{name}.json").read_text()), PLANS[name]
     model = build(plan, folder, plan.encoder)
     take(model, load_file(folder / f"out-{name}.safetensors"))
-    training = {
-        "recipe": told["plan"] | {"command": "python -m benchmarks.train_models"},
-        "steps": told["steps"], "seconds": told["seconds"], "device": told["device"], "curve": told["curve"],
-        "data": [{"source": "csts-reannotated", "split": "train90"}]
-        + [{"source": source, "split": "train"} for source in SOURCES],
-    }  # fmt: skip
     target = Path("checkpoints") / name.partition("@")[0]
+    training = {key: told[key] for key in ("steps", "seconds", "device", "curve")} | {
+        "recipe": _recipe(target.name, plan),
+        "seed": SEED,
+        "best_step": None,
+        "data": _data(Rows(folder)),
+    }
     checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
+
+
+def _recipe(name: str, plan: Plan) -> dict[str, Any]:
+    """Describe a plan in the words of recipes; the share of a source is that of the steps that take a block of it."""
+    total = sum(weight for _, weight in SOURCES.values())
+    sources = {"csts-reannotated": 1.0} | {source: round(weight / total, 3) for source, (_, weight) in SOURCES.items()}
+    return {
+        "name": name,
+        "command": "python -m benchmarks.train_models",
+        "method": plan.method,
+        "config": dict(plan.config),
+        "backbone": plan.encoder,
+        "init": plan.init,
+        "tuning": "lora",
+        "frozen_layers": 0,
+        "lora": {"rank": plan.rank, "alpha": plan.rank * plan.scale, "init": ""},
+        "lr": plan.rate,
+        "head_lr": plan.head_rate,
+        "contrast": plan.contrast,
+        "temperature": plan.temperature,
+        "weight_decay": DECAY,
+        "warmup": WARM_UP,
+        "clip": CLIP,
+        "seed": SEED,
+        "keep": "last",
+        "train": [{"name": source, "weight": weight} for source, weight in sources.items()],
+    }
+
+
+def _data(rows: Rows) -> list[dict[str, Any]]:
+    parts = {"csts-reannotated": ("train90", rows.csts["train90"])} | {
+        source: ("train", [row for block in blocks for row in block]) for source, blocks in rows.blocks.items()
+    }
+    return [
+        {"source": source, "split": split, "path": "", "rows": len(found),
+         "sha256": hashlib.sha256(json.dumps(found).encode()).hexdigest()}
+        for source, (split, found) in parts.items()
+    ]  # fmt: skip
 
 
 def main() -> None:

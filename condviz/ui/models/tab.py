@@ -202,7 +202,7 @@ class ModelsTab:
 
     @staticmethod
     def _headline(rows: Sequence[Row]) -> tuple[str, str, list[Row]] | None:
-        """Find the best by people's ratings, else on our own tests: column, title, the best and those that may be as good."""
+        """Find the best by people's ratings, else on our own tests: column, title, best and as good."""
         named = {row.info.name: row for row in rows}
         for column, title in (("csts", "On C-STS, rated by people,"), (MEAN, "On this project’s own tests")):
             figures = {name: row.figures[column] for name, row in named.items() if column in row.figures}
