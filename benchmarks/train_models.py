@@ -33,11 +33,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
+from condviz.data.files import write_text
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.pretrained import choose_precision, load_backbone
 from condviz.evaluation.metrics import spearman
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
+from condviz.models.manifest import MANIFEST
 from condviz.training.data import Batch
 from condviz.training.losses import info_nce, mean_squared_error
 from condviz.training.model import TrainingModel, add_adapters, quick_attention
@@ -425,6 +427,8 @@ def ship(name: str, folder: Path) -> None:
         "data": _data(Rows(folder)),
     }
     checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
+    manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+    write_text(target / MANIFEST, json.dumps(manifest | {"identity": "file"}, indent=2) + "\n")
 
 
 def _recipe(name: str, plan: Plan) -> dict[str, Any]:

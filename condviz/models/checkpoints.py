@@ -136,7 +136,8 @@ def load(folder: str | Path, **options: str) -> ConditionalScorer:
     _check_finite(tensors, f"{folder / WEIGHTS} is damaged", "Copy it again, or train the model again.")
     stored = _split(folder / WEIGHTS, tensors)
     if changed := _changed_weights(folder / WEIGHTS, stored, backbone, manifest["adapter_scale"]):
-        backbone = with_weights(backbone, changed)
+        whole = manifest[SHA256] if manifest.get("identity") == "file" else ""
+        backbone = with_weights(backbone, changed, identity=whole)
     try:
         model = method(backbone, config)
     except (ConfigError, RuntimeError, MemoryError) as error:  # the latter from sizes that no machine can hold
@@ -145,15 +146,20 @@ def load(folder: str | Path, **options: str) -> ConditionalScorer:
     return model.to(backbone.device).match_precision().eval()
 
 
-def with_weights(backbone: Backbone, changes: Mapping[str, Tensor]) -> Backbone:
-    """Return a backbone with some other weights that shares all the rest, and the cache, with the given one."""
+def with_weights(backbone: Backbone, changes: Mapping[str, Tensor], *, identity: str = "") -> Backbone:
+    """Return a backbone with some other weights that shares all the rest, and the cache, with the given one.
+
+    Its digest is that of the changes, or of what stands for them, `identity`.
+    """
     shared = {id(value): value for value in chain(backbone.model.parameters(), backbone.model.buffers())}
     model = copy.deepcopy(backbone.model, shared)
     for name, value in changes.items():
         module, _, leaf = name.rpartition(".")
         parameter = nn.Parameter(value.to(backbone.device, backbone.dtype), requires_grad=False)
         setattr(model.get_submodule(module), leaf, parameter)
-    digest = hash_tensors([("base", torch.tensor(list(backbone.weights_hash.encode()))), *changes.items()])
+    base = ("base", torch.tensor(list(backbone.weights_hash.encode())))
+    told = {"file": torch.tensor(list(identity.encode()))} if identity else changes
+    digest = hash_tensors([base, *told.items()])
     same = ("name", "revision", "instruction", "prefix", "pooling", "latent", "bidirectional", "cache", "lock")
     options = {name: getattr(backbone, name) for name in (*same, "backend")}
     return Backbone(model, backbone.tokenizer, digest=digest, base=backbone, **options)

@@ -12,6 +12,7 @@ OWNER = "condviz"
 """Of the repositories; the only place that says it."""
 REVISIONS = {
     "bi-encoder": "",
+    "bi-encoder-csts": "",
     "case": "",
     "cross-encoder": "",
     "csr": "",

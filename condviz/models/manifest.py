@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -51,6 +51,9 @@ class Manifest(BaseModel):
     training: dict[str, Any]
     metrics: dict[str, Any]
     weights_sha256: str = ""
+    identity: Literal["weights", "file"] = "weights"
+    """What tells its weights from others: they themselves, or the file, since the product of large adapters differs in
+    the last bit from machine to machine."""
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

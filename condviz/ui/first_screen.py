@@ -11,7 +11,7 @@ from typing import Any
 
 from condviz.analysis.compare import compare
 from condviz.analysis.links import describe_entity
-from condviz.analysis.maps import build_map
+from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import scene_points
 from condviz.data.examples import load_examples
 from condviz.data.files import write_text
@@ -21,6 +21,7 @@ from condviz.paths import ASSETS
 from condviz.types import Result
 from condviz.ui.links import START
 from condviz.ui.map.view import screen
+from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
 
 
@@ -31,9 +32,14 @@ def main() -> None:
     _store("first_screen", model, pair)
     scene = build_map(model, scene_points())
     _store("map_scene", model, scene, indent=None)
-    _write("map_screen", screen(scene), model)
+    _write("map_screen", screen(stored_map()), model)
     model = load(link_models(EVERYDAY)[0], precision="float32")
     _store("links_screen", model, describe_entity(model, START))
+
+
+def stored_map() -> EmbeddingMap:
+    """Read the map of the first screen as it is stored: rounded, which moves a label now and then."""
+    return EmbeddingMap.from_dict(read_asset("map_scene.json"))
 
 
 def _store(name: str, model: Any, result: Result, indent: int | None = 1) -> None:  # noqa: ANN401 - a loaded model

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from condviz.analysis.maps import EmbeddingMap
 from condviz.data.kg_formats import EVERYDAY
 from condviz.models.registry import link_models
 from condviz.ui import first_screen
@@ -28,13 +27,15 @@ def test_each_screen_is_stored_once_with_its_own_model(monkeypatch: pytest.Monke
     monkeypatch.setattr(
         first_screen, "write_text", lambda path, text: written.append((path.name, json.loads(text)["model"]))
     )
-    first_screen.main()
     default, graph = ModelPool().default, link_models(EVERYDAY)[0]
+    stored = SimpleNamespace(to_dict=lambda: {"model": default})
+    monkeypatch.setattr(first_screen, "stored_map", lambda: stored)
+    first_screen.main()
     maps = [("map_scene.json", default), ("map_screen.json", default)]
     assert written == [("first_screen.json", default), *maps, ("links_screen.json", graph)]
 
 
 def test_the_stored_pictures_are_those_of_the_stored_map() -> None:
     """Else: python -m condviz.ui.first_screen."""
-    shown = first_screen.screen(EmbeddingMap.from_dict(read_asset("map_scene.json")))
+    shown = first_screen.screen(first_screen.stored_map())
     assert read_asset("map_screen.json") == json.loads(json.dumps(shown))
