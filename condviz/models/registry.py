@@ -122,7 +122,9 @@ def load(name: Literal["minilm"], **options: Unpack[Where]) -> Unconditional: ..
 @overload
 def load(name: Literal["cross-encoder"], **options: Unpack[Where]) -> CrossEncoder: ...
 @overload
-def load(name: Literal["bi-encoder", "bi-encoder-zero-shot"], **options: Unpack[Where]) -> BiEncoder: ...
+def load(
+    name: Literal["bi-encoder", "bi-encoder-csts", "bi-encoder-zero-shot"], **options: Unpack[Where]
+) -> BiEncoder: ...
 @overload
 def load(
     name: Literal["tri-hadamard", "tri-concat", "tri-hadamard-zero-shot", "everyday-concat", "wn18rr-concat"],
