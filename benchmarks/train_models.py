@@ -75,7 +75,7 @@ class Plan:
         rate, head_rate: Of the adapters and of the method's own layers.
         contrast: Weight of the contrast of the two conditions of a pair, in blocks and in C-STS.
         temperature: Of the contrast, likewise.
-        init: Shipped model whose encoder and head it begins with.
+        init: Shipped model, or one that was trained before, whose encoder and head it begins with.
         start: As in recipes.
         steps: Most steps, whatever the clock says.
     """
@@ -96,14 +96,15 @@ class Plan:
 
 def _plans() -> Iterator[tuple[str, Plan]]:
     mean = {"pooling": "mean"}
-    yield "bi-encoder-mpnet", Plan("bi-encoder", MPNET, mean)
-    yield "bi-encoder-mpnet@slow", Plan("bi-encoder", MPNET, mean, rate=2e-4)
-    yield "bi-encoder-mpnet@fast", Plan("bi-encoder", MPNET, mean, rate=8e-4)
-    yield "case-mpnet", Plan("case", MPNET, {"projection": "linear", "projection_dim": 512}, contrast=(0.0, 0.0))
-    yield "csr-bi-mpnet", Plan("csr-bi", MPNET, mean | {"num_routed_layers": 3})
-    yield "csr-prefix-mpnet", Plan("csr-prefix", MPNET, mean)
-    yield "csr-mpnet", Plan("csr", MPNET, mean | {"num_routed_layers": 6})
-    yield "cross-encoder-mpnet", Plan("cross-encoder", MPNET, mean)
+    first = "bi-encoder-mpnet@first"
+    yield first, Plan("bi-encoder", MPNET, mean, rate=8e-4)
+    yield "bi-encoder-mpnet", Plan("bi-encoder", MPNET, mean, rate=6e-4, init=first)
+    case = {"projection": "linear", "projection_dim": 512}
+    yield "case-mpnet", Plan("case", MPNET, case, rate=6e-4, init=first)
+    yield "csr-bi-mpnet", Plan("csr-bi", MPNET, mean | {"num_routed_layers": 3}, rate=6e-4, init=first)
+    yield "csr-prefix-mpnet", Plan("csr-prefix", MPNET, mean, rate=6e-4, init=first)
+    yield "csr-mpnet", Plan("csr", MPNET, mean | {"num_routed_layers": 6}, rate=6e-4, init=first)
+    yield "cross-encoder-mpnet", Plan("cross-encoder", MPNET, mean, rate=6e-4, init=first)
     yield "hyper-cl-mpnet", Plan("hyper-cl", MPNET, mean | {"rank": 64, "generator_rank": 64}, start="identity",
                                  contrast=(1.0, 0.3))  # fmt: skip
     yield "tri-concat-mpnet", Plan("tri-encoder", MPNET, mean | {"composition": "concat"})
@@ -157,7 +158,7 @@ def pack(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(folder / "rows.json.gz", "wt", encoding="utf-8") as file:
         json.dump(content, file)
-    for name, plan in {plan.init: plan for plan in PLANS.values() if plan.init}.items():
+    for name, plan in {plan.init: plan for plan in PLANS.values() if plan.init and plan.init not in PLANS}.items():
         save_file(factorise(name, plan), folder / f"start-{name}.safetensors")
 
 
@@ -231,7 +232,8 @@ def build(plan: Plan, folder: Path, encoder: str) -> ConditionalScorer:
     backbone.requires_grad_(False)
     add_adapters(backbone, Lora(rank=plan.rank, alpha=plan.rank * plan.scale, targets=TARGETS[plan.encoder]))
     if plan.init:
-        take(model, load_file(folder / f"start-{plan.init}.safetensors"), heads=plan.init == plan.method)
+        before = f"out-{plan.init}" if plan.init in PLANS else f"start-{plan.init}"
+        take(model, load_file(folder / f"{before}.safetensors"), heads=plan.init == plan.method)
     return model
 
 
