@@ -23,6 +23,8 @@ ZERO_TORCH = ("2.8.0", "2.11.0", "2.12.1", "2.13.0")
 PYTHON, ZERO_PYTHON = "3.11", "3.12"
 """ZeroGPU has 3.10 and 3.12; this package needs 3.11 or later."""
 FILES = ("app.py", "README.md", "CONTRIBUTING.md", "LICENSE", "requirements.txt")
+LOCK = "requirements.lock"
+"""Every package with its version, sent in place of requirements.txt: a Space that is built again stays as it was."""
 LEFT_OUT = (".*", "__pycache__", "*.pyi", "*.ipynb")
 CARD = """---
 title: CondViz
@@ -90,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
 def write_space(folder: Path, hardware: str) -> list[str]:
     """Write what a Space needs, and nothing else."""
     root = Path(__file__).resolve().parents[2]
-    if missing := [name for name in FILES if not (root / name).is_file()]:
+    if missing := [name for name in (*FILES, LOCK) if not (root / name).is_file()]:
         raise ConfigError(f"{root} has no {missing[0]}: `deploy` sends a checkout. Run it in a clone of CondViz.")
     trees = [("condviz", root / "condviz"), ("docs", root / "docs"), ("assets", paths.ASSETS)]
     trees += [("checkpoints", place) for place in reversed(paths.MODEL_FOLDERS) if place.is_dir()]  # own ones last
@@ -102,8 +104,10 @@ def write_space(folder: Path, hardware: str) -> list[str]:
     gradio = re.search(r"^gradio==(.+)$", requirements.read_text(encoding="utf-8"), re.MULTILINE)[1]
     card = CARD.format(gradio=gradio, python=ZERO_PYTHON if hardware == ZERO else PYTHON, hardware=hardware)
     readme.write_text(card + readme.read_text(encoding="utf-8"), encoding="utf-8")
-    if hardware == ZERO:
+    if hardware == ZERO:  # has a list of torch versions of its own, which the lock would contradict
         _edit_requirements(requirements)
+    else:
+        shutil.copy2(root / LOCK, requirements)
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 

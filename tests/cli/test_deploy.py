@@ -69,6 +69,7 @@ def test_the_folder_fits_the_hardware_and_holds_nothing_private(checkout: Path, 
     assert (space["python_version"] == deploy.ZERO_PYTHON) is zero
     torch = next(line for line in wanted if line.startswith("torch=="))
     assert ("spaces" in wanted) is zero
+    assert any(line.startswith("starlette==") for line in wanted) is not zero, "all packages of all packages are pinned"
     assert not zero or torch.removeprefix("torch==") in deploy.ZERO_TORCH
 
 
