@@ -25,7 +25,7 @@ from condviz.types import ModelInfo
 TUNING = {
     "full": "the whole encoder and the head",
     "layers": "the layers of the encoder, without embeddings and the lowest {frozen} layers, and the head",
-    "lora": "low-rank adapters in the linear layers of the encoder above the lowest {frozen}, and the head",
+    "lora": "low-rank adapters in the linear layers of the encoder{above}, and the head",
     "frozen": "the head alone",
 }
 LINK_TUNING = {
@@ -132,7 +132,9 @@ def _training(name: str, training: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "recipe": recipe,
-        "trained": TUNING[recipe["tuning"]].format(frozen=recipe["frozen_layers"]),
+        "trained": TUNING[recipe["tuning"]].format(
+            frozen=(frozen := recipe["frozen_layers"]), above=f" above the lowest {frozen}" if frozen else ""
+        ),
         # There is no best step where nothing was validated, or where a head is fitted in closed form.
         "kept": training["best_step"] or training["steps"],
         "data": markdown_table(("data", "part", "rows", "share of an epoch"), rows),

@@ -20,6 +20,15 @@ MODULES, SETTINGS = "modules.json", "config_sentence_transformers.json"
 _OURS = "condviz.interop.ConditionalModule"
 _THEIRS = "sentence_transformers.models"
 _TRANSFORMER, _POOLING = "0_Transformer", "1_Pooling"
+_HEADING = "\n## With sentence-transformers\n"
+_USE = """
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("OWNER/NAME"{switch})
+model.encode([["A man surfs.", "the sport"], ["A woman skis.", "the sport"]])  # pairs of sentence and condition
+```
+"""
 
 
 def save(model: ConditionalScorer, folder: Path) -> None:
@@ -33,6 +42,11 @@ def save(model: ConditionalScorer, folder: Path) -> None:
     save_checkpoint(model, folder)
     if model.encodes:
         _add_modules(folder)
+        # Else sentence-transformers would not import condviz; no code comes from the folder.
+        switch = "" if model.is_plain_transformer else ", trust_remote_code=True"
+        card = folder / manifest.CARD
+        own = card.read_text(encoding="utf-8").partition(_HEADING)[0]  # that of a folder saved before has it already
+        card.write_text(own + _HEADING + _USE.format(switch=switch), encoding="utf-8")
 
 
 def save_checkpoint(model: ConditionalScorer, folder: Path) -> None:

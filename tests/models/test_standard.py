@@ -64,6 +64,10 @@ def test_a_bi_encoder_needs_nothing_of_ours(tmp_path: Path, settings: dict, plai
     model.save_pretrained(tmp_path / "mine")
     listed = json.loads((tmp_path / "mine" / "modules.json").read_text())
     assert all(module["type"].startswith("sentence_transformers.") for module in listed) is plain
+    condviz.load(tmp_path / "mine", **OPTIONS).save_pretrained(tmp_path / "copy")
+    card = (tmp_path / "copy" / "README.md").read_text()
+    assert card.count("SentenceTransformer(") == 1
+    assert ("trust_remote_code" in card) is not plain
     opened = SentenceTransformer(str(tmp_path / "mine"), device="cpu", trust_remote_code=not plain)
     np.testing.assert_allclose(opened.encode(ROWS), model.encode(SENTENCES, CONDITIONS), atol=1e-5)
 
@@ -73,8 +77,9 @@ def test_a_bi_encoder_needs_nothing_of_ours(tmp_path: Path, settings: dict, plai
 def test_shipped_models_are_saved_byte_for_byte_and_open(tmp_path: Path, name: str) -> None:
     model = condviz.load(name, **OPTIONS)
     model.save_pretrained(tmp_path / name)
-    for file in ("condviz.json", "model.safetensors", "README.md"):
+    for file in ("condviz.json", "model.safetensors"):
         assert (tmp_path / name / file).read_bytes() == (Path(model.info.path) / file).read_bytes()
+    assert (tmp_path / name / "README.md").read_text().startswith((Path(model.info.path) / "README.md").read_text())
     opened = SentenceTransformer(str(tmp_path / name), device="cpu", trust_remote_code=name != "bi-encoder")
     rows = [["Two men surf at dawn.", "the sport"], ["A woman skis.", "the number of people"]]
     np.testing.assert_allclose(opened.encode(rows), model.encode(*zip(*rows, strict=True)), atol=1e-5)
@@ -117,4 +122,6 @@ def test_a_model_is_pushed_with_its_card(tmp_path: Path, hub: Hub) -> None:
     assert (hub.made["name"], hub.made["visibility"]) == ("mine", "private")
     assert {"condviz.json", "model.safetensors", "README.md", "modules.json"} < set(hub.files)
     assert "0_Transformer/model.safetensors" in hub.files
-    assert b"Bi-encoder" in hub.files["README.md"]
+    card = hub.files["README.md"].decode()
+    assert "Bi-encoder" in card
+    assert 'SentenceTransformer("OWNER/NAME")' in card
