@@ -104,7 +104,7 @@ def run_browser(*, rounds: int = 3) -> list[Result]:
     """Measure in Chromium, in turns; a minute a round."""
     from playwright.sync_api import sync_playwright
 
-    from benchmarks.screenshots import CHROMIUM
+    from benchmarks.screens import CHROMIUM
 
     port = free_port()
     empty = _answering([sys.executable, "-c", EMPTY.format(port=port)], port)
