@@ -44,46 +44,40 @@ class Key:
 
 @dataclass(frozen=True)
 class Field:
-    """How a form asks for an option: its label, by default made of the name; which widget, by default by its type.
-
-    Attributes:
-        label: As the visitor reads it.
-        widget: "slider", "number", "radio", "menu", "switch", "line" or "lines"; "" goes by the type.
-        step: Of a slider or number.
-        titles: Choice -> as the visitor reads it.
-    """
+    """How a form asks for an option: its label, by default made of the name; which widget, by default by its type."""
 
     label: str = ""
+    """As the visitor reads it."""
     widget: str = ""
+    """Either "slider", "number", "radio", "menu", "switch", "line" or "lines"; "" goes by the type."""
     step: float | None = None
+    """Of a slider or number."""
     titles: Mapping[str, str] | None = None
+    """Choice -> as the visitor reads it."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a function.
-
-    Attributes:
-        name: Of the parameter.
-        hint: Its type with all that is said of it.
-        type: Its type alone, without None.
-        default: Its default; `inspect.Parameter.empty` where there is none.
-        help: What it means, in a few words.
-        key: Its name in links.
-        field: How a form asks for it.
-        choices: What it may be; () for anything of its type.
-        bounds: "ge", "gt", "le", "lt" -> number.
-    """
+    """One option of a function."""
 
     name: str
+    """Of the parameter."""
     hint: Any
+    """Its type with all that is said of it."""
     type: type
+    """Its type alone, without None."""
     default: Any
+    """Its default; `inspect.Parameter.empty` where there is none."""
     help: str
+    """What it means, in a few words."""
     key: Key
+    """Its name in links."""
     field: Field
+    """How a form asks for it."""
     choices: tuple[str, ...]
+    """What it may be; () for anything of its type."""
     bounds: Mapping[str, float]
+    """From "ge", "gt", "le", "lt" to a number."""
 
     @property
     def label(self) -> str:

@@ -123,19 +123,16 @@ def columns(rows: Sequence[Pair]) -> tuple[list[str], list[str], list[str]]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """From the scores of a model to ratings between 1 (different) and 5 (same): isotonic, so that orders stay.
-
-    Attributes:
-        scores: Knots, ascending.
-        ratings: The mean rating of rows with about that score; ascending, within (1, 5).
-        error: Mean distance, in ratings, of reading and mean label in tenths of rows that were not fitted.
-        rows: Rows fitted to, from each source.
-    """
+    """From the scores of a model to ratings between 1 (different) and 5 (same): isotonic, so that orders stay."""
 
     scores: tuple[float, ...]
+    """Knots, ascending."""
     ratings: tuple[float, ...]
+    """The mean rating of rows with about that score; ascending, within (1, 5)."""
     error: float
+    """Mean distance, in ratings, of reading and mean label in tenths of rows that were not fitted."""
     rows: Mapping[str, int]
+    """Rows fitted to, from each source."""
 
     def __post_init__(self) -> None:
         knots, ratings = np.array(self.scores), np.array(self.ratings)
@@ -154,47 +151,44 @@ class Calibration:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What can be said about a model without loading its weights.
-
-    Attributes:
-        name: The name that `condviz.load` takes.
-        method: Key in `condviz.METHODS`.
-        title: Name for people, for instance "Hyper-CL".
-        kind: "cross", "bi" or "tri".
-        trained: False for models that use the pretrained encoder as it is. Shown wherever the model appears.
-        source: "zero-shot", "checkpoint", "folder", "hub", or "memory" for a model made by hand.
-        revision: Fingerprint of the weights that decide the scores (first 12 hex digits), or "" before loading.
-        score_range: Lowest and highest score the method can give; infinite for the cross-encoder.
-        added_parameters: Parameters on top of the shared encoder.
-        reference: Paper.
-        summary: One sentence on how it works.
-        path: Folder of the checkpoint, or "" for zero-shot models.
-        graph: Name of the knowledge graph whose links it was trained to predict; "" for models of sentences.
-        conditional: The condition changes the score.
-        encodes: It has vectors: maps, search.
-        answers_links: Its vectors of (head, relation) can be compared with those of entities.
-        has_router: It weighs the words of a sentence by the condition.
-        calibration: From its scores to ratings; None where nobody has fitted it.
-    """
+    """What can be said about a model without loading its weights."""
 
     name: str
+    """The name that `condviz.load` takes."""
     method: str
+    """Key in `condviz.METHODS`."""
     title: str
+    """Name for people, for instance "Hyper-CL"."""
     kind: Kind
+    """Either "cross", "bi" or "tri"."""
     trained: bool
+    """False for models that use the pretrained encoder as it is. Shown wherever the model appears."""
     source: str
+    """Either "zero-shot", "checkpoint", "folder", "hub", or "memory" for a model made by hand."""
     revision: str
+    """Fingerprint of the weights that decide the scores (first 12 hex digits), or "" before loading."""
     score_range: tuple[float, float]
+    """Lowest and highest score the method can give; infinite for the cross-encoder."""
     added_parameters: int
+    """Parameters on top of the shared encoder."""
     reference: str
+    """Paper."""
     summary: str
+    """One sentence on how it works."""
     path: str = ""
+    """Folder of the checkpoint, or "" for zero-shot models."""
     graph: str = ""
+    """Name of the knowledge graph whose links it was trained to predict; "" for models of sentences."""
     conditional: bool = True
+    """The condition changes the score."""
     encodes: bool = True
+    """It has vectors: maps, search."""
     answers_links: bool = True
+    """Its vectors of (head, relation) can be compared with those of entities."""
     has_router: bool = False
+    """It weighs the words of a sentence by the condition."""
     calibration: Calibration | None = None
+    """From its scores to ratings; None where nobody has fitted it."""
 
     def rate(self, scores: np.ndarray) -> np.ndarray:
         """Return ratings from 1 to 5, of the shape of the scores; NaN without a calibration."""
@@ -203,34 +197,31 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """One sentence pair under several conditions, scored by several models.
-
-    Attributes:
-        sentence1, sentence2: The texts as they were scored.
-        conditions: m conditions, in the order given.
-        models: M descriptions, in the order given.
-        scores: (M, m) float32, higher is more similar; the range is that of each model.
-        unconditional: (M,) float32, the score of the same model without any condition.
-        percentiles: (M, m) float32 in [0, 100]: share of the stored reference pairs that this model scores lower.
-        unconditional_percentiles: (M,) float32 in [0, 100], the same for the score without a condition.
-        applies: (2, m) float32 in [0, 1]: does each sentence tell what the condition asks for? See `TOLD`.
-        notes: Things the reader has to know, for instance that a text was cut.
-        words: What each word does to the score of the first model: one per condition, or empty.
-        unknown: Words of each sentence that the tokenizer of the first model has no token for, such as emoji.
-    """
+    """One sentence pair under several conditions, scored by several models."""
 
     sentence1: str
     sentence2: str
+    """The texts as they were scored."""
     conditions: tuple[str, ...]
+    """M conditions, in the order given."""
     models: tuple[ModelInfo, ...]
+    """M descriptions, in the order given."""
     scores: np.ndarray
+    """(M, m) float32, higher is more similar; the range is that of each model."""
     unconditional: np.ndarray
+    """(M,) float32, the score of the same model without any condition."""
     percentiles: np.ndarray
+    """(M, m) float32 in [0, 100]: share of the stored reference pairs that this model scores lower."""
     unconditional_percentiles: np.ndarray
+    """(M,) float32 in [0, 100], the same for the score without a condition."""
     applies: np.ndarray
+    """(2, m) float32 in [0, 1]: does each sentence tell what the condition asks for? See `TOLD`."""
     notes: tuple[str, ...] = ()
+    """Things the reader has to know, for instance that a text was cut."""
     words: tuple[Attribution, ...] = ()
+    """What each word does to the score of the first model: one per condition, or empty."""
     unknown: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Words of each sentence that the tokenizer of the first model has no token for, such as emoji."""
     computed = "ratings", "untold"
 
     @property
@@ -294,29 +285,26 @@ class Word:
 
 @dataclass(frozen=True)
 class TokenWeights:
-    """How much weight a router gives to each word of one sentence under several conditions.
-
-    Attributes:
-        sentence: The text.
-        conditions: m conditions.
-        words: w words with their offsets; their tokens' weights are added up.
-        weights: (R, m, w) float32, each row >= 0; sums to 1 - hidden_mass.
-        layers: Index of each routed layer, counted from 0, lowest first; length R.
-        hidden_mass: (R, m) float32: weight on special tokens (of CSR-prefix also on the condition), not shown.
-        tokens: The sub-tokens with their offsets; special tokens have an empty span.
-        token_weights: (R, m, number of tokens) float32, sums to 1.
-        truncated: True if the end of the sentence was cut off.
-    """
+    """How much weight a router gives to each word of one sentence under several conditions."""
 
     sentence: str
+    """The text."""
     conditions: tuple[str, ...]
+    """M conditions."""
     words: tuple[Word, ...]
+    """W words with their offsets; their tokens' weights are added up."""
     weights: np.ndarray
+    """(R, m, w) float32, each row >= 0; sums to 1 - hidden_mass."""
     layers: tuple[int, ...]
+    """Index of each routed layer, counted from 0, lowest first; length R."""
     hidden_mass: np.ndarray
+    """(R, m) float32: weight on special tokens (of CSR-prefix also on the condition), not shown."""
     tokens: tuple[Word, ...]
+    """The sub-tokens with their offsets; special tokens have an empty span."""
     token_weights: np.ndarray
+    """(R, m, number of tokens) float32, sums to 1."""
     truncated: bool = False
+    """True if the end of the sentence was cut off."""
 
     @property
     def ranks(self) -> np.ndarray:
@@ -336,24 +324,21 @@ class TokenWeights:
 
 @dataclass(frozen=True)
 class Attribution(Result):
-    """What each word does to the score of one pair under one condition, by leaving it out.
-
-    Attributes:
-        model: Name of the model.
-        condition: The condition, or None for the score without a condition.
-        score: Score of the whole pair.
-        words1, words2: Words of the two sentences.
-        effects1, effects2: (w,) float32 each: score of the whole pair minus the score without the word. Positive: the
-            word makes the sentences more alike under this condition. Not additive.
-    """
+    """What each word does to the score of one pair under one condition, by leaving it out."""
 
     model: str
+    """Name of the model."""
     condition: str | None
+    """The condition, or None for the score without a condition."""
     score: float
+    """Score of the whole pair."""
     words1: tuple[Word, ...]
     words2: tuple[Word, ...]
+    """Words of the two sentences."""
     effects1: np.ndarray
     effects2: np.ndarray
+    """(w,) float32 each: score of the whole pair minus the score without the word. Positive: the word makes the
+    sentences more alike under this condition. Not additive."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: the answer of the `/attribution` endpoint."""
@@ -409,20 +394,17 @@ class Attribution(Result):
 
 @dataclass(frozen=True)
 class Trained(Result):
-    """A finished training.
-
-    Attributes:
-        folder: The checkpoint.
-        name: Name of the model.
-        metrics: Figures on the validation rows. Sentences: spearman, pearson, pair_accuracy, times 100, and rows;
-            links: MRR, hits@1 ... in [0, 1].
-        curve: Records of the log in their order: "event", "step", and what was measured; empty if it is gone.
-    """
+    """A finished training."""
 
     folder: Path
+    """The checkpoint."""
     name: str
+    """Name of the model."""
     metrics: Mapping[str, Any]
+    """Figures on the validation rows. Sentences: spearman, pearson, pair_accuracy, times 100, and rows; links: MRR,
+    hits@1 ... in [0, 1]."""
     curve: tuple[Mapping[str, Any], ...] = ()
+    """Records of the log in their order: "event", "step", and what was measured; empty if it is gone."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return the curve: one row per logged step or evaluation, one column per figure."""
@@ -432,35 +414,32 @@ class Trained(Result):
 
 @dataclass(frozen=True)
 class Hit:
-    """A text that a search found.
-
-    Attributes:
-        row: Its row in the source, from 1.
-        text: The text.
-        score: Similarity with the query under the condition; without one, the plain similarity.
-        percentile: Share in [0, 100] of the stored reference pairs that the model scores lower.
-        unconditional: Similarity without the condition.
-        plain_rank: Its place without the condition, from 1, among the rows searched.
-        good: Whether it is similar enough to count as a match.
-        applies: Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and
-            for hits far down a long list.
-        cells: The other columns of the corpus.
-        words: What each word of the query and of the text does to the score; None where nobody has looked, see
-            `condviz.analysis.search.add_words`.
-        copies: Other rows of the source with the same text, but for case and blanks.
-    """
+    """A text that a search found."""
 
     row: int
+    """Its row in the source, from 1."""
     text: str
+    """The text."""
     score: float
+    """Similarity with the query under the condition; without one, the plain similarity."""
     percentile: float
+    """Share in [0, 100] of the stored reference pairs that the model scores lower."""
     unconditional: float
+    """Similarity without the condition."""
     plain_rank: int
+    """Its place without the condition, from 1, among the rows searched."""
     good: bool
+    """Whether it is similar enough to count as a match."""
     applies: float | None
+    """Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and for hits
+    far down a long list."""
     cells: Mapping[str, Any]
+    """The other columns of the corpus."""
     words: Attribution | None = None
+    """What each word of the query and of the text does to the score; None where nobody has looked, see
+    `condviz.analysis.search.add_words`."""
     copies: tuple[int, ...] = ()
+    """Other rows of the source with the same text, but for case and blanks."""
 
     @property
     def carried_by(self) -> list[str]:
@@ -470,36 +449,33 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits(Result):
-    """The texts of a corpus that are most like a query under a condition.
-
-    Attributes:
-        query: The query.
-        condition: The condition; None for a plain search.
-        model: What scored the hits.
-        corpus: Name of the corpus.
-        hits: Best first.
-        total: Texts of the corpus.
-        searched: Texts that the filters let through.
-        read: Texts that were scored under the condition: all that were searched, or the nearest ones without the
-            condition where the model has to read each text again.
-        where: The filter.
-        contains: The text that each hit has to contain.
-        applies: Does the query tell what the condition asks for? As in `Hit`.
-        notes: Things the reader has to know.
-    """
+    """The texts of a corpus that are most like a query under a condition."""
 
     query: str
+    """The query."""
     condition: str | None
+    """The condition; None for a plain search."""
     model: ModelInfo
+    """What scored the hits."""
     corpus: str
+    """Name of the corpus."""
     hits: tuple[Hit, ...]
+    """Best first."""
     total: int
+    """Texts of the corpus."""
     searched: int
+    """Texts that the filters let through."""
     read: int
+    """Texts that were scored under the condition: all that were searched, or the nearest ones without the condition
+    where the model has to read each text again."""
     where: str = ""
+    """The filter."""
     contains: str = ""
+    """The text that each hit has to contain."""
     applies: float | None = None
+    """Does the query tell what the condition asks for? As in `Hit`."""
     notes: tuple[str, ...] = ()
+    """Things the reader has to know."""
     computed = ("matches",)
 
     @property

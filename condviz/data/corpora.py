@@ -37,21 +37,18 @@ CORPORA = {
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a corpus as it was found.
-
-    Attributes:
-        name: For instance "train".
-        rows: Texts found; for C-STS, rows of the file. None if they cannot be read.
-        pairs: Contrasts: sentence pairs with two rated conditions. Or None.
-        shortcuts: What wording and shared words alone give away, or None.
-        problem: Why something is None; otherwise "".
-    """
+    """One part of a corpus as it was found."""
 
     name: str
+    """For instance "train"."""
     rows: int | None = None
+    """Texts found; for C-STS, rows of the file. None if they cannot be read."""
     pairs: int | None = None
+    """Contrasts: sentence pairs with two rated conditions. Or None."""
     shortcuts: Shortcuts | None = None
+    """What wording and shared words alone give away, or None."""
     problem: str = ""
+    """Why something is None; otherwise ""."""
 
 
 @dataclass(frozen=True)

@@ -39,40 +39,34 @@ Password = Callable[[], str]
 
 @dataclass(frozen=True)
 class RatedPair:
-    """One row: the columns of C-STS, and where it comes from.
-
-    Attributes:
-        pair: Number of the contrast; its two rows share it.
-        sentence1, sentence2: The sentences.
-        condition: A wording of the aspect.
-        label: 1 (different) to 5 (same).
-        aspect: Name of a shared aspect, or of a local one behind the id of its family: "sport-001:x_handedness".
-        family1, family2: Ids of the families; equal for a pair from one family.
-    """
+    """One row: the columns of C-STS, and where it comes from."""
 
     pair: int
+    """Number of the contrast; its two rows share it."""
     sentence1: str
     sentence2: str
+    """The sentences."""
     condition: str
+    """A wording of the aspect."""
     label: int
+    """1 (different) to 5 (same)."""
     aspect: str
+    """Name of a shared aspect, or of a local one behind the id of its family: "sport-001:x_handedness"."""
     family1: str
     family2: str
+    """Ids of the families; equal for a pair from one family."""
 
 
 @dataclass(frozen=True)
 class Shortcuts:
-    """What can be guessed without understanding; 0.5 is chance.
-
-    Attributes:
-        condition: Share of rows for which the wording alone tells whether it is the higher or the lower of its pair
-            (the better answer for each wording, on the same rows).
-        overlap: Balanced accuracy of telling ratings 4 and 5 from 1 and 2 by the words that the sentences share (best
-            threshold, on the same rows).
-    """
+    """What can be guessed without understanding; 0.5 is chance."""
 
     condition: float
+    """Share of rows for which the wording alone tells whether it is the higher or the lower of its pair (the better
+    answer for each wording, on the same rows)."""
     overlap: float
+    """Balanced accuracy of telling ratings 4 and 5 from 1 and 2 by the words that the sentences share (best
+    threshold, on the same rows)."""
 
 
 def keep_pairs(rows: Sequence[RatedPair], count: int, *, seed: int = 0) -> list[RatedPair]:
@@ -142,54 +136,48 @@ def word_overlap(sentence1: str, sentence2: str) -> float:
 
 @dataclass(frozen=True)
 class Material:
-    """One part of a corpus, read and checked, from which rows are built.
-
-    Attributes:
-        rows: Builds the rated rows, the two rows of a contrast side by side; `seed` decides pairs and wordings.
-        blocks: Builds rows in blocks of at least so many `sentences` that share wordings; None if there are only pairs.
-        texts: Number of texts; None to count those that occur in the rows.
-        conditions: All wordings that may be asked; None to collect those that occur in the rows.
-    """
+    """One part of a corpus, read and checked, from which rows are built."""
 
     rows: Callable[..., list[RatedPair]]
+    """Builds the rated rows, the two rows of a contrast side by side; `seed` decides pairs and wordings."""
     blocks: Callable[..., list[list[RatedPair]]] | None = None
+    """Builds rows in blocks of at least so many `sentences` that share wordings; None if there are only pairs."""
     texts: int | None = None
+    """Number of texts; None to count those that occur in the rows."""
     conditions: frozenset[str] | None = None
+    """All wordings that may be asked; None to collect those that occur in the rows."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus: what is known before it is read, and how to read it.
-
-    Attributes:
-        name: Name that `corpora.build`, recipes and the command line take.
-        title: One line.
-        licence: Short name.
-        source: Where the files come from.
-        attribution: What has to be said where anything made from it is passed on.
-        files: Expected files.
-        load: Takes the folder of the corpus, the part and a password; raises DataError if files are missing or damaged.
-        folder: Below the folder of the data; "" for what is part of this project.
-        parts: Allowed parts.
-        home: Folder of what is part of this project; None for others.
-        shortcuts: Measures what its rows give away without being understood.
-        locate: Finds a file; None for the folder alone. Whoever has it downloads what it does not find.
-        ratings: Where the ratings come from.
-    """
+    """A corpus: what is known before it is read, and how to read it."""
 
     name: str
+    """Name that `corpora.build`, recipes and the command line take."""
     title: str
+    """One line."""
     licence: str
+    """Short name."""
     source: str
+    """Where the files come from."""
     attribution: str
+    """What has to be said where anything made from it is passed on."""
     files: tuple[str, ...]
+    """Expected files."""
     load: Callable[[Path, str, Password], Material]
+    """Takes the folder of the corpus, the part and a password; raises DataError if files are missing or damaged."""
     folder: str = ""
+    """Below the folder of the data; "" for what is part of this project."""
     parts: tuple[str, ...] = RELEASE
+    """Allowed parts."""
     home: Path | None = None
+    """Folder of what is part of this project; None for others."""
     shortcuts: Callable[[Sequence[RatedPair]], Shortcuts] = measure_shortcuts
+    """Measures what its rows give away without being understood."""
     locate: Callable[[Path, str], Path | None] | None = None
+    """Finds a file; None for the folder alone. Whoever has it downloads what it does not find."""
     ratings: str = "ratings derived from the labels of the corpus"
+    """Where the ratings come from."""
 
     @property
     def ours(self) -> bool:

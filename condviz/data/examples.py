@@ -15,29 +15,26 @@ Level = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True)
 class Example:
-    """One card of the gallery.
-
-    Attributes:
-        id: Short unique name.
-        grade: "simple", "realistic" or "data".
-        domain: For instance "captions".
-        title: A few words.
-        sentence1, sentence2, conditions: What fills the form.
-        expected: Per condition, how alike the sentences are.
-        note: What to look at.
-        fails: The default model gets its order wrong; shown as such.
-    """
+    """One card of the gallery."""
 
     id: str
+    """Short unique name."""
     grade: str
+    """Either "simple", "realistic" or "data"."""
     domain: str
+    """For instance "captions"."""
     title: str
+    """A few words."""
     sentence1: str
     sentence2: str
     conditions: tuple[str, ...]
+    """What fills the form."""
     expected: tuple[Level, ...]
+    """Per condition, how alike the sentences are."""
     note: str = ""
+    """What to look at."""
     fails: bool = False
+    """The default model gets its order wrong; shown as such."""
 
 
 @lru_cache(64)

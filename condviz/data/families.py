@@ -33,22 +33,19 @@ _NOTHING = "none"
 
 @dataclass(frozen=True)
 class Aspect:
-    """A question that can be asked of many scenes.
-
-    Attributes:
-        name: For instance "time_of_day".
-        kind: "ordinal" (values have an order), "categorical" (a closed set), or "nominal" (values lie in groups).
-        values: The values of an ordinal or categorical aspect, in order; empty for a nominal one.
-        groups: Group -> values of a nominal aspect; empty for the others. A group called "none" holds values that say
-            that there is nothing, so its members are not alike.
-        phrasings: Wordings of the condition.
-    """
+    """A question that can be asked of many scenes."""
 
     name: str
+    """For instance "time_of_day"."""
     kind: Literal["ordinal", "categorical", "nominal"]
+    """Either "ordinal" (values have an order), "categorical" (a closed set), or "nominal" (values lie in groups)."""
     phrasings: tuple[str, ...]
+    """Wordings of the condition."""
     values: tuple[str, ...] = ()
+    """The values of an ordinal or categorical aspect, in order; empty for a nominal one."""
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Group -> values of a nominal aspect; empty for the others. A group called "none" holds values that say that
+    there is nothing, so its members are not alike."""
 
     def group_of(self, value: str) -> str | None:
         """Return the group of a nominal value, or None if it is in none."""
@@ -57,36 +54,30 @@ class Aspect:
 
 @dataclass(frozen=True)
 class Scene:
-    """One sentence of a family.
-
-    Attributes:
-        role: "base", "paraphrase" or "edit".
-        text: The sentence.
-        aspects: Aspect -> value, as told by the sentence.
-        changed: Aspects of an edit that differ from the base; empty for the other roles.
-    """
+    """One sentence of a family."""
 
     role: str
+    """Either "base", "paraphrase" or "edit"."""
     text: str
+    """The sentence."""
     aspects: Mapping[str, str]
+    """Aspect -> value, as told by the sentence."""
     changed: tuple[str, ...] = ()
+    """Aspects of an edit that differ from the base; empty for the other roles."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Sentences about one scene.
-
-    Attributes:
-        id: File and number, for instance "sport-001".
-        domain: For instance "hospitals".
-        scenes: In the order of `ROLES`.
-        local_phrasings: Local aspect -> wordings of the condition.
-    """
+    """Sentences about one scene."""
 
     id: str
+    """File and number, for instance "sport-001"."""
     domain: str
+    """For instance "hospitals"."""
     scenes: Annotated[tuple[Scene, ...], Field(alias="sentences")]  # as the files call them
+    """In the order of `ROLES`."""
     local_phrasings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Local aspect -> wordings of the condition."""
 
 
 def gold(aspect: Aspect | None, value1: str, value2: str) -> int:

@@ -63,48 +63,42 @@ class Question:
 
 @dataclass(frozen=True)
 class Step:
-    """One idea.
-
-    Attributes:
-        title: Heading.
-        text: Markdown shown above the figure.
-        figure: Name and parameters of the figure, as the lesson gives them; empty for a step without one.
-        after: Markdown shown below it.
-        teacher: Markdown for the teacher's page.
-        place: File and line of the heading, for messages.
-    """
+    """One idea."""
 
     title: str
+    """Heading."""
     text: str
+    """Markdown shown above the figure."""
     figure: dict[str, Any]
+    """Name and parameters of the figure, as the lesson gives them; empty for a step without one."""
     after: str = ""
+    """Markdown shown below it."""
     teacher: str = ""
+    """Markdown for the teacher's page."""
     place: str = ""
+    """File and line of the heading, for messages."""
 
 
 @dataclass(frozen=True, config=_CLOSED)
 class Lesson:
-    """A lesson.
-
-    Attributes:
-        id: Its name in links.
-        number: Its place.
-        title, minutes, summary: For its card.
-        aims: What a student can do afterwards.
-        prerequisites: What a student should know.
-        questions: At the end.
-        steps: In order.
-    """
+    """A lesson."""
 
     id: str
+    """Its name in links."""
     number: int
+    """Its place."""
     title: Text
     minutes: Annotated[int, Field(ge=1, le=60)]
     summary: Text
+    """For its card."""
     aims: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """What a student can do afterwards."""
     prerequisites: Text
+    """What a student should know."""
     questions: Annotated[tuple[Question, ...], Field(min_length=1, max_length=6)]
+    """At the end."""
     steps: tuple[Step, ...] = field(default=())
+    """In order."""
 
 
 def load_lessons(folder: Path = LESSONS) -> tuple[Lesson, ...]:

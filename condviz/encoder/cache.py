@@ -18,19 +18,16 @@ DEFAULT_MAX_BYTES = 128 * 2**20
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What the cache has done so far.
-
-    Attributes:
-        hits, misses: Look-ups answered from memory and not.
-        entries: Tensors held.
-        bytes, max_bytes: Size now, keys included, and limit.
-    """
+    """What the cache has done so far."""
 
     hits: int
     misses: int
+    """Look-ups answered from memory and not."""
     entries: int
+    """Tensors held."""
     bytes: int
     max_bytes: int
+    """Size now, keys included, and limit."""
 
     @property
     def hit_rate(self) -> float:

@@ -52,12 +52,10 @@ class LayerAccess:
 
     Args:
         model: An encoder of `transformers`.
-
-    Attributes:
-        engine: Computes float32 on the CPU without gradient in the place of torch; None: torch computes everything.
     """
 
     engine: Engine | None = None
+    """Computes float32 on the CPU without gradient in the place of torch; None: torch computes everything."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config

@@ -35,17 +35,14 @@ Pick = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the n tokens of a sequence stand, and what each of them sees; those of a prefix come first.
-
-    Attributes:
-        positions: (b, n), or (1, n) where those of all texts are alike.
-        visible: (b, n, n) bool. Padding sees itself: a row of attention without any key would have no sum.
-        window: The same in layers that see a window only.
-    """
+    """Where the n tokens of a sequence stand, and what each of them sees; those of a prefix come first."""
 
     positions: Tensor
+    """(b, n), or (1, n) where those of all texts are alike."""
     visible: Tensor
+    """(b, n, n) bool. Padding sees itself: a row of attention without any key would have no sum."""
     window: Tensor
+    """The same in layers that see a window only."""
 
     def seen(self, *, window: bool) -> Tensor:
         """Return what a layer sees, with a window or without."""

@@ -22,17 +22,14 @@ PARTS = 5
 
 @dataclass(frozen=True)
 class Pinned:
-    """What is known of an encoder.
-
-    Attributes:
-        revision: On the hub.
-        digest: SHA-256 of model.safetensors, the same on the hub and in the packages; "" where it is not known.
-        modules: Folders of the packages in site-packages: one with the files, or several with the parts of one zip.
-    """
+    """What is known of an encoder."""
 
     revision: str
+    """On the hub."""
     digest: str = ""
+    """SHA-256 of model.safetensors, the same on the hub and in the packages; "" where it is not known."""
     modules: tuple[str, ...] = ()
+    """Folders of the packages in site-packages: one with the files, or several with the parts of one zip."""
 
     @property
     def packages(self) -> str:

@@ -16,19 +16,16 @@ keeps 2 MB of kernels for each number of tokens that it has seen."""
 
 @dataclass(frozen=True)
 class Encoded:
-    """The token ids of one text, or of two texts in one sequence, without padding.
-
-    Attributes:
-        ids: Token ids.
-        types: Segment of each token: 0 for the first text, 1 for the second.
-        pooled: Positions that the pooler may use, or None for all of them.
-        truncated: True if the text was longer than the encoder can read and lost its end.
-    """
+    """The token ids of one text, or of two texts in one sequence, without padding."""
 
     ids: tuple[int, ...]
+    """Token ids."""
     types: tuple[int, ...]
+    """Segment of each token: 0 for the first text, 1 for the second."""
     pooled: tuple[bool, ...] | None = None
+    """Positions that the pooler may use, or None for all of them."""
     truncated: bool = False
+    """True if the text was longer than the encoder can read and lost its end."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -41,21 +38,18 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Tokens:
-    """A right-padded batch.
-
-    Attributes:
-        ids: (b, L) int64.
-        mask: (b, L) bool, True for real tokens.
-        types: (b, L) int64 segments, or None for all 0.
-        positions: (b, L) int64 counted from 0, or None for 0, 1, 2, ...
-        pooled: (b, L) bool: tokens that the pooler may use, or None for all real tokens.
-    """
+    """A right-padded batch."""
 
     ids: Tensor
+    """(b, L) int64."""
     mask: Tensor
+    """(b, L) bool, True for real tokens."""
     types: Tensor | None = None
+    """(b, L) int64 segments, or None for all 0."""
     positions: Tensor | None = None
+    """(b, L) int64 counted from 0, or None for 0, 1, 2, ..."""
     pooled: Tensor | None = None
+    """(b, L) bool: tokens that the pooler may use, or None for all real tokens."""
 
     def __len__(self) -> int:
         return self.ids.shape[0]

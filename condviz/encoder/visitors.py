@@ -24,19 +24,16 @@ is a tenth: beside other busy programs, a map would hardly get on."""
 
 @dataclass
 class Visitor:
-    """Who asks for encodings.
-
-    Attributes:
-        name: Who it is, for the queue of large work.
-        check: Raises once the answer is no longer wanted; called before each batch.
-        max_tokens: Tokens that may be encoded for one piece of work; what the cache knows is free.
-        tokens: Those encoded so far.
-    """
+    """Who asks for encodings."""
 
     name: str
+    """Who it is, for the queue of large work."""
     check: Callable[[], None] = lambda: None
+    """Raises once the answer is no longer wanted; called before each batch."""
     max_tokens: int = 2**62
+    """Tokens that may be encoded for one piece of work; what the cache knows is free."""
     tokens: int = 0
+    """Those encoded so far."""
 
     def charge(self, tokens: int) -> None:
         """Count tokens; raises DataError if there are too many."""

@@ -36,22 +36,19 @@ FIGURES = ("spearman", "pearson", "ties_wrong", "ties_excluded")
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to resample, all rated and scored.
-
-    Attributes:
-        gold: (n,) ratings.
-        clusters: (n,) int, rows that are drawn together share a number.
-        items: (q, 2) int, positions of the two rows of each item (a sentence pair under two conditions); -1 for a row
-            that is not among these.
-        scores: One (n,) array per model, finite.
-        right: One (q,) array per model: 1, 0 or NaN (equal ratings).
-    """
+    """Rows to resample, all rated and scored."""
 
     gold: np.ndarray
+    """(n,) ratings."""
     clusters: np.ndarray
+    """(n,) int, rows that are drawn together share a number."""
     items: np.ndarray
+    """(q, 2) int, positions of the two rows of each item (a sentence pair under two conditions); -1 for a row that
+    is not among these."""
     scores: Sequence[np.ndarray]
+    """One (n,) array per model, finite."""
     right: Sequence[np.ndarray]
+    """One (q,) array per model: 1, 0 or NaN (equal ratings)."""
 
 
 def resample(sample: Sample, *, resamples: int, seed: int) -> list[dict[str, np.ndarray]]:
@@ -161,19 +158,16 @@ def _standard(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rated rows, and what ties them together.
-
-    Attributes:
-        gold: (n,) ratings.
-        clusters: (n,) int, a number for each sentence pair.
-        items: (q, 2) int, two rows that rate one sentence pair under different conditions.
-        aspects: (n,) int, a number for what each row asks about; None where that is not known.
-    """
+    """Rated rows, and what ties them together."""
 
     gold: np.ndarray
+    """(n,) ratings."""
     clusters: np.ndarray
+    """(n,) int, a number for each sentence pair."""
     items: np.ndarray
+    """(q, 2) int, two rows that rate one sentence pair under different conditions."""
     aspects: np.ndarray | None = None
+    """(n,) int, a number for what each row asks about; None where that is not known."""
 
     def clusterings(self, rows: np.ndarray) -> list[np.ndarray]:
         """Return the numbers by which some of the rows are to be resampled: sentence pairs, then aspects."""
@@ -187,24 +181,21 @@ class Rows:
 
 @dataclass(frozen=True)
 class Agreement(Record):
-    """The figures of one model on some of the rows; correlations and shares times 100.
-
-    Attributes:
-        n: Rated rows.
-        items: Pairs of rated conditions of one sentence pair.
-        spearman, pearson: Correlation of score and rating.
-        ties_wrong: Pair accuracy: pairs of conditions in the right order, equal ratings counted as wrong (CASE).
-        ties_excluded: The same, pairs with equal ratings left out.
-        pair_accuracy: The counts behind both.
-    """
+    """The figures of one model on some of the rows; correlations and shares times 100."""
 
     n: int
+    """Rated rows."""
     items: int
+    """Pairs of rated conditions of one sentence pair."""
     spearman: Metric
     pearson: Metric
+    """Correlation of score and rating."""
     ties_wrong: Metric
+    """Pair accuracy: pairs of conditions in the right order, equal ratings counted as wrong (CASE)."""
     ties_excluded: Metric
+    """The same, pairs with equal ratings left out."""
     pair_accuracy: PairAccuracy
+    """The counts behind both."""
     left_out = ("items",)
 
 

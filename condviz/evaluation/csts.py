@@ -32,29 +32,26 @@ PARTS = ("overall", "seen", "unseen")
 
 @dataclass(frozen=True)
 class EvaluationReport(Record):
-    """What `evaluate` found about one model.
-
-    Attributes:
-        model, revision, trained: From the model's `ModelInfo`.
-        rows: All rows, rated or not.
-        rated: Rows with a rating.
-        overall: Figures on all rated rows.
-        seen, unseen: Figures on the rows whose condition is, or is not, among the training conditions, and on the
-            sentence pairs with both rows there; None if these were not given.
-        seconds: Time that scoring took.
-        predictions: (p,) float32, one score per row.
-    """
+    """What `evaluate` found about one model."""
 
     model: str
     revision: str
     trained: bool
+    """From the model's `ModelInfo`."""
     rows: int
+    """All rows, rated or not."""
     rated: int
+    """Rows with a rating."""
     overall: Agreement
+    """Figures on all rated rows."""
     seen: Agreement | None
     unseen: Agreement | None
+    """Figures on the rows whose condition is, or is not, among the training conditions, and on the sentence pairs
+    with both rows there; None if these were not given."""
     seconds: float
+    """Time that scoring took."""
     predictions: np.ndarray = field(repr=False)
+    """(p,) float32, one score per row."""
     left_out = ("predictions",)
 
     def parts(self) -> Iterator[tuple[str, Agreement]]:
@@ -66,25 +63,22 @@ class EvaluationReport(Record):
 
 @dataclass(frozen=True)
 class Evaluation(Result):
-    """What `evaluate` found about all models on one set of rows.
-
-    Attributes:
-        data: Name of the rows.
-        ratings: Where the ratings come from.
-        reports: One per model, in the order given.
-        ceiling: The highest Spearman that these ratings allow, times 100: repeated ratings cap it. None where it is not
-            defined.
-        resamples, seed: Settings of the intervals.
-        notes: What the reader should know about the rows.
-    """
+    """What `evaluate` found about all models on one set of rows."""
 
     data: str
+    """Name of the rows."""
     ratings: str
+    """Where the ratings come from."""
     reports: tuple[EvaluationReport, ...]
+    """One per model, in the order given."""
     ceiling: float | None
+    """The highest Spearman that these ratings allow, times 100: repeated ratings cap it. None where it is not
+    defined."""
     resamples: int
     seed: int
+    """Settings of the intervals."""
     notes: tuple[str, ...] = ()
+    """What the reader should know about the rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the predictions."""
@@ -109,19 +103,16 @@ class Evaluation(Result):
 
 @dataclass(frozen=True)
 class Scores:
-    """What a model, or a column of a table, says about all rows.
-
-    Attributes:
-        info: Of the model; None for a column of the table.
-        name: Of model or column.
-        values: (p,) scores.
-        seconds: Time that scoring took.
-    """
+    """What a model, or a column of a table, says about all rows."""
 
     info: ModelInfo | None
+    """Of the model; None for a column of the table."""
     name: str
+    """Of model or column."""
     values: np.ndarray
+    """(p,) scores."""
     seconds: float = 0.0
+    """Time that scoring took."""
 
 
 def evaluate(

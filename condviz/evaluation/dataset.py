@@ -51,37 +51,34 @@ RESERVED = frozenset(_COMPUTED.split())
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows to analyse.
-
-    Attributes:
-        name: For people: the file, or corpus and part.
-        pairs: p rows, in the order of the source.
-        numbers: (p,) int64, the row's number in the source, from 1.
-        items: (q, 2) int64, two rows that rate one sentence pair under different conditions.
-        clusters: (p,) int64, a number for each sentence pair; rows of one pair are not independent.
-        seen: (p,) bool, whether the condition occurs in training; None if that is not known.
-        trained: (p,) bool, whether a model was trained on the very row.
-        extra: Further columns of the source as text, p cells each; names are valid in filters.
-        stored: Scores that the source brought along in columns `score_<model>`: (p,) float64 each.
-        notes: What the reader should know.
-        digest: SHA-256 of rows and further columns.
-        ratings: Where the ratings come from.
-        table: The table as it was read, row by row; None for a part of a corpus.
-    """
+    """Rows to analyse."""
 
     name: str
+    """For people: the file, or corpus and part."""
     pairs: tuple[Pair, ...]
+    """P rows, in the order of the source."""
     numbers: np.ndarray
+    """(p,) int64, the row's number in the source, from 1."""
     items: np.ndarray
+    """(q, 2) int64, two rows that rate one sentence pair under different conditions."""
     clusters: np.ndarray
+    """(p,) int64, a number for each sentence pair; rows of one pair are not independent."""
     seen: np.ndarray | None
+    """(p,) bool, whether the condition occurs in training; None if that is not known."""
     trained: np.ndarray
+    """(p,) bool, whether a model was trained on the very row."""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further columns of the source as text, p cells each; names are valid in filters."""
     stored: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Scores that the source brought along in columns `score_<model>`: (p,) float64 each."""
     notes: tuple[str, ...] = ()
+    """What the reader should know."""
     digest: str = ""
+    """SHA-256 of rows and further columns."""
     ratings: str = "ratings of the table"
+    """Where the ratings come from."""
     table: PairTable | None = None
+    """The table as it was read, row by row; None for a part of a corpus."""
 
     @property
     def gold(self) -> np.ndarray:

@@ -28,21 +28,18 @@ from condviz.types import Progress, Record
 
 @dataclass(frozen=True)
 class LinkReport(Record):
-    """What a model reaches on one split of a graph.
-
-    Attributes:
-        graph, model, split: Names.
-        plain: Filtered ranking over all entities; ties get the middle of their ranks.
-        reranked: The same with SimKGC's bonus for entities close by in the train graph.
-        by_relation: Text of the relation -> mean of both directions, plain.
-    """
+    """What a model reaches on one split of a graph."""
 
     graph: str
     model: str
     split: str
+    """Names."""
     plain: RankingReport
+    """Filtered ranking over all entities; ties get the middle of their ranks."""
     reranked: RankingReport
+    """The same with SimKGC's bonus for entities close by in the train graph."""
     by_relation: Mapping[str, RankingMetrics]
+    """Text of the relation -> mean of both directions, plain."""
 
 
 def evaluate_links(

@@ -46,27 +46,24 @@ PUBLISHED = (
 
 @dataclass(frozen=True)
 class LinkScores:
-    """What one of our models reaches.
-
-    Attributes:
-        model: Its name.
-        title: For people.
-        weights: `weights_hash` of the model.
-        encoder: Name of the encoder.
-        how: What was trained: "not trained for links", "head on a frozen encoder" or "encoder and head".
-        hardware: Of the training, or of the measurement where nothing was trained.
-        seed: Of the training, or None.
-        report: As `LinkReport.to_dict` gives it.
-    """
+    """What one of our models reaches."""
 
     model: str
+    """Its name."""
     title: str
+    """For people."""
     weights: str
+    """`weights_hash` of the model."""
     encoder: str
+    """Name of the encoder."""
     how: str
+    """What was trained: "not trained for links", "head on a frozen encoder" or "encoder and head"."""
     hardware: str
+    """Of the training, or of the measurement where nothing was trained."""
     seed: int | None
+    """Of the training, or None."""
     report: Mapping[str, Any]
+    """As `LinkReport.to_dict` gives it."""
 
     def figures(self, *, reranked: bool = False) -> tuple[float | None, ...]:
         """Return MRR and hits in %, the mean of both directions; None where they were not measured."""

@@ -31,44 +31,40 @@ class Metric(Record):
 
     Correlations and shares are times 100, from -100 or 0 to 100. Errors are in steps of the rating. The same type and
     the same unit everywhere: commands, API, page, stored scores.
-
-    Attributes:
-        value: None where it is not defined.
-        low, high: 95 % interval; None without resamples, or from too few sentence pairs.
-        n: What it rests on: rows, or sentence pairs for pair accuracy; None where that is not recorded.
-        reason: Why `value` is None; otherwise "".
     """
 
     value: float | None
+    """None where it is not defined."""
     low: float | None = None
     high: float | None = None
+    """95 % interval; None without resamples, or from too few sentence pairs."""
     n: int | None = None
+    """What it rests on: rows, or sentence pairs for pair accuracy; None where that is not recorded."""
     reason: str = ""
+    """Why `value` is None; otherwise ""."""
 
 
 @dataclass(frozen=True)
 class PairAccuracy:
     """How often the condition with the higher rating gets the higher similarity, for one sentence pair at a time.
 
-    Attributes:
-        pairs: Pairs of rated conditions of one sentence pair.
-        equal_ratings: Those whose two ratings are equal.
-        equal_similarities: Those whose two similarities are equal.
-        correct: Those where the higher rating has the strictly higher similarity.
-        ties_wrong: correct / pairs, in [0, 1]: equal ratings can never be right. What CASE most likely prints.
-        ties_excluded: correct / pairs with different ratings, in [0, 1].
-        ties_excluded_half: As ties_excluded, but equal similarities count one half.
-
     The three shares are None where they would divide by zero.
     """
 
     pairs: int
+    """Pairs of rated conditions of one sentence pair."""
     equal_ratings: int
+    """Those whose two ratings are equal."""
     equal_similarities: int
+    """Those whose two similarities are equal."""
     correct: int
+    """Those where the higher rating has the strictly higher similarity."""
     ties_wrong: float | None
+    """Correct / pairs, in [0, 1]: equal ratings can never be right. What CASE most likely prints."""
     ties_excluded: float | None
+    """Correct / pairs with different ratings, in [0, 1]."""
     ties_excluded_half: float | None
+    """As ties_excluded, but equal similarities count one half."""
 
 
 def rank(values: Sequence[float]) -> np.ndarray:

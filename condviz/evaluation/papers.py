@@ -35,30 +35,27 @@ Figures = dict[str, dict[str, float | None]]
 
 @dataclass(frozen=True, config=CLOSED)
 class Run:
-    """What stands for a row: a recipe to train by, a model, a method on an encoder, or an architecture to count.
-
-    Attributes:
-        recipe: Name in assets/recipes; trained once for every seed.
-        changes: As `--set` of `condviz train`.
-        model: What `condviz.load` takes; with `backbone` a method, which is put on it untrained.
-        backbone: Hub id of an encoder.
-        settings: Of the method; needs `backbone`.
-        count: "bi-encoder", "tri-encoder" or "hyper-cl": what it costs is counted, and nothing is loaded.
-        size, rank: Length of its vectors, and K; no rank is the whole matrix.
-        data: What the count is of: a graph, or part of a corpus.
-        unique: Where that is not at hand: its rows, different sequences of a bi-encoder, sentences and conditions.
-    """
+    """What stands for a row: a recipe to train by, a model, a method on an encoder, or an architecture to count."""
 
     recipe: str = ""
+    """Name in assets/recipes; trained once for every seed."""
     changes: tuple[str, ...] = ()
+    """As `--set` of `condviz train`."""
     model: str = ""
+    """What `condviz.load` takes; with `backbone` a method, which is put on it untrained."""
     backbone: str = ""
+    """Hub id of an encoder."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the method; needs `backbone`."""
     count: str = ""
+    """Either "bi-encoder", "tri-encoder" or "hyper-cl": what it costs is counted, and nothing is loaded."""
     size: int = 0
     rank: int | None = None
+    """Length of its vectors, and K; no rank is the whole matrix."""
     data: str = ""
+    """What the count is of: a graph, or part of a corpus."""
     unique: tuple[int, ...] = ()
+    """Where that is not at hand: its rows, different sequences of a bi-encoder, sentences and conditions."""
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.recipe, self.model, self.count))) != 1:
@@ -89,33 +86,30 @@ class Row:
 
 @dataclass(frozen=True, config=CLOSED)
 class Table:
-    """A table or figure of a paper.
-
-    Attributes:
-        id, title, shows: Its name in commands, its number in the paper, and what it says.
-        rows: Its rows.
-        columns: Headings of what the paper prints.
-        paper_figures, here_figures: What is measured in either setting, as "measurement.figure".
-        needs, time: What the paper's setting takes.
-        where: What is measured here, and how.
-        absent: Why rows cannot be run here.
-        compared: Two rows whose difference is tested.
-        series: What one series of its picture is: a figure over all rows, or "rows" over all figures.
-    """
+    """A table or figure of a paper."""
 
     id: str
     title: str
     shows: str
+    """Its name in commands, its number in the paper, and what it says."""
     rows: tuple[Row, ...] = ()
+    """Its rows."""
     columns: tuple[str, ...] = ()
+    """Headings of what the paper prints."""
     paper_figures: tuple[str, ...] = ()
     here_figures: tuple[str, ...] = ()
+    """What is measured in either setting, as "measurement.figure"."""
     needs: str = ""
     time: str = ""
+    """What the paper's setting takes."""
     where: str = ""
+    """What is measured here, and how."""
     absent: str = ""
+    """Why rows cannot be run here."""
     compared: tuple[str, ...] = ()
+    """Two rows whose difference is tested."""
     series: Literal["figures", "rows"] = "figures"
+    """What one series of its picture is: a figure over all rows, or "rows" over all figures."""
 
     def runs(self, setting: str) -> list[tuple[Row, Run]]:
         """Return the rows that can be run in a setting, "paper" or "here"."""

@@ -189,19 +189,16 @@ def rank_links(
 
 @dataclass(frozen=True)
 class RankingMetrics(Record):
-    """Figures of one direction, or the mean of two.
-
-    Attributes:
-        mean_rank: MR, at least 1, lower is better.
-        mean_reciprocal_rank: MRR in (0, 1], higher is better.
-        hits: Share of ranks that are at most k, in [0, 1], by k.
-        num_queries: How many ranks these figures are made of.
-    """
+    """Figures of one direction, or the mean of two."""
 
     mean_rank: float
+    """MR, at least 1, lower is better."""
     mean_reciprocal_rank: float
+    """MRR in (0, 1], higher is better."""
     hits: Mapping[int, float]
+    """Share of ranks that are at most k, in [0, 1], by k."""
     num_queries: int
+    """How many ranks these figures are made of."""
 
     @classmethod
     def from_ranks(cls, ranks: Tensor | np.ndarray) -> RankingMetrics:

@@ -28,22 +28,19 @@ _ADVICE = "Remove it, and run: python -m benchmarks models"
 
 @dataclass(frozen=True)
 class Part:
-    """What models are tested on.
-
-    Attributes:
-        name: What the command takes and the file holds.
-        title: Heading of its column.
-        about: What is new in it, or what it is.
-        corpus, split: What `condviz.data.corpora.build` takes.
-        whole: Every row is scored, however many are asked for: the figures stand beside those of papers.
-    """
+    """What models are tested on."""
 
     name: str
+    """What the command takes and the file holds."""
     title: str
+    """Heading of its column."""
     about: str
+    """What is new in it, or what it is."""
     corpus: str
     split: str
+    """What `condviz.data.corpora.build` takes."""
     whole: bool = False
+    """Every row is scored, however many are asked for: the figures stand beside those of papers."""
 
 
 PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (
@@ -74,66 +71,57 @@ PARTS: Mapping[str, Part] = MappingProxyType({part.name: part for part in (
 
 @dataclass(frozen=True)
 class Sample:
-    """Which rows of a part are scored.
-
-    Attributes:
-        digest: SHA-256 of the rows, first 16 hex digits; figures with different digests cannot be compared.
-        rows: Rated rows.
-        pairs: Sentence pairs under two conditions.
-        available: Sentence pairs that the part has.
-        seed: Decides which are built and chosen.
-    """
+    """Which rows of a part are scored."""
 
     digest: str
+    """SHA-256 of the rows, first 16 hex digits; figures with different digests cannot be compared."""
     rows: int
+    """Rated rows."""
     pairs: int
+    """Sentence pairs under two conditions."""
     available: int
+    """Sentence pairs that the part has."""
     seed: int
+    """Decides which are built and chosen."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Metrics, times 100, of the rows that ask for one aspect, or whose sentences come from one domain.
-
-    Attributes:
-        rows: How many there are.
-        pairs: Sentence pairs that have such a row.
-        spearman: Over the rows; None where it is not defined.
-        pair_accuracy: Over the pairs.
-    """
+    """Metrics, times 100, of the rows that ask for one aspect, or whose sentences come from one domain."""
 
     rows: int
+    """How many there are."""
     pairs: int
+    """Sentence pairs that have such a row."""
     spearman: float | None
+    """Over the rows; None where it is not defined."""
     pair_accuracy: float | None
+    """Over the pairs."""
 
 
 @dataclass(frozen=True)
 class PartScores:
-    """What one model reaches on one part.
-
-    Attributes:
-        digest: The rows, as in `Sample`.
-        rows, pairs: As in `Sample`.
-        resamples: Of the intervals.
-        spearman, pearson: Agreement of scores and ratings.
-        pair_accuracy: Share of the pairs whose higher rating has the strictly higher score. Pairs with equal ratings,
-            which only C-STS has, are left out.
-        equal_scores: Pairs with two equal scores; they count as wrong.
-        baseline: Spearman of the encoder without a condition on the same rows; for plain similarity only.
-        groups: "aspect" and "domain" -> name -> figures.
-    """
+    """What one model reaches on one part."""
 
     digest: str
+    """The rows, as in `Sample`."""
     rows: int
     pairs: int
+    """As in `Sample`."""
     resamples: int
+    """Of the intervals."""
     spearman: Metric
     pearson: Metric
+    """Agreement of scores and ratings."""
     pair_accuracy: Metric
+    """Share of the pairs whose higher rating has the strictly higher score. Pairs with equal ratings, which only
+    C-STS has, are left out."""
     equal_scores: int
+    """Pairs with two equal scores; they count as wrong."""
     baseline: float | None = None
+    """Spearman of the encoder without a condition on the same rows; for plain similarity only."""
     groups: Mapping[str, Mapping[str, Group]] = field(default_factory=dict)
+    """For "aspect" and "domain": name -> figures."""
 
     @property
     def blind(self) -> bool:
@@ -143,34 +131,28 @@ class PartScores:
 
 @dataclass(frozen=True)
 class ModelScores:
-    """What one model reaches.
-
-    Attributes:
-        weights: `weights_hash` of the model: weights and settings, the same in every precision.
-        precision: What it computed in, for instance "float32".
-        trained: As in `ModelInfo`.
-        versions: Library -> version.
-        parts: Part -> figures.
-    """
+    """What one model reaches."""
 
     weights: str
+    """`weights_hash` of the model: weights and settings, the same in every precision."""
     precision: str
+    """What it computed in, for instance "float32"."""
     trained: bool
+    """As in `ModelInfo`."""
     versions: Mapping[str, str]
+    """Library -> version."""
     parts: Mapping[str, PartScores] = field(default_factory=dict)
+    """Part -> figures."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """All that is stored.
-
-    Attributes:
-        samples: Part -> the rows that count now.
-        models: Name -> what was measured.
-    """
+    """All that is stored."""
 
     samples: Mapping[str, Sample] = field(default_factory=dict)
+    """Part -> the rows that count now."""
     models: Mapping[str, ModelScores] = field(default_factory=dict)
+    """Name -> what was measured."""
 
     def find(self, model: str, part: str) -> PartScores | None:
         """Return the figures of a model on the rows of a part that count now, or None."""

@@ -28,21 +28,17 @@ LEAST_CORRELATED = 8
 
 @dataclass(frozen=True)
 class Verdict(Record):
-    """A figure, and what it allows to say.
-
-    Attributes:
-        says: "more" or "less" than chance, or than what it is compared with; "none" where the interval covers both;
-            "few" where so few rows tell nothing.
-        value: The figure, or the difference.
-        low, high: Its 95 % interval; None where there are too few for one.
-        n: What it rests on.
-    """
+    """A figure, and what it allows to say."""
 
     says: Literal["more", "less", "none", "few"]
+    """Against chance, or what it is compared with; "none": the interval covers both; "few": too few rows to tell."""
     value: float
+    """The figure, or the difference."""
     low: float | None
     high: float | None
+    """Its 95 % interval; None where there are too few for one."""
     n: int
+    """What it rests on."""
 
     @property
     def sure(self) -> bool:

@@ -22,41 +22,38 @@ _CSR = "Lin et al. 2024, CSR, EMNLP 2024"
 
 @dataclass(frozen=True)
 class Method:
-    """Title, paper and abilities of a method.
-
-    Attributes:
-        name: Key in `condviz.METHODS` and in condviz.json.
-        title: Name for people.
-        kind: "cross", "bi" or "tri".
-        summary: How it works, in one sentence.
-        reference: Paper.
-        config_cls: Its settings.
-        module: Where its class is, "module:Class"; "" for a method that was registered from elsewhere.
-        score_range: Lowest and highest score.
-        conditional: The condition changes the score.
-        encodes: Has vectors: `encode`, `encode_sentences`, maps, search.
-        separable: Encodes sentence and condition apart: `encode_conditions`, `compose`.
-        meets: How the condition meets the sentence in a method with a router (`token_weights`), None without one.
-        has_variants: Its models have the variants of `condviz.methods.catalog`.
-        answers_links: Its vectors of (head, relation) can be compared with those of entities.
-        condition_matrices: Makes a matrix W_c from the condition (`condition_matrix`).
-    """
+    """Title, paper and abilities of a method."""
 
     name: str
+    """Key in `condviz.METHODS` and in condviz.json."""
     title: str
+    """Name for people."""
     kind: Kind
+    """Either "cross", "bi" or "tri"."""
     summary: str
+    """How it works, in one sentence."""
     reference: str
+    """Paper."""
     config_cls: type[MethodConfig]
+    """Its settings."""
     module: str = ""
+    """Where its class is, "module:Class"; "" for a method that was registered from elsewhere."""
     score_range: tuple[float, float] = (-1.0, 1.0)
+    """Lowest and highest score."""
     conditional: bool = True
+    """The condition changes the score."""
     encodes: bool = True
+    """Has vectors: `encode`, `encode_sentences`, maps, search."""
     separable: bool = False
+    """Encodes sentence and condition apart: `encode_conditions`, `compose`."""
     meets: Meeting | None = None
+    """How the condition meets the sentence in a method with a router (`token_weights`), None without one."""
     has_variants: bool = False
+    """Its models have the variants of `condviz.methods.catalog`."""
     answers_links: bool = True
+    """Its vectors of (head, relation) can be compared with those of entities."""
     condition_matrices: bool = False
+    """Makes a matrix W_c from the condition (`condition_matrix`)."""
 
     def describe(self, name: str, **known: Any) -> ModelInfo:  # noqa: ANN401 (fields of `ModelInfo`)
         """Describe a model of this method; `known` holds what only the model itself has."""

@@ -30,17 +30,14 @@ HEAVY_SEED = 0
 
 @dataclass(frozen=True)
 class Entered:
-    """A sentence below the first routed layer, and what the router has read of a condition.
-
-    Attributes:
-        sentence: The text.
-        state: (L, d), what enters the layer.
-        reading: (R, e), see `Router.read`.
-    """
+    """A sentence below the first routed layer, and what the router has read of a condition."""
 
     sentence: str
+    """The text."""
     state: Tensor
+    """(L, d), what enters the layer."""
     reading: Tensor
+    """(R, e), see `Router.read`."""
     truncated: bool = False
 
     def __len__(self) -> int:

@@ -52,21 +52,18 @@ _TOKEN = re.compile(r"(--cv-[\w-]+):\s*(#[0-9a-fA-F]{3,8})")
 
 @dataclass(frozen=True)
 class Category:
-    """Points that share a mark.
-
-    Attributes:
-        label: Name in the legend.
-        colour: A CSS colour.
-        mark: The shape as a character; a circle where shapes tell conditions apart and not categories.
-        members: Positions of the points.
-        group: The condition under which the legend lists it, or "".
-    """
+    """Points that share a mark."""
 
     label: str
+    """Name in the legend."""
     colour: str
+    """A CSS colour."""
     mark: str
+    """The shape as a character; a circle where shapes tell conditions apart and not categories."""
     members: tuple[int, ...]
+    """Positions of the points."""
     group: str = ""
+    """The condition under which the legend lists it, or ""."""
 
     @property
     def id(self) -> str:
@@ -76,21 +73,18 @@ class Category:
 
 @dataclass(frozen=True)
 class Colouring:
-    """What the points are coloured by.
-
-    Attributes:
-        name: "condition", "cluster", "change", or a column of the table.
-        categories: Commonest first; empty for numbers.
-        numbers: (n,) NaN where missing; None for categories.
-        ends: Lowest and highest number.
-        searched: True if there are more categories than colours: all points look the same, and a reader picks one.
-    """
+    """What the points are coloured by."""
 
     name: str
+    """One of "condition", "cluster", "change", or a column of the table."""
     categories: tuple[Category, ...] = ()
+    """Commonest first; empty for numbers."""
     numbers: np.ndarray | None = None
+    """(n,) NaN where missing; None for categories."""
     ends: tuple[float, float] = (0.0, 1.0)
+    """Lowest and highest number."""
     searched: bool = False
+    """True if there are more categories than colours: all points look the same, and a reader picks one."""
 
 
 def headline(result: EmbeddingMap) -> str:

@@ -17,18 +17,15 @@ FIGURES = (("spearman", "Spearman × 100", 1), ("MRR", "MRR", 3), ("loss", "loss
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over steps.
-
-    Attributes:
-        steps, values: (n,) each; None where a value is missing.
-        kept: Step whose weights are kept; None where that is not known.
-        end: Last step of the training; 0 where that is not known.
-    """
+    """Values over steps."""
 
     steps: Sequence[int] = ()
     values: Sequence[float | None] = ()
+    """(n,) each; None where a value is missing."""
     kept: int | None = None
+    """Step whose weights are kept; None where that is not known."""
     end: int = 0
+    """Last step of the training; 0 where that is not known."""
 
 
 def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:

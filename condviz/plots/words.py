@@ -31,17 +31,14 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Scale:
-    """One colour scale for everything that is compared.
-
-    Attributes:
-        limit: Its end; larger values take the end colour.
-        family: Key of `SCALES`.
-        signed: True for a diverging scale from -limit to limit, False for 0 to limit.
-    """
+    """One colour scale for everything that is compared."""
 
     limit: float
+    """Its end; larger values take the end colour."""
     family: str = "weight"
+    """Key of `SCALES`."""
     signed: bool = False
+    """True for a diverging scale from -limit to limit, False for 0 to limit."""
 
     def tint(self, value: float) -> str:
         """Return the place of a value on the scale, in [-1, 1], as CSS takes it."""

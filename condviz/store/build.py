@@ -36,17 +36,14 @@ Encoder = Callable[[Iterable[list[str]]], Iterator[Vectors]]
 
 @dataclass(frozen=True)
 class Slice:
-    """Rows that are stored in one step.
-
-    Attributes:
-        rows: The rows.
-        start: Place of the first of them in the store.
-        places: Where the vector of each is: its own place, or that of an equal text before it.
-    """
+    """Rows that are stored in one step."""
 
     rows: list[Row]
+    """The rows."""
     start: int
+    """Place of the first of them in the store."""
     places: list[int]
+    """Where the vector of each is: its own place, or that of an equal text before it."""
 
     @property
     def fresh(self) -> list[str]:

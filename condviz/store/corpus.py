@@ -26,19 +26,16 @@ Block = tuple[int, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Identity:
-    """A model, and what its vectors depend on.
-
-    Attributes:
-        model: Name or folder that `condviz.load` takes.
-        weights: Its `weights_hash`.
-        precision: "float32", "bfloat16" or "float16".
-        dimension: Numbers of a vector.
-    """
+    """A model, and what its vectors depend on."""
 
     model: str
+    """Name or folder that `condviz.load` takes."""
     weights: str
+    """Its `weights_hash`."""
     precision: str
+    """Either "float32", "bfloat16" or "float16"."""
     dimension: int
+    """Numbers of a vector."""
 
     @classmethod
     def of(cls, model: ConditionalScorer) -> Identity:

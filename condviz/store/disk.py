@@ -37,38 +37,32 @@ Vectors = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Part:
-    """One source of a store: what it was built from, or what was added.
-
-    Attributes:
-        source: Its name.
-        digest: Its SHA-256.
-        total: Rows when all are encoded.
-        left_out: Rows of the source that have no usable text.
-    """
+    """One source of a store: what it was built from, or what was added."""
 
     source: str
+    """Its name."""
     digest: str
+    """Its SHA-256."""
     total: int
+    """Rows when all are encoded."""
     left_out: int
+    """Rows of the source that have no usable text."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What store.json says.
-
-    Attributes:
-        version: Of this form.
-        identity: The model.
-        column: Column of the texts in the first source.
-        columns: The other columns -> what they hold.
-        parts: The sources, in the order of their rows.
-    """
+    """What store.json says."""
 
     version: int
+    """Of this form."""
     identity: Identity
+    """The model."""
     column: str
+    """Column of the texts in the first source."""
     columns: dict[str, Kind]
+    """The other columns -> what they hold."""
     parts: tuple[Part, ...]
+    """The sources, in the order of their rows."""
 
     @property
     def total(self) -> int:

@@ -34,23 +34,20 @@ FEW_ROWS = 200
 
 @dataclass(frozen=True)
 class Example:
-    """One row.
-
-    Attributes:
-        sentence1, sentence2, condition: Texts.
-        label: Rating, 1 (different) to 5 (same).
-        group: Rows with the same group are one sentence pair under different conditions; unique across sources.
-        teacher: Score of a teacher, about 0 to 1; None where there is none.
-        block: Rows of the same block go into one batch; "" where rows come singly.
-    """
+    """One row."""
 
     sentence1: str
     sentence2: str
     condition: str
+    """Texts."""
     label: float
+    """Rating, 1 (different) to 5 (same)."""
     group: str
+    """Rows with the same group are one sentence pair under different conditions; unique across sources."""
     teacher: float | None = None
+    """Score of a teacher, about 0 to 1; None where there is none."""
     block: str = ""
+    """Rows of the same block go into one batch; "" where rows come singly."""
 
     @property
     def target(self) -> float:
@@ -265,26 +262,22 @@ def collate(units: Sequence[Unit]) -> dict[str, Batch | Tensor]:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a recipe's data look like.
-
-    Attributes:
-        rows: Rows that are trained on, once each.
-        validation_rows: Rows that decide which weights are kept.
-        dropped: Rows of the files that are not used: repeated, without a label, or without a partner in batches of
-            pairs.
-        units: What is shuffled, of each source: rows, pairs of rows, or blocks.
-        validation: The validation rows.
-        problems: Why a training cannot begin, in words.
-        advice: What to think about.
-    """
+    """What a recipe's data look like."""
 
     rows: int = 0
+    """Rows that are trained on, once each."""
     validation_rows: int = 0
+    """Rows that decide which weights are kept."""
     dropped: int = 0
+    """Rows of the files that are not used: repeated, without a label, or without a partner in batches of pairs."""
     units: tuple[tuple[Unit, ...], ...] = ()
+    """What is shuffled, of each source: rows, pairs of rows, or blocks."""
     validation: tuple[Example, ...] = ()
+    """The validation rows."""
     problems: tuple[str, ...] = ()
+    """Why a training cannot begin, in words."""
     advice: tuple[str, ...] = ()
+    """What to think about."""
 
 
 def survey(recipe: SentenceRecipe) -> Survey:

@@ -56,29 +56,26 @@ _kept: tuple[tuple[Any, ...], Future[Survey]] | None = None
 
 @dataclass(frozen=True)
 class Preflight:
-    """What a training will take.
-
-    Attributes:
-        device: "cpu", "cuda" or "mps".
-        rows: Rows that are trained on, once each.
-        validation_rows: Rows that decide which weights are kept.
-        dropped: Rows of the files that are not used.
-        steps: Steps of the optimizer; 0 where a projection is fitted.
-        minutes: Expected, from the measured try; None if it was not made or did not end.
-        memory: Bytes at the peak; None like minutes.
-        problems: Why a training cannot begin, in words, and what would help.
-        advice: What to think about.
-    """
+    """What a training will take."""
 
     device: str
+    """One of "cpu", "cuda", "mps"."""
     rows: int = 0
+    """Rows that are trained on, once each."""
     validation_rows: int = 0
+    """Rows that decide which weights are kept."""
     dropped: int = 0
+    """Rows of the files that are not used."""
     steps: int = 0
+    """Steps of the optimizer; 0 where a projection is fitted."""
     minutes: float | None = None
+    """Expected, from the measured try; None if it was not made or did not end."""
     memory: int | None = None
+    """Bytes at the peak; None like minutes."""
     problems: tuple[str, ...] = ()
+    """Why a training cannot begin, in words, and what would help."""
     advice: tuple[str, ...] = ()
+    """What to think about."""
 
 
 def check(

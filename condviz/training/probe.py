@@ -39,29 +39,26 @@ _GROUP = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured.
-
-    Attributes:
-        preparation: Seconds until the first batch, from the start of the process, without what it waited.
-        batch: Seconds of a forward and backward pass; None if it does not fit.
-        update: Seconds of a step of the optimizer.
-        scoring: Seconds per row that is scored.
-        encoding: Seconds per text that is encoded ahead, see `count_texts`; 0 where nothing is.
-        memory: Bytes at the peak; expected where it does not fit.
-        available: Bytes that there are.
-        fitting_rows: Rows of a batch that would fit; 0 if not even two do.
-        cut_texts: How many of the longest texts are longer than the encoder reads.
-    """
+    """What was measured."""
 
     preparation: float
+    """Seconds until the first batch, from the start of the process, without what it waited."""
     batch: float | None
+    """Seconds of a forward and backward pass; None if it does not fit."""
     update: float
+    """Seconds of a step of the optimizer."""
     scoring: float
+    """Seconds per row that is scored."""
     encoding: float
+    """Seconds per text that is encoded ahead, see `count_texts`; 0 where nothing is."""
     memory: int
+    """Bytes at the peak; expected where it does not fit."""
     available: int
+    """Bytes that there are."""
     fitting_rows: int
+    """Rows of a batch that would fit; 0 if not even two do."""
     cut_texts: int
+    """How many of the longest texts are longer than the encoder reads."""
 
 
 class Try:

@@ -43,25 +43,22 @@ CLOSED = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=CLOSED)
 class Source:
-    """Where rows come from.
-
-    Attributes:
-        name: Key of `condviz.data.corpora.CORPORA`, for instance "scenes", or "csv" for a table.
-        split: Which part of a corpus; `python -m condviz data` lists them.
-        path: File of a "csv"; looked for in the current folder, then in that of the corpora.
-        weight: How often each row appears in an epoch; 0.5 takes another half of the pairs (or rows) in every epoch.
-        seed: Seed of sources that build pairs.
-        draws: In blocks: how many times the corpus is divided and worded anew; an epoch has all of them.
-        rows: Most rows that are taken, the first ones; 0 takes all.
-    """
+    """Where rows come from."""
 
     name: str
+    """Key of `condviz.data.corpora.CORPORA`, for instance "scenes", or "csv" for a table."""
     split: str = "train"
+    """Which part of a corpus; `python -m condviz data` lists them."""
     path: str = ""
+    """File of a "csv"; looked for in the current folder, then in that of the corpora."""
     weight: Annotated[Number, Field(gt=0, le=1e6)] = 1.0
+    """How often each row appears in an epoch; 0.5 takes another half of the pairs (or rows) in every epoch."""
     seed: Int = 0
+    """Seed of sources that build pairs."""
     draws: AtLeastOne = 1
+    """In blocks: how many times the corpus is divided and worded anew; an epoch has all of them."""
     rows: Annotated[Int, Field(ge=0)] = 0
+    """Most rows that are taken, the first ones; 0 takes all."""
 
     def __post_init__(self) -> None:
         if (self.name == "csv") != bool(self.path):
@@ -72,26 +69,23 @@ class Source:
 
 @dataclass(frozen=True, config=CLOSED)
 class Loss:
-    """Weights of the terms of the loss; a term of weight 0 is left out.
-
-    Attributes:
-        mse: Squared distance of score and rating, (label - 1) / 4 (C-STS, CSR, CASE).
-        infonce: Contrast of the two conditions of a sentence pair (Hyper-CL).
-        quadruplet: Hinge on the same two scores (C-STS).
-        teacher: Squared distance of the score and that of a teacher, on rows that have one (distillation).
-        plain: Keeps similarity without a condition: squared distance of the cosines of all sentences of a batch,
-            encoded alone, and those of the pretrained encoder. Not for cross-encoders.
-        temperature: Of infonce; Hyper-CL uses 1.5 to 1.9.
-        margin: Of quadruplet.
-    """
+    """Weights of the terms of the loss; a term of weight 0 is left out."""
 
     mse: NotNegative = 1.0
+    """Squared distance of score and rating, (label - 1) / 4 (C-STS, CSR, CASE)."""
     infonce: NotNegative = 0.0
+    """Contrast of the two conditions of a sentence pair (Hyper-CL)."""
     quadruplet: NotNegative = 0.0
+    """Hinge on the same two scores (C-STS)."""
     teacher: NotNegative = 0.0
+    """Squared distance of the score and that of a teacher, on rows that have one (distillation)."""
     plain: NotNegative = 0.0
+    """Keeps similarity without a condition: squared distance of the cosines of all sentences of a batch, encoded
+    alone, and those of the pretrained encoder. Not for cross-encoders."""
     temperature: Positive = 1.5
+    """Of infonce; Hyper-CL uses 1.5 to 1.9."""
     margin: Positive = 1.0
+    """Of quadruplet."""
 
     def __post_init__(self) -> None:
         if not any((self.mse, self.infonce, self.quadruplet, self.teacher, self.plain)):
@@ -105,57 +99,51 @@ class Loss:
 
 @dataclass(frozen=True, config=CLOSED)
 class Lora:
-    """Low-rank adapters of the encoder (Hu et al. 2021, arXiv:2106.09685), used by tuning = "lora".
-
-    Attributes:
-        rank: r.
-        alpha: The update is alpha / r times B A.
-        dropout: On the input of A.
-        targets: Ends of the names of the linear layers that get one; empty takes all linear layers.
-        init: A model whose adapters, of the same rank and in the same layers, are the start. What one method has learnt
-            helps others on the same encoder. "" starts with adapters that change nothing.
-    """
+    """Low-rank adapters of the encoder (Hu et al. 2021, arXiv:2106.09685), used by tuning = "lora"."""
 
     rank: AtLeastOne = 16
+    """R."""
     alpha: Positive = 32.0
+    """The update is alpha / r times B A."""
     dropout: Share = 0.0
+    """On the input of A."""
     targets: tuple[str, ...] = ()
+    """Ends of the names of the linear layers that get one; empty takes all linear layers."""
     init: str = ""
+    """A model whose adapters, of the same rank and in the same layers, are the start. What one method has learnt
+    helps others on the same encoder. "" starts with adapters that change nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
 class Recipe:
-    """What both kinds of recipe decide.
-
-    Attributes:
-        name: Name of the model, and of its folder.
-        method: Key in `condviz.METHODS`.
-        config: Settings of the method.
-        backbone, revision: The pretrained encoder; an empty revision takes the pinned or newest one.
-        start: "random" head, or "identity": a head under which conditions change (almost) nothing at first.
-        init: A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method
-            with the same settings. "" starts from the pretrained encoder.
-        epochs: Passes over the data.
-        lr: Peak learning rate of the encoder, or of its adapters.
-        clip: Largest norm of the gradient; 0 does not clip.
-        precision: "auto" computes in bfloat16 where the hardware has it; weights stay float32.
-        seed: Decides the head, the order of the rows, and dropout.
-        disk: Number type of the stored weights.
-    """
+    """What both kinds of recipe decide."""
 
     name: str
+    """Name of the model, and of its folder."""
     method: str
+    """Key in `condviz.METHODS`."""
     config: Mapping[str, Any] = Field(default_factory=dict)
+    """Settings of the method."""
     backbone: str = DEFAULT_BACKBONE
     revision: str = ""
+    """The pretrained encoder; an empty revision takes the pinned or newest one."""
     start: Literal["random", "identity"] = "random"
+    """Either "random" head, or "identity": a head under which conditions change (almost) nothing at first."""
     init: str = ""
+    """A model, by name or folder, whose trained encoder is the start; and its head, if it is the same method with
+    the same settings. "" starts from the pretrained encoder."""
     epochs: AtLeastOne = 3
+    """Passes over the data."""
     lr: Rate = 3e-5
+    """Peak learning rate of the encoder, or of its adapters."""
     clip: NotNegative = 0.0
+    """Largest norm of the gradient; 0 does not clip."""
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """With "auto" it computes in bfloat16 where the hardware has it; weights stay float32."""
     seed: Annotated[Int, Field(ge=0, le=2**32 - 1)] = 42
+    """Decides the head, the order of the rows, and dropout."""
     disk: DiskType = "float32"
+    """Number type of the stored weights."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[^\s./\\][^/\\]{0,99}", self.name) or not self.name.isprintable():
@@ -183,50 +171,47 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
 class SentenceRecipe(Recipe):
-    """How a model learns from rated sentence pairs.
-
-    Attributes:
-        train: Sources of training rows.
-        validation: Sources of the rows that decide which weights are kept.
-        loss: The loss.
-        teacher: Models whose mean score is learnt too, see `Loss.teacher`.
-        batching: "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or
-            "blocks": all pairs of some sentences, see `condviz.data.pairs`.
-        tuning: What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"),
-            adapters and head ("lora"), or the head alone ("frozen").
-        frozen_layers: How many of the lowest layers stay frozen, too, in tuning = "layers" and "lora".
-        dropout: Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs.
-        lora: The adapters.
-        blend: How far the weights go from those of the start (0) to the trained ones (1) in the end. In between they
-            often keep more of what the start knew (Wortsman et al. 2022, arXiv:2109.01903).
-        batch_size: Rows per forward pass and device; in blocks, sentences.
-        accumulation: Forward passes per step of the optimizer.
-        head_lr: Learning rate of the head; None takes `lr`.
-        weight_decay: Not applied to biases and norms.
-        warmup: Share of the steps in which the rate rises to `lr`; then it falls linearly to 0.
-        evaluations: How often the model is evaluated and saved in each epoch.
-        keep: "best" by Spearman on the validation rows, or "last".
-        patience: Stop after so many evaluations without a better one; 0 never stops early.
-    """
+    """How a model learns from rated sentence pairs."""
 
     train: tuple[Source, ...]
+    """Sources of training rows."""
     validation: tuple[Source, ...] = ()
+    """Sources of the rows that decide which weights are kept."""
     loss: Loss = Field(default_factory=Loss)
+    """The loss."""
     teacher: tuple[str, ...] = ()
+    """Models whose mean score is learnt too, see `Loss.teacher`."""
     batching: Batching = "rows"
+    """Either "rows", shuffled singly, or "pairs": the two conditions of a sentence pair stay together; or "blocks": all
+    pairs of some sentences, see `condviz.data.pairs`."""
     tuning: Literal["full", "layers", "lora", "frozen"] = "full"
+    """What is trained: everything ("full"), all but the embeddings of tokens and positions ("layers"), adapters and
+    head ("lora"), or the head alone ("frozen")."""
     frozen_layers: Annotated[Int, Field(ge=0)] = 0
+    """How many of the lowest layers stay frozen, too, in tuning = "layers" and "lora"."""
     dropout: Annotated[Share | None, OrNone] = None
+    """Of the encoder in training; None takes what it was pretrained with. 0 is faster on CPUs."""
     lora: Lora = Field(default_factory=Lora)
+    """The adapters."""
     blend: Annotated[Number, Field(gt=0, le=1)] = 1.0
+    """How far the weights go from those of the start (0) to the trained ones (1) in the end. In between they often
+    keep more of what the start knew (Wortsman et al. 2022, arXiv:2109.01903)."""
     batch_size: AtLeastOne = 32
+    """Rows per forward pass and device; in blocks, sentences."""
     accumulation: AtLeastOne = 1
+    """Forward passes per step of the optimizer."""
     head_lr: Annotated[Rate | None, OrNone] = None
+    """Learning rate of the head; None takes `lr`."""
     weight_decay: NotNegative = 0.1
+    """Not applied to biases and norms."""
     warmup: Share = 0.1
+    """Share of the steps in which the rate rises to `lr`; then it falls linearly to 0."""
     evaluations: AtLeastOne = 1
+    """How often the model is evaluated and saved in each epoch."""
     keep: Keep = "best"
+    """Either "best" by Spearman on the validation rows, or "last"."""
     patience: Annotated[Int, Field(ge=0)] = 0
+    """Stop after so many evaluations without a better one; 0 never stops early."""
 
     def _conflicts(self) -> Iterable[str]:
         alone = CATALOG[self.method].encodes
@@ -263,30 +248,7 @@ class SentenceRecipe(Recipe):
 
 @dataclass(frozen=True, kw_only=True, config=CLOSED)
 class LinkRecipe(Recipe):
-    """How a model learns to predict the links of a knowledge graph. The defaults are SimKGC's for WN18RR.
-
-    Attributes:
-        graph: "wn18rr", "fb15k237" or a folder of tables, see `condviz.data.kg_formats`.
-        neighbours: Append names of neighbours to short definitions; in training without the answer.
-        max_tokens: Tokens of an entity's text, special tokens included; what is longer loses its end.
-        tuning: "full"; or "frozen": entities are encoded once and only the head of the method is trained; or "layers":
-            their states after the `frozen_layers` lowest layers are computed once, and the layers above are trained
-            with the head.
-        frozen_layers: As in `SentenceRecipe`.
-        dropout: As in `SentenceRecipe`.
-        normalize: Scale (head, relation) vectors to length 1 in the loss; False is Hyper-CL's code.
-        self_negatives: The head of a query is a wrong answer to it (SimKGC).
-        pre_batch: How many earlier batches serve their tails as more negatives.
-        pre_batch_weight: What their logits are multiplied by.
-        temperature: Initial value of the learnt temperature.
-        margin: Subtracted from the score of the right answer.
-        batch_size: Triples of a batch; all other tails of the batch are negatives. With tuning = "layers" each triple
-            and its inverse share a batch, and each different entity is encoded once in it.
-        head_lr: Learning rate of the head; None takes `lr`.
-        weight_decay: On all weights, as in SimKGC's code.
-        warmup: Steps, at most a tenth of all, in which the rate rises; then it falls linearly to 0.
-        validation_triples: How many triples of the validation part decide which epoch is kept; 0 takes all.
-    """
+    """How a model learns to predict the links of a knowledge graph. The defaults are SimKGC's for WN18RR."""
 
     # A batch holds the negatives of its own queries, so accumulating smaller ones would be another loss; the weights
     # of the epoch that ranks the validation part best are kept, as in SimKGC.
@@ -296,25 +258,44 @@ class LinkRecipe(Recipe):
     patience: ClassVar[int] = 0
 
     graph: str = "wn18rr"
+    """Either "wn18rr", "fb15k237" or a folder of tables, see `condviz.data.kg_formats`."""
     neighbours: Switch = True
+    """Append names of neighbours to short definitions; in training without the answer."""
     max_tokens: Annotated[Int, Field(ge=4)] = 50
+    """Tokens of an entity's text, special tokens included; what is longer loses its end."""
     tuning: Literal["full", "layers", "frozen"] = "full"
+    """What is trained: all; with "frozen" only the head of the method, on entities encoded once; with "layers" also the
+    layers above the `frozen_layers` lowest, whose states are computed once."""
     frozen_layers: Annotated[Int, Field(ge=0)] = 0
+    """As in `SentenceRecipe`."""
     dropout: Annotated[Share | None, OrNone] = None
+    """As in `SentenceRecipe`."""
     normalize: Switch = True
+    """Scale (head, relation) vectors to length 1 in the loss; False is Hyper-CL's code."""
     self_negatives: Switch = True
+    """The head of a query is a wrong answer to it (SimKGC)."""
     pre_batch: Annotated[Int, Field(ge=0)] = 0
+    """How many earlier batches serve their tails as more negatives."""
     pre_batch_weight: NotNegative = 0.5
+    """What their logits are multiplied by."""
     temperature: Rate = 0.05
+    """Initial value of the learnt temperature."""
     margin: NotNegative = 0.02
+    """Subtracted from the score of the right answer."""
     epochs: AtLeastOne = 50
     batch_size: Annotated[Int, Field(ge=2)] = 1024
+    """Triples of a batch; all other tails of the batch are negatives. With tuning = "layers" each triple and its
+    inverse share a batch, and each different entity is encoded once in it."""
     lr: Rate = 5e-5
     head_lr: Annotated[Rate | None, OrNone] = None
+    """Learning rate of the head; None takes `lr`."""
     weight_decay: NotNegative = 1e-4
+    """On all weights, as in SimKGC's code."""
     warmup: Annotated[Int, Field(ge=0)] = 400
+    """Steps, at most a tenth of all, in which the rate rises; then it falls linearly to 0."""
     clip: NotNegative = 10.0
     validation_triples: Annotated[Int, Field(ge=0)] = 0
+    """How many triples of the validation part decide which epoch is kept; 0 takes all."""
     disk: DiskType = "float16"
 
     def _conflicts(self) -> Iterable[str]:

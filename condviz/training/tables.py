@@ -27,21 +27,18 @@ LONG_WORDS = 180
 
 @dataclass(frozen=True)
 class RatedTable:
-    """What was found in a table.
-
-    Attributes:
-        name: Of the file.
-        rows: Those that can be used, in the order of the file, each with a rating; none twice.
-        total: Rows of the file.
-        paired: Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares.
-        notes: What the reader should know, a sentence each.
-    """
+    """What was found in a table."""
 
     name: str
+    """Of the file."""
     rows: tuple[Pair, ...]
+    """Those that can be used, in the order of the file, each with a rating; none twice."""
     total: int
+    """Rows of the file."""
     paired: int
+    """Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares."""
     notes: tuple[str, ...]
+    """What the reader should know, a sentence each."""
 
     @property
     def batching(self) -> str:
