@@ -9,7 +9,7 @@ STAMPS := $(VENV)/.stamps
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4)))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
 
-.PHONY: run base test test-fast lint format benchmark clean
+.PHONY: run base test test-fast flaky lint format benchmark clean
 
 # The base-size encoder without the hub: 400 MB.
 base: $(STAMPS)/venv
@@ -19,11 +19,15 @@ run: $(STAMPS)/app
 	$(BIN)/python app.py
 
 test: $(STAMPS)/dev $(STAMPS)/browser
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=10
 
 test-fast: $(STAMPS)/dev
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast \
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --hypothesis-profile=fast --durations=10 \
 		-m "not browser and not training and not slow"
+
+# Each browser test RUNS times beside a busy process, and a table of those that failed.
+flaky: $(STAMPS)/dev $(STAMPS)/browser
+	$(BIN)/python -m tests.flaky --runs $(or $(RUNS),20)
 
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .

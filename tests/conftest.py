@@ -65,8 +65,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for rank, (marker, beginnings) in enumerate(MARKED.items()):
             if place.startswith(beginnings):
                 item.add_marker(marker)
-                if marker == "browser":  # up to twice more, as the summary says: a busy machine outlasts any wait
-                    item.add_marker(pytest.mark.flaky(reruns=2))
                 first[item.path] = min(rank, first.get(item.path, rank))
     items.sort(key=lambda item: first.get(item.path, len(MARKED)))
 

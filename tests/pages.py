@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gradio as gr
@@ -16,3 +16,8 @@ def build_view(build: Callable[[Page], Any] | Tab, pool: ModelPool) -> Any:
     tab = build if isinstance(build, Tab) else Tab("view", "View", build)
     with gr.Blocks() as blocks:
         return build_page(Site(blocks, (tab,), pool), tab).built
+
+
+def last(steps: Iterable[dict]) -> dict:
+    """Return what a run has left on the page: all of its updates, later ones over earlier ones."""
+    return {part: update for step in steps for part, update in step.items()}

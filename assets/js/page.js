@@ -63,7 +63,7 @@
   const openWanted = () => {
     for (const part of wanted.splice(0)) {
       const found = `.cv-section#cv-${view()}-${CSS.escape(part)} > button.label-wrap, #cv-page details[data-fold="${CSS.escape(part)}"]`;
-      when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false)), 200));
+      when(found, (head) => setTimeout(() => (head.matches("details") ? (head.open = true) : openSection(head.parentElement, false))));
     }
   };
   const readLink = (element) => {
@@ -303,5 +303,16 @@
     welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
   };
 
-  window.condviz = { header, lead, note, params, queryOf, save };
+  // What is fired while the answer before is on its way waits, and gradio (6.31) then fires the first again, not what was
+  // fired last. So all that a component fires under a name is one object, which says what was fired last.
+  const latest = (trigger) => {
+    const fired = {};
+    return (name, data = {}) => {
+      const kept = (fired[name] ||= {});
+      for (const key of Object.keys(kept)) delete kept[key];
+      trigger(name, Object.assign(kept, data));
+    };
+  };
+
+  window.condviz = { header, latest, lead, note, params, queryOf, save };
 })();

@@ -17,6 +17,7 @@ import gradio as gr
 from condviz.paths import ASSETS
 from condviz.ui import compare, limits, links, words
 from condviz.ui.errors import tab as errors
+from condviz.ui.events import Pages
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
 from condviz.ui.models import tab as models
@@ -65,7 +66,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     def preload() -> None:
         _preload(site)
 
-    with gr.Blocks(
+    with Pages(
         title="CondViz", analytics_enabled=False, fill_width=True, delete_cache=(600, UPLOADS_KEPT_SECONDS)
     ) as blocks:
         site = Site(blocks, settings.tabs, pool)

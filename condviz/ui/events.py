@@ -10,12 +10,12 @@ import re
 import secrets
 import textwrap
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
 import gradio as gr
-from gradio.blocks import Block
+from gradio.blocks import BlockFunction
 from gradio.context import LocalContext, get_blocks_context
 from gradio.events import Dependency
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -29,9 +29,6 @@ from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitors_befor
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-REPEATED_SECONDS = 0.05
-"""A change of a component is sent again with the steps that follow within this time. The page opens the sections that a
-link names a little later."""
 LISTEN_SECONDS = 60.0
 """Work of a client that does not read what it is sent ends after so long: it may be gone, or never have listened."""
 HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}
@@ -43,6 +40,31 @@ _KINDS = {
     "bool": "true or false",
 }  # fmt: skip
 """Begin of what pydantic calls an error -> what was wanted."""
+
+
+class Pages(gr.Blocks):
+    """Pages to which every step of an answer is sent whole, and once; read in gradio 6.31.
+
+    gradio sends how a step differs from the one before, and its client edits that one in place, drawn or not: of two
+    steps that came together, the change of a component in the first was lost. And it sends the last step twice: the
+    second time undid what the visitor had done since, a section that had been opened was closed again.
+    """
+
+    def handle_streaming_diffs(
+        self, block_fn: BlockFunction, data: list[Any], session_hash: str | None, run: str | None, final: bool,
+        simple_format: bool = False,
+    ) -> list[Any]:  # fmt: skip
+        """Return what is sent for the outputs: values for the first step, then edits that replace what has changed."""
+        if session_hash is None or run is None:
+            return data
+        steps = self.pending_diff_streams[session_hash]
+        before, steps[run] = steps.get(run), data
+        if final:
+            self._pop_run_diffs(session_hash, run)
+            return before if simple_format else [gr.skip() for _ in data]
+        if before is None or simple_format:
+            return data
+        return [[] if new == old else [["replace", [], new]] for new, old in zip(data, before, strict=True)]
 
 
 def connect(
@@ -78,7 +100,8 @@ def connect(
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
     # What is pressed or chosen while the answer before is on its way must not be lost.
-    chosen = {**PRIVATE, **({**HEAVY, "trigger_mode": "always_last"} if heavy else {}), **options}
+    last = heavy or gr.EventData in get_type_hints(guarded).values()
+    chosen = {**PRIVATE, **(HEAVY if heavy else {}), **({"trigger_mode": "always_last"} if last else {}), **options}
     if isinstance(triggers, list | tuple):
         run = gr.on(list(triggers), guarded, inputs, outputs, **chosen)
     else:
@@ -115,28 +138,17 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
         try:
-            yield from repeat_changes(said(*args, **kwargs))
+            for step in said(*args, **kwargs):
+                # In a step of its own: once the result has come, the page opens the sections that a link names.
+                if folds := {part: update for part, update in step.items() if isinstance(part, gr.Accordion)}:
+                    yield folds
+                yield {part: update for part, update in step.items() if part not in folds}
         except Stopped:
             return
         except Exception as error:
             yield failed(error)
 
     return steps
-
-
-def repeat_changes(steps: Iterable[dict]) -> Iterator[dict]:
-    """Say in each step again how components changed a moment ago.
-
-    gradio's page drops such a change when the next step, which does not have it, comes at once: a section that was to
-    be closed stayed open.
-    """
-    changed, since = {}, 0.0
-    for step in steps:
-        now = time.monotonic()
-        again = changed if now - since < REPEATED_SECONDS else {}
-        yield {**again, **step}
-        if found := {part: update for part, update in step.items() if isinstance(update, Block)}:
-            changed, since = {**again, **found}, now
 
 
 def follow(

@@ -68,10 +68,13 @@ def html(value: str = "", *, elem_id: str, script: str = "", **options: Any) -> 
 
     `script` runs once it is in the page; `trigger("name", data)` in it fires an event of the component.
     """
-    head = page_scripts() if script else None
-    return gr.HTML(
-        str(value), elem_id=elem_id, js_on_load=script or None, head=head, apply_default_css=False, **options
-    )
+    head, script = (page_scripts(), page_script(script)) if script else (None, None)
+    return gr.HTML(str(value), elem_id=elem_id, js_on_load=script, head=head, apply_default_css=False, **options)
+
+
+def page_script(script: str) -> str:
+    """Return a script of a component in which `trigger` loses nothing that is fired while an answer is on its way."""
+    return f"trigger = condviz.latest(trigger); {script}"
 
 
 def notice(

@@ -27,14 +27,12 @@ from typing import Any, Literal, Protocol
 import gradio as gr
 
 from condviz.errors import MissingExtraError
-from condviz.ui.markup import STATIC, inert, page_scripts, render
+from condviz.ui.markup import STATIC, inert, page_script, page_scripts, render
 
 Tool = Literal["pan", "lasso", "select"]
 Tone = Literal["info", "busy", "old", "error"]
 
-_SCRIPT = (
-    "condviz.panel(element, props, watch, (name, data) => trigger(name, data));  // 'select' 'click' 'relayout' 'ready'"
-)
+_SCRIPT = page_script("condviz.panel(element, props, watch, trigger);  // 'select' 'click' 'relayout' 'ready'")
 
 
 class Figure(Protocol):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 import numpy as np
@@ -21,6 +19,7 @@ from condviz.ui import compare, export
 from condviz.ui.app import Settings, build_app
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
+from tests.pages import last
 
 SENTENCES = ("A man surfs at dawn.", "A woman skis in the morning.")
 
@@ -33,17 +32,8 @@ def tab() -> compare.CompareTab:
     return found[0]
 
 
-def last(steps: Iterator[dict]) -> dict:
-    merged: dict[Any, Any] = {}
-    for step in steps:
-        merged |= step
-    return merged
-
-
-def run(
-    tab: compare.CompareTab, conditions: str = "the sport\nthe time of day", model: str = "bi-encoder"
-) -> Comparison:
-    return last(tab.compare(*SENTENCES, "the sport\nthe time of day", model, None))[tab.shown]
+def run(tab: compare.CompareTab) -> Comparison:
+    return last(tab.compare(*SENTENCES, "the sport\nthe time of day", "bi-encoder", None))[tab.shown]
 
 
 def test_the_tab_shows_what_the_public_function_returns(tab: compare.CompareTab) -> None:

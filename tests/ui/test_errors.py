@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +20,7 @@ from condviz.ui.errors.tab import TAB, ErrorsTab
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link
 from tests.analysis.errors.toy import toy_study
-from tests.pages import build_view
+from tests.pages import build_view, last
 
 
 def write(path: Path, head: str) -> Path:
@@ -38,14 +37,6 @@ def desk() -> Desk:
 @pytest.fixture
 def tab(desk: Desk) -> ErrorsTab:
     return build_view(TAB, desk.pool)
-
-
-def last(steps: Iterator[dict]) -> dict:
-    """All updates of a run, later ones over earlier ones."""
-    found: dict = {}
-    for step in steps:
-        found |= step
-    return found
 
 
 def uploaded(tab: ErrorsTab, folder: Path) -> Choice:

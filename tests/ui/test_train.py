@@ -26,6 +26,7 @@ from condviz.ui.state import read_link
 from condviz.ui.train import recipe as recipe_text
 from condviz.ui.train import tab as train
 from condviz.ui.train import view
+from tests.pages import last
 from tests.training.toy import toy_recipe, write_table
 from tests.training.toy_jobs import end, pretend_jobs
 
@@ -50,13 +51,6 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[train.Train
 
 def submit(tab: train.TrainTab, folder: Path, **options: Any) -> Any:
     return tab.jobs.submit(toy_recipe(folder), device="cpu", **options)
-
-
-def last(steps: Iterator[dict]) -> dict:
-    merged: dict[Any, Any] = {}
-    for step in steps:
-        merged |= step
-    return merged
 
 
 def event(**values: Any) -> Any:

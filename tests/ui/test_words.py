@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import gradio as gr
 import pytest
@@ -20,7 +18,7 @@ from condviz.ui import words
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from condviz.ui.words import TAB, WordsTab
-from tests.pages import build_view
+from tests.pages import build_view, last
 from tests.tiny import SENTENCES, tiny_backbone
 
 NAMES = ("bi-encoder", "csr", "csr-bi", "cross-encoder", "hyper-cl")
@@ -42,14 +40,6 @@ def tab() -> WordsTab:
         return model
 
     return build_view(TAB, ModelPool(NAMES, load))
-
-
-def last(steps: Iterator[dict]) -> dict:
-    """All updates of a run, later ones over earlier ones."""
-    found: dict[Any, Any] = {}
-    for step in steps:
-        found |= step
-    return found
 
 
 def read(tab: WordsTab, sentence: str = ONE, second: str = "", model: str = "csr-bi") -> WordReading:
