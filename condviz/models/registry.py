@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from condviz.encoder import DEFAULT_BACKBONE
+from condviz.encoder.pinned import explain_absent
 from condviz.errors import CheckpointError, ConfigError, UnknownModelError, suggest
 from condviz.methods.catalog import CATALOG, Method, describe_variant, split_variant
 from condviz.models import hub, manifest
@@ -114,6 +116,8 @@ def describe(name: str | os.PathLike[str]) -> ModelInfo:
         path=str(folder),
         graph=manifest.graph_of(content),
         calibration=manifest.calibration_of(content),
+        encoder=content["backbone"]["name"],
+        missing=explain_absent(content["backbone"]["name"]),
     )
 
 
@@ -123,7 +127,7 @@ def load(name: Literal["minilm"], **options: Unpack[Where]) -> Unconditional: ..
 def load(name: Literal["cross-encoder"], **options: Unpack[Where]) -> CrossEncoder: ...
 @overload
 def load(
-    name: Literal["bi-encoder", "bi-encoder-csts", "bi-encoder-zero-shot"], **options: Unpack[Where]
+    name: Literal["bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "bi-encoder-zero-shot"], **options: Unpack[Where]
 ) -> BiEncoder: ...
 @overload
 def load(
@@ -265,6 +269,7 @@ def _describe(name: str, preset: Preset, **known: Any) -> ModelInfo:  # noqa: AN
     routed = preset.settings.get("num_routed_layers", getattr(method.config_cls, "num_routed_layers", 0))
     plain = {"title": _title(name, method), "trained": False, "source": "zero-shot", "revision": ""}
     plain |= {"added_parameters": 0, "has_router": method.meets is not None and bool(routed)}
+    plain["encoder"] = (_split_built(name) or ("", DEFAULT_BACKBONE))[1]
     return method.describe(name, **plain | known)
 
 

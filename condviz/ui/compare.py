@@ -195,7 +195,7 @@ class CompareTab:
         infos.sort(key=lambda info: info.name != comparison.models[0].name)
         states = self.pool.states()  # of a model that has been removed meanwhile there is none
         known = [info for info in infos if info.name in states]
-        failed = [info for info in known if states[info.name].phase == "failed"]
+        failed = [info for info in known if states[info.name].phase in ("failed", "absent")]
         missing = {info.title: states[info.name].reason for info in failed}
         names = [info.name for info in known if info not in failed]
         pair = comparison.sentence1, comparison.sentence2

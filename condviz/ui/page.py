@@ -295,7 +295,7 @@ def build_page(site: Site, tab: Tab) -> Page:
 
 
 def _status(pool: ModelPool) -> str:
-    states = pool.states()
+    states = {name: state for name, state in pool.states().items() if state.phase != "absent"}
     failed = {name: state.reason for name, state in states.items() if state.phase == "failed"}
     count, ready = len(states), sum(state.phase == "ready" for state in states.values())
     if ready == count:

@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from condviz.encoder.visitors import VISITOR, Visitor, step_back
-from condviz.errors import CondvizError, DataError, UnknownModelError
+from condviz.errors import CheckpointError, CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, strengths
 from condviz.paths import MODEL_FOLDERS
 from condviz.types import ModelInfo, columns
@@ -39,7 +39,7 @@ an encoder has to get it back, and a comparison beside a loop in Python took sev
 large work this only costs: thirty visitors of nine models waited 1.4 times as long."""
 logger = logging.getLogger(__name__)
 Outcome = TypeVar("Outcome")
-Phase = Literal["waiting", "loading", "ready", "failed"]
+Phase = Literal["waiting", "loading", "ready", "failed", "absent"]
 TICK_SECONDS = 0.4
 """How long a handler waits in one go. A handler can be cancelled only where it yields, so it yields after each wait."""
 
@@ -50,7 +50,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class LoadState:
-    """How far one model has been loaded, and why that failed."""
+    """How far one model has been loaded, and why that failed; "absent" where its encoder is not on this machine."""
 
     phase: Phase = "waiting"
     reason: str = ""
@@ -216,9 +216,12 @@ class ModelPool:
             self._check(name)
             if name in self._models:
                 return self._models[name].info
-            if name not in self._infos:
-                self._infos[name] = self._registry.describe(name)
-            return self._infos[name]
+            info = self._infos.get(name) or self._registry.describe(name)
+            if info.missing:
+                self._states[name] = LoadState("absent", info.missing)
+            else:
+                self._infos[name] = info
+            return info
 
     def infos(self) -> list[ModelInfo]:
         """Describe every model that can be described; a damaged one shows in `states` as failed."""
@@ -244,7 +247,8 @@ class ModelPool:
         """
         infos = self.infos()
         good, found = strengths(infos), []
-        for info in sorted(filter(suits, infos), key=lambda info: (not info.trained, info.name != self.default)):
+        usable = (info for info in infos if suits(info) and not info.missing)
+        for info in sorted(usable, key=lambda info: (not info.trained, info.name != self.default)):
             note = good.get(info.name) if info.trained else "not trained"
             found.append((f"{info.title} ({note})" if note else info.title, info.name))
         return found
@@ -263,7 +267,7 @@ class ModelPool:
     @property
     def settled(self) -> bool:
         """True once no model is waiting or loading."""
-        return all(state.phase in ("ready", "failed") for state in self.states().values())
+        return not any(state.phase in ("waiting", "loading") for state in self.states().values())
 
     def loaded(self, name: str) -> Any | None:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
         """Return the model if it is ready, else None; never loads."""
@@ -274,11 +278,14 @@ class ModelPool:
 
         Raises:
             UnknownModelError: If the pool does not have the name, or it is removed meanwhile.
-            CondvizError: If the model cannot be loaded; the reason also stands in its state.
+            CondvizError: If the model cannot be loaded; the reason also stands in its state. An encoder that is not on
+                this machine is not downloaded for a visitor.
         """
         self._check(name)
         if (model := self._models.get(name)) is not None:
             return model
+        if missing := self._missing(name):
+            raise CheckpointError(missing)
         with self._loading:
             self._check(name)
             return self._models[name] if name in self._models else self._load_one(name)
@@ -311,6 +318,8 @@ class ModelPool:
 
         def load() -> None:
             for name in sorted(self.names, key=lambda name: name != self.default):
+                if self._missing(name):
+                    continue
                 try:
                     self.get(name)
                 except CondvizError as error:
@@ -321,6 +330,12 @@ class ModelPool:
                 self._thread = threading.Thread(target=load, name="condviz-preload", daemon=True)
                 self._thread.start()
             return self._thread
+
+    def _missing(self, name: str) -> str:
+        try:
+            return self.info(name).missing
+        except CondvizError:  # loading it says what is wrong
+            return ""
 
     def _load_one(self, name: str) -> Any:  # noqa: ANN401
         self._note(name, LoadState("loading"))

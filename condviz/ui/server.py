@@ -101,7 +101,7 @@ async def readyz(request: Request) -> JSONResponse:
 
 def _health(request: Request) -> dict[str, Any]:
     pool = request.app.blocks.condviz_pool
-    phases = [state.phase for state in pool.states().values()]
+    phases = [state.phase for state in pool.states().values() if state.phase != "absent"]
     counts = {"models": len(phases), "loaded": phases.count("ready"), "failed": phases.count("failed")}
     return {"status": "ok", "ready": pool.settled, **counts}
 

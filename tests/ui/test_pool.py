@@ -9,12 +9,17 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
+from condviz.models import registry
+from condviz.models.registry import describe
 from condviz.paths import CHECKPOINTS
-from condviz.ui.pool import EAGER_SECONDS, LARGE_ROWS, ModelPool, Stopped, Work, _changed, places_before
+from condviz.types import ModelInfo
+from condviz.ui.pool import EAGER_SECONDS, LARGE_ROWS, LoadState, ModelPool, Stopped, Work, _changed, places_before
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:
@@ -65,6 +70,29 @@ def test_a_failing_model_leaves_the_others_alive_and_is_tried_again() -> None:
     broken.clear()
     assert pool.get("b") == "B"
     assert pool.state("b").phase == "ready"
+
+
+def test_a_model_without_its_encoder_is_listed_and_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = {"csr"}
+
+    def described(name: str) -> ModelInfo:
+        return replace(describe(name), missing="make base" if name in absent else "")
+
+    monkeypatch.setattr(registry, "describe", described)
+    loaded: list[str] = []
+    pool = ModelPool(["csr", "bi-encoder"], lambda name: loaded.append(name) or SimpleNamespace(info=describe(name)))
+    assert [info.name for info in pool.infos()] == ["csr", "bi-encoder"]
+    assert [name for _, name in pool.choices()] == ["bi-encoder"]
+    assert pool.default == "bi-encoder"
+    pool.preload().join(10)
+    assert pool.settled
+    assert loaded == ["bi-encoder"]
+    assert pool.state("csr") == LoadState("absent", "make base")
+    with pytest.raises(CheckpointError, match="make base"):
+        pool.get("csr")
+    absent.clear()  # it was installed, or fetched for another model
+    assert pool.get("csr").info.name == "csr"
+    assert "csr" in [name for _, name in pool.choices()]
 
 
 def test_an_unexpected_error_does_not_stop_the_thread() -> None:
