@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 LOOKS = {f"{theme}-{width}": (theme, width) for theme in ("light", "dark") for width in (1440, 1024, 380)}
 HEIGHTS = {1440: 900, 1024: 768, 380: 800}
+LONG = "word+" * 1_500
 ERRORS = {
-    "compare": "?s1=One&s2=Two&c=the+sport&m=no-such-model", "words": "?s=One&c=the+sport&m=no-such-model",
+    "compare": f"?s1={LONG}&s2=Two&c=the+sport", "words": f"?s1={LONG}&c=the+sport",
     "map": "?from=table", "search": "?q=One&in=lost", "errors": "?ed=upload", "learn": "?lesson=none",
-    "links": "?le=A+cow&lg=lost", "train": "?run=none", "models": "?m=none",
+    "links": "?le=asdfgh+qwer", "train": "?run=none", "models": "?m=none",
 }  # fmt: skip
 """Links that show what a page says of something it cannot do."""
 WAYS = {
@@ -115,7 +116,9 @@ def look(address: str, folder: Path, tabs: Sequence[str]) -> list[str]:
         with window(browser, 1440, 900) as page:
             for tab in tabs:
                 page.goto(f"{address}{path_of(tab)}{ERRORS[tab]}&__theme=light", wait_until="commit")
-                page.locator(":is(.cv-notice, .cv-caution):visible").first.wait_for()
+                page.wait_for_function(LOADED)
+                picture(page)
+                page.wait_for_function(IDLE)
                 keep(page, tab, "error", full=False)
             for tab in filter(WAYS.__contains__, tabs):
                 open_tab(page, f"{address}{path_of(tab)}?__theme=light")

@@ -208,11 +208,13 @@ def read_options(function: Callable[..., Any], values: Values) -> dict[str, Any]
 
 
 # ---- endpoint and command --------------------------------------------------------------------------------------------
-def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[[Function], Function]:
+def takes(
+    function: Callable[..., Any], *, but: Sequence[str] = (), before: Sequence[str] = ()
+) -> Callable[[Function], Function]:
     """Give a function that has `**options` the options of another one, but for some, as parameters of its own.
 
     They are in its signature, its type hints and its docstring, which gradio reads for an endpoint and `command` for
-    the command line. What an option was called before is accepted from Python.
+    the command line. What an option was called before is accepted from Python; names in `before` are parameters, too.
     """
     options = {name: option for name, option in options_of(function).items() if name not in but}
     hints = _hints(function)
@@ -220,15 +222,22 @@ def takes(function: Callable[..., Any], *, but: Sequence[str] = ()) -> Callable[
 
     def decorate(own: Function) -> Function:
         def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
-            return own(**signature.bind(*args, **{names.get(name, name): kwargs[name] for name in kwargs}).arguments)
+            bound = signature.bind(
+                *args, **{name if name in before else names.get(name, name): kwargs[name] for name in kwargs}
+            )
+            given = bound.arguments
+            return own(**given | {names[old]: value for old in before if (value := given.pop(old, None)) is not None})
 
         fixed = [one for one in inspect.signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         extra = [inspect.Parameter(name, kind, default=one.default) for name, one in options.items()]
+        old = [inspect.Parameter(name, kind, default=None) for name in before]
         known = _hints(own) | {name: hints[name] for name in options}
-        parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra)]
+        known |= {name: options[names[name]].type | None for name in before}
+        parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra, *old)]
         signature = inspect.Signature(parameters, return_annotation=known.get("return", inspect.Signature.empty))
         lines = [f"    {name}: {one.help}; {one.allowed}." for name, one in options.items()]
+        lines += [f"    {name}: The former name of {names[name]}." for name in before]
         functools.update_wrapper(call, own)
         call.__doc__ = _with_lines(own.__doc__ or "", lines)
         return _with_signature(call, signature)

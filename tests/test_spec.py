@@ -140,3 +140,14 @@ def test_the_options_are_told_where_they_are_taken() -> None:
     assert told["parameter_default"] == 15
     assert list(options_of(after)) == ["method", "n_neighbors", "min_dist", "clusters"]
     assert "[2<=x<=200]" in run(after, "--help").output
+
+
+def test_a_former_name_of_an_option_stays_a_parameter() -> None:
+    def draw(text: str, *, near: Annotated[int, Interval(ge=2), Doc("How far"), Key("n", ("neighbors",))] = 15) -> str:
+        return f"{text} {near}"
+
+    @takes(draw, before=("neighbors",))
+    def api_draw(text: str, **options: Any) -> str:
+        return draw(text, **options)
+
+    assert (api_draw("a"), api_draw("a", neighbors=30), api_draw("a", 15, 30)) == ("a 15", "a 30", "a 30")

@@ -57,6 +57,7 @@
       this.root = element.querySelector(".cv-figure");
       this.settings = JSON.parse(this.root.dataset.settings);
       this.plot = element.querySelector(".cv-figure-plot");
+      this.still = element.querySelector(".cv-figure-still");  // the first figure, until the library is here
       this.note = element.querySelector(".cv-figure-message");
       this.tip = element.querySelector(".cv-figure-tip");
       this.ring = element.querySelector(".cv-figure-ring");
@@ -76,7 +77,7 @@
     async draw() {
       if (!this.props.figure) return;
       this.root.dataset.ready = "false";
-      if (!this.drawn) this.say("Drawing …", "info");
+      if (!this.drawn && !this.still) this.say("Drawing …", "info");
       let plotly;
       try {
         plotly = await load(this.settings.plotly);
@@ -96,6 +97,7 @@
       figure.layout.dragmode = this.dragmode ?? (COARSE ? false : figure.layout.dragmode ?? "pan");
       this.figure = figure;
       await this.paint();
+      this.still?.remove();
       if (first) {
         this.listen();
         this.message();

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import gradio as gr
+from markupsafe import Markup
 
 from condviz.errors import MissingExtraError
 from condviz.ui.markup import STATIC, inert, page_script, page_scripts, render
@@ -64,6 +65,7 @@ def plotly_panel(
     height: int = 440,
     message: str = "",
     play: bool = False,
+    still: str = "",
     **kwargs: Any,  # noqa: ANN401 - as gr.HTML
 ) -> PlotlyPanel:
     """Lay out a figure, or a place for one; call inside gr.Blocks. Raises MissingExtraError without plotly.
@@ -78,6 +80,7 @@ def plotly_panel(
         height: Pixels.
         message: Shown over the figure, for instance why it is empty.
         play: A new figure moves its points from before to after, where the reader wants motion.
+        still: The first figure as SVG (`condviz.plots.svg`), which stands until plotly has loaded.
         kwargs: As gr.HTML.
     """
     source = plotly_source()
@@ -94,7 +97,7 @@ def plotly_panel(
     return PlotlyPanel(
         None,
         # Constant, so that no update touches what plotly has drawn.
-        html_template=inert(render("figure.html", label=label, tool=tool, settings=settings)),
+        html_template=inert(render("figure.html", label=label, tool=tool, settings=settings, still=Markup(still))),
         js_on_load=_SCRIPT,
         head=page_scripts(),
         apply_default_css=False,

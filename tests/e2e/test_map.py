@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.conftest import follow_link
+
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
@@ -150,7 +152,13 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     expect(page.locator(".cv-map-key")).to_have_count(3)
     expect(page.get_by_test_id("map-unlinked")).to_be_visible()
     expect(page).to_have_url(re.compile("from=table"))
-    page.reload()
+    address = page.url
+    follow_link(page, "Compare")
+    follow_link(page, "Map")
+    expect(page.locator("#cv-map-after .cv-figure-count")).to_have_text("12 points")
+    expect(page.locator("#cv-map-text-column input")).to_have_value("text")
+    expect(page.locator("#cv-map-upload")).to_contain_text("mine")
+    page.goto(address)
     expect(page.locator("#cv-map-notice")).to_contain_text("table")
     expect(page.locator("#cv-map-upload")).to_be_visible()
 

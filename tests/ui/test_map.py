@@ -12,7 +12,7 @@ from condviz.analysis.points import points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
+from condviz.ui.map.form import ASPECTS, KEPT, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link
@@ -153,6 +153,15 @@ def test_markup_escapes_texts() -> None:
     parts += [view.reading(made, (0, 1), None, HOSTILE), view.reading(made, None, 1, "")]
     for part in parts:
         assert "<img" not in part
+
+
+def test_what_no_link_holds_is_kept_for_the_sitting() -> None:
+    linked = Shown(ref(FEW), Form("minilm"), "condition")
+    assert linked.keep().token == ""
+    kept = replace(linked, form=Form("minilm", "texts", sentences="word " * MAX_TEXT)).keep()
+    assert KEPT[kept.token].form.sentences == "word " * MAX_TEXT
+    assert f'data-own="own={kept.token}"' in view.head(kept)
+    assert kept.token not in kept.link()
 
 
 def test_ids_from_a_browser_are_judged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 from weakref import ref
 
+import gradio as gr
 from cachetools import LRUCache
 
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.data.tables import read_table
+from condviz.data.tables import Table, read_table
 from condviz.errors import ConfigError, DataError
 from condviz.spec import check_options, read_options, write_options
 from condviz.ui import limits
+from condviz.ui.limits import Newest
+from condviz.ui.requests import UPLOADS
 from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, write_link, write_rows
 
 MAPS_BYTES = 300 * 2**20
@@ -36,6 +40,8 @@ Five friends row across the lake."""
 CONDITIONS = "the number of people\nthe sport"
 DRAWN = ("method", "n_neighbors", "min_dist", "seed")
 """Options of `build_map` that say how a map is drawn."""
+LINKED = ("model", "source", "aspects", "sentences", "conditions", "sample")
+"""Fields that a link fills in."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Form:
         if not self.table:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
         return points_from_table(
-            read_table(Path(self.table), skip_bad=True, names=("text",)),
+            self.read(),
             text_column=self.text_column,
             condition_column="" if self.types_conditions else self.condition_column,
             value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,
@@ -94,6 +100,20 @@ class Form:
     def linked(self) -> bool:
         """Whether a link carries the sentences: no table, and no text that is too long for an address."""
         return self.source == "scenes" or (self.source == "texts" and 0 < len(self.sentences) <= MAX_TEXT)
+
+    def updates(self, components: Mapping[str, Any]) -> dict[Any, Any]:
+        """Return updates of the components, by the name of their field; those of the table where it has one."""
+        found = {name: gr.update(value=getattr(self, name)) for name in LINKED}
+        if self.table:
+            columns = [name for name in self.read().columns if name]
+            found |= {name: gr.update(value=getattr(self, name)) for name in ("table", "rows")}
+            for name, none in (("text_column", []), ("condition_column", [TYPED]), ("value_column", [NO_COLUMN])):
+                found[name] = gr.update(choices=[*none, *columns], value=getattr(self, name))
+        return {components[name]: update for name, update in found.items()}
+
+    def read(self) -> Table:
+        """Read the table that was uploaded."""
+        return read_table(Path(self.table), skip_bad=True, names=("text",))
 
     def link(self) -> list[tuple[str, str]]:
         """Return what a link says of the form, the sentences only if it is `linked`."""
@@ -151,6 +171,8 @@ class Maps:
 
 
 MAPS = Maps()
+KEPT: Newest[str, Shown] = Newest(100)
+"""Token -> what was drawn of texts that no link holds, for the rest of the sitting."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +183,7 @@ class Shown:
         map: Leads to the map, see `Maps`.
         form: What made it.
         colour: What the points are coloured by.
+        token: Opens what no link holds again in the same sitting, "" where a link holds all of the form.
         search: Words that chosen points contain, "" for none.
         value: Category of the legend that is chosen, "" for none.
         chosen: Positions of the chosen points, or None.
@@ -170,6 +193,7 @@ class Shown:
     map: ref[EmbeddingMap]
     form: Form
     colour: str
+    token: str = ""
     search: str = ""
     value: str = ""
     chosen: tuple[int, ...] | None = None
@@ -190,6 +214,15 @@ class Shown:
         rows = write_rows(self._by_hand)
         picked = [("by", colour), ("q", self.search), ("v", self.value), ("i", rows), ("p", marked)]
         return write_link("map", [*self.form.link(), *picked])
+
+    def keep(self) -> Shown:
+        """Keep what no link holds for the rest of the sitting, and its file when the page is left."""
+        if self.form.linked:
+            return self
+        kept = replace(self, token=secrets.token_hex(16))
+        KEPT[kept.token] = kept
+        UPLOADS.use(kept.token, [self.form.table] if self.form.table else [])
+        return kept
 
     @property
     def unlinked(self) -> str:

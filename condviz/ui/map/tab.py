@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 from weakref import ref
 
@@ -15,7 +14,6 @@ import gradio as gr
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
-from condviz.data.tables import read_table
 from condviz.errors import CondvizError, DataError
 from condviz.spec import takes
 from condviz.types import TOLD
@@ -23,7 +21,7 @@ from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.form import Fields
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, DRAWN, KEPT, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
 from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -49,9 +47,10 @@ class MapTab:
         self.head = html(screen.get("head") or render("map/empty.html"), elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
             shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
-            figures = screen.get("figures", {})
+            figures, stills = (screen.get(key, {}) for key in ("figures", "stills"))
             self.panels = {
-                side: _panel(side, title, 240, figure=figures.get(side), **shared) for side, title in SIDES.items()
+                side: _panel(side, title, 240, figure=figures.get(side), still=stills.get(side, ""), **shared)
+                for side, title in SIDES.items()
             }
             with gr.Column(min_width=250, scale=2, elem_id="cv-map-reading-column"):
                 self.reading = html(screen.get("reading", ""), elem_id="cv-map-reading", script=_CLICKS)
@@ -130,7 +129,7 @@ class MapTab:
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
         connect([self.source.input, self.condition_column.input], self.boxes, form, boxes, **light)
         columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
-        connect(self.table.change, self.upload, [self.table], columns, **light)
+        connect([self.table.upload, self.table.clear], self.upload, [self.table], columns, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -145,14 +144,15 @@ class MapTab:
         """Restore form, map and what is picked on it from a link."""
         named = first(values, "m")
         known = named if named in dict(self._choices()).values() else self.pool.default
-        form = Form.from_link(values, known)
-        linked = ("model", "source", "aspects", "sentences", "conditions", "sample")
-        changes = {getattr(self, name): gr.update(value=getattr(form, name)) for name in linked}
-        changes |= self.drawn.updates(form.drawn)
+        kept = KEPT.get(first(values, "own"))
+        form = kept.form if kept else Form.from_link(values, known)
+        changes = form.updates(vars(self)) | self.drawn.updates(form.drawn)
         yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
-        if shown is not None and form.link() == shown.form.link():
+        if kept and kept.map() is not None:
+            shown = replace(kept, colour=kept.result.colour)
+        elif shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
-        elif not form.linked:
+        elif not (form.linked or kept):
             lost = "a table. Choose the file" if form.source == "table" else "more sentences than fit. Enter them"
             raise DataError(f"This link does not hold what it showed: {lost} again, then press Draw map.")
         else:
@@ -184,7 +184,7 @@ class MapTab:
         """Read the header of an uploaded table and offer its columns."""
         if not path:
             return {self.notice: ""}
-        table = read_table(Path(path), skip_bad=True, names=("text",))
+        table = Form("", table=path).read()
         names, guess = [name for name in table.columns if name], guess_columns(table)
         message = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}. Check the columns, then press Draw map."
         return {
@@ -220,7 +220,7 @@ class MapTab:
             old = "The previous map; the new one could not be drawn." if shown else ""
             yield dict.fromkeys(self.panels.values(), panel_update(message=old, tone="old"))
             raise
-        yield self._show(Shown(ref(result), form, result.colour)) | {self.stop: gr.update(visible=False)}
+        yield self._show(Shown(ref(result), form, result.colour).keep()) | {self.stop: gr.update(visible=False)}
 
     def paint(self, colour: str, shown: Shown | None) -> dict:
         """Colour the points by something else."""
@@ -301,7 +301,7 @@ class MapTab:
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
-    @takes(build_map, but=("clusters", "colour"))
+    @takes(build_map, but=("clusters", "colour"), before=("num_neighbors",))
     def api_embedding_map(
         self,
         sentences: list[str],

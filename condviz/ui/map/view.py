@@ -70,11 +70,16 @@ def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | No
 def screen(result: EmbeddingMap) -> dict[str, Any]:
     """Render all that the page shows of a map at first, as it is stored: its pictures take plotly a second to start."""
     from condviz.plots.maps import colouring, plot_side
+    from condviz.plots.svg import to_svg
 
     shown, colours_ = Shown(ref(result), Form(result.model["name"]), result.colour), colouring(result, result.colour)
-    figures = {side: plot_side(result, side, colours_).to_json() for side in ("before", "after")}
-    drawn = {"head": head(shown), "legend": legend(result, colours_, ""), "reading": reading(result, None, None, "")}
-    return {"colours": colours(result), "figures": figures, **drawn}
+    figures = {side: plot_side(result, side, colours_) for side in ("before", "after")}
+    drawn = {
+        "figures": {side: figure.to_json() for side, figure in figures.items()},
+        "stills": {side: to_svg(figure, f"{side} the condition") for side, figure in figures.items()},
+    }
+    drawn |= {"head": head(shown), "legend": legend(result, colours_, ""), "reading": reading(result, None, None, "")}
+    return {"colours": colours(result), **drawn}
 
 
 def measures(result: EmbeddingMap) -> str:
