@@ -9,7 +9,7 @@ STAMPS := $(VENV)/.stamps
 WORKERS := $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 3 ? n + 1 : 4)))
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --requirement
 
-.PHONY: run base test test-fast flaky lint format benchmark clean
+.PHONY: run base test test-fast flaky lint format benchmark docs wheel lock clean
 
 # The base-size encoder without the hub: 400 MB.
 base: $(STAMPS)/venv
@@ -43,6 +43,10 @@ benchmark: $(STAMPS)/dev
 # The site of the documents, into build/site; its notebooks are executed. DOCS_EXECUTE=false leaves that out.
 docs: $(STAMPS)/docs
 	$(BIN)/python -m mkdocs build --strict
+
+# The package as one file, with one trained model, into dist/.
+wheel: $(STAMPS)/dev
+	$(BIN)/python -m hatchling build -t wheel -d dist
 
 # Every package that requirements.txt brings with it, with its version.
 lock: $(STAMPS)/dev

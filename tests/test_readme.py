@@ -89,7 +89,7 @@ def test_ones_own_table_in_five_minutes(tmp_path: Path, monkeypatch: pytest.Monk
     names: dict[str, object] = {}
     exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], names)
     assert [round(score, 4) for score in names["table"]["score"]] == [
-        round(float(row["score_bi-encoder"]), 4) for row in rows[2:]
+        round(float(row["score_bi-encoder-csts"]), 4) for row in rows[2:]
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -68,13 +69,18 @@ def surroundings(home: Path) -> dict[str, str]:
 def test_the_wheel_has_the_code_and_the_assets(wheel: Path) -> None:
     inside = set(ZipFile(wheel).namelist())
     tracked = subprocess.run(
-        ["git", "ls-files", "condviz", "assets"], cwd=ROOT, capture_output=True, text=True, check=False
+        ["git", "ls-files", "condviz", "assets", "checkpoints/bi-encoder-csts"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if tracked.returncode:
         pytest.skip("not a clone")
-    wanted = {re.sub("^assets/", "condviz/assets/", name) for name in tracked.stdout.split()}
-    assert not {name for name in wanted if (ROOT / name.replace("condviz/assets", "assets")).is_file()} - inside
-    assert wheel.stat().st_size < 6e6
+    wanted = {re.sub("^(assets|checkpoints)/", r"condviz/\1/", name) for name in tracked.stdout.split()}
+    there = {name for name in wanted if (ROOT / re.sub("^condviz/(assets|checkpoints)", r"\1", name)).is_file()}
+    assert not there - inside
+    assert wheel.stat().st_size < 12e6
 
 
 def test_a_trained_name_says_where_its_weights_belong(home: Path) -> None:
@@ -90,9 +96,11 @@ def test_models_are_listed_and_score(home: Path) -> None:
     assert listed.returncode == 0
     assert {"minilm", "bi-encoder-zero-shot"} <= {line.split()[0] for line in listed.stdout.splitlines()}
     assert "condviz/condviz-" in listed.stderr  # where the trained ones are
-    scored = run(home, "score", *PAIR, "--condition", "the sport", "--model", "minilm")
+    asked = ("score", *PAIR, "--condition", "the time of day", "--condition", "the sport", "--json")
+    scored = run(home, *asked, "--model", "bi-encoder-csts")
     assert (scored.returncode, scored.stderr) == (0, "")
-    assert "minilm" in scored.stdout
+    ((time, sport),) = json.loads(scored.stdout)["scores"]
+    assert time > 0.8 > 0.5 > sport, "the model of the wheel is the trained one"
 
 
 def test_weights_are_found_in_the_folder_of_the_user_and_where_the_variable_says(home: Path) -> None:
