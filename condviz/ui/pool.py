@@ -168,6 +168,19 @@ def visitor_name() -> str:
     return str(request.session_hash or request.client.host) if request else ""
 
 
+def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
+    """Load a model for many visitors: on a CPU with ONNX Runtime, unless CONDVIZ_BACKEND names another engine.
+
+    Eight visitors at once got half as many answers again as from torch in bfloat16 (`benchmarks.load --clients 8`).
+    """
+    from condviz.encoder.pretrained import choose_device
+    from condviz.models import registry
+
+    installed = find_spec("onnx") and find_spec("onnxruntime")
+    onnx = installed and not os.environ.get("CONDVIZ_BACKEND") and choose_device() == "cpu"
+    return registry.load(name, backend="onnx" if onnx else "auto")
+
+
 class ModelPool:
     """Load models by name, at most once each; a model that fails leaves the others alive.
 
@@ -180,12 +193,12 @@ class ModelPool:
 
         Args:
             names: Models that may be asked for, in the order of the page; None for all models of sentences.
-            load: Returns a model for a name; by default `condviz.load`.
+            load: Returns a model for a name; by default `load_served`.
         """
         from condviz.models import registry
 
         self._registry = registry
-        self._load = load or registry.load
+        self._load = load or load_served
         self.names = tuple(registry.list_models() if names is None else names)
         self._infos: dict[str, ModelInfo] = {}
         self._models: dict[str, Any] = {}

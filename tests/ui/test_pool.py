@@ -14,12 +14,23 @@ from types import SimpleNamespace
 
 import pytest
 
+from condviz.encoder import pretrained
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
 from condviz.models import registry
 from condviz.models.registry import describe
 from condviz.paths import CHECKPOINTS
 from condviz.types import ModelInfo
-from condviz.ui.pool import EAGER_SECONDS, LARGE_ROWS, LoadState, ModelPool, Stopped, Work, _changed, places_before
+from condviz.ui.pool import (
+    EAGER_SECONDS,
+    LARGE_ROWS,
+    LoadState,
+    ModelPool,
+    Stopped,
+    Work,
+    _changed,
+    load_served,
+    places_before,
+)
 
 
 def test_a_model_is_loaded_once_however_many_ask() -> None:
@@ -93,6 +104,20 @@ def test_a_model_without_its_encoder_is_listed_and_not_offered(monkeypatch: pyte
     absent.clear()  # it was installed, or fetched for another model
     assert pool.get("csr").info.name == "csr"
     assert "csr" in [name for _, name in pool.choices()]
+
+
+@pytest.mark.parametrize(
+    ("device", "named", "library", "backend"),
+    [("cpu", "", True, "onnx"), ("cuda", "", True, "auto"), ("cpu", "torch", True, "auto"), ("cpu", "", False, "auto")],
+)
+def test_a_served_page_takes_onnx_on_every_cpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, named: str, library: bool, backend: str
+) -> None:
+    monkeypatch.setattr(pretrained, "choose_device", lambda: device)
+    monkeypatch.setattr("condviz.ui.pool.find_spec", lambda name: library or None)
+    monkeypatch.setenv("CONDVIZ_BACKEND", named)
+    monkeypatch.setattr(registry, "load", lambda name, **options: (name, options))
+    assert load_served("csr") == ("csr", {"backend": backend})
 
 
 def test_an_unexpected_error_does_not_stop_the_thread() -> None:
