@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from condviz.types import ModelInfo, Result, table
 
@@ -157,18 +156,6 @@ class LinkProfile(Result):
     def model(self) -> ModelInfo:
         """What answered."""
         return self.answers[0].model
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], model: ModelInfo) -> LinkProfile:
-        """Read what `to_dict` returned; `model` describes its model."""
-        kept = {field.name for field in fields(LinkAnswers)}
-        answers = []
-        for item in content["answers"]:
-            rows = {key: tuple(LinkAnswer(**row) for row in item[key]) for key in ("answers", "known")}
-            answers.append(LinkAnswers(**{key: item[key] for key in kept & item.keys()} | rows | {"model": model}))
-        others = tuple(map(tuple, content["others"]))
-        reliability = content["reliability"] and LinkReliability(**content["reliability"])
-        return cls(tuple(answers), others, tuple(content["nearest"]), reliability)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the answers to all questions as one table."""

@@ -6,19 +6,21 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condviz.analysis.reference import percentile, reference_pairs, reference_scores
 from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out
 from condviz.data.texts import check_conditions, check_sentence
-from condviz.encoder.applies import logits
 from condviz.errors import DataError
 from condviz.evaluation.csts import listed
-from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.paths import ASSETS
 from condviz.types import Comparison, Progress
+
+if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
 
 FITTING, LEAST = 60, 4
 """Conditions of the library that are tried for a pair: at most, and at least."""
@@ -154,6 +156,8 @@ def library() -> tuple[str, ...]:
 @cache
 def _usual() -> np.ndarray:
     """Return what the texts of the reference pairs get on average under each condition of the library, (m,) logits."""
+    from condviz.encoder.applies import logits
+
     texts = list(dict.fromkeys(pair.sentence1 for pair in reference_pairs()))
     return logits(texts[:: max(1, len(texts) // OTHERS)], library()).mean(dim=1).numpy()
 
@@ -164,6 +168,8 @@ def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     Returns:
         (n, m) bool: those that each text clearly tells; and (n, m) float32: by how many logits more than other texts.
     """
+    from condviz.encoder.applies import logits
+
     found = logits(texts, library()).T.numpy()
     beyond = found - _usual()
     return (found >= np.log(SURE / (1 - SURE))) & (beyond >= BEYOND), beyond

@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.analysis.geometry import sample_silhouette
 from condviz.analysis.layout import distinctive_words
 from condviz.analysis.search import embed_rows
 from condviz.data.texts import check_condition, check_conditions
-from condviz.errors import ConfigError, DataError, check_count, require
+from condviz.errors import DataError, require
 from condviz.evaluation.verdicts import ALPHA
-from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
+from condviz.spec import Field, checked
 from condviz.store.corpus import Corpus
 from condviz.store.demo import open_corpus
 from condviz.types import ModelInfo, Progress, Record, Result, table
@@ -25,6 +27,7 @@ from condviz.types import ModelInfo, Progress, Record, Result, table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from condviz.methods import ConditionalScorer
 
 MAX_VALUES = 50
 """A column with more values is no division of the corpus."""
@@ -35,7 +38,13 @@ DRAWS, CLOUD = 25, 400
 COMPONENTS = 16
 """Principal components that HDBSCAN sees: in more dimensions all distances are alike, and it takes minutes."""
 NAME_WORDS, NAMED_SHARE = 4, 0.06
-Method = Literal["kmeans", "hdbscan"]
+MOST_GROUPS = 50
+NumGroups = Annotated[int, Interval(ge=2, le=MOST_GROUPS), Doc("How many groups k-means makes")]
+Method = Annotated[
+    Literal["kmeans", "hdbscan"],
+    Doc("HDBSCAN finds the number of groups by itself, and leaves out texts that belong to none"),
+    Field(titles={"kmeans": "k-means", "hdbscan": "HDBSCAN"}),
+]
 
 
 @dataclass(frozen=True)
@@ -136,12 +145,13 @@ class CrossTable(Result):
         )
 
 
+@checked
 def group_by(
     store: str | Path | Corpus,
     condition: str,
     *,
-    groups: int = 8,
     method: Method = "kmeans",
+    groups: NumGroups = 8,
     model: str | ConditionalScorer | None = None,
     progress: Progress | None = None,
 ) -> Groups:
@@ -150,8 +160,7 @@ def group_by(
     Args:
         store: Folder of a store, an open corpus, or "scenes" for the one that ships.
         condition: The condition.
-        groups: How many, 2 to `MOST_GROUPS`; HDBSCAN finds as many as there are.
-        method: "kmeans", or "hdbscan" (Campello et al. 2013), which leaves out texts that belong to no group.
+        method, groups: As the signature says. HDBSCAN is that of Campello et al. 2013.
         model: A name or a loaded model; None for the one whose vectors are stored.
         progress: Told (texts read, texts) where the model reads every text again; may raise to stop.
 
@@ -161,9 +170,6 @@ def group_by(
     """
     condition = check_condition(condition, "the condition")
     corpus, loaded = open_with_model(store, model, fewest=3)
-    check_count("groups", groups, 2, MOST_GROUPS)
-    if method not in ("kmeans", "hdbscan"):
-        raise ConfigError(f'method must be "kmeans" or "hdbscan", got {method!r}.')
     vectors = embed_rows(loaded, corpus, condition, progress=progress)
     labels = cluster(vectors, min(groups, len(corpus) - 1)) if method == "kmeans" else _find_dense(vectors)
     rows = corpus.rows(range(len(corpus)))
@@ -191,13 +197,14 @@ def group_by(
     )  # fmt: skip
 
 
+@checked
 def cross_table(
     store: str | Path | Corpus,
     first: str,
     second: str,
     *,
-    groups: int = 6,
     method: Method = "kmeans",
+    groups: NumGroups = 6,
     model: str | ConditionalScorer | None = None,
     progress: Progress | None = None,
 ) -> CrossTable:
@@ -286,7 +293,6 @@ MOST_TEXTS = 20_000
 """Every text is compared with many others; of more, a part has to be chosen with a store of its own."""
 MOST_READ = 5_000
 """The same for a model that reads every text again."""
-MOST_GROUPS = 50
 
 
 def open_with_model(

@@ -10,16 +10,19 @@ import hashlib
 import json
 import sys
 from functools import cache
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from cachetools import cached
 
 from condviz.data.files import write_text
-from condviz.methods import ConditionalScorer
 from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
 from condviz.types import Pair, columns
+
+if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
 
 PAIRS = ASSETS / "reference_pairs.csv"
 SCORES = ASSETS / "reference_scores.json"

@@ -11,23 +11,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import regex
-import torch
-from torch import Tensor
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
 from condviz.data.texts import check_condition, check_sentence, fold, split_words
-from condviz.errors import DataError, check_count
-from condviz.methods import ConditionalScorer
+from condviz.errors import DataError
 from condviz.models.registry import load
+from condviz.spec import Field, Key, checked
 from condviz.store.corpus import Corpus, FilterColumns
 from condviz.store.demo import open_corpus
 from condviz.types import TOLD, Hit, Hits, Progress
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from condviz.methods import ConditionalScorer
 
 RERANKED = 1_000
 """Texts that a method which reads sentence and condition together scores again."""
@@ -48,19 +53,23 @@ TYPICAL_PERCENTILE, BACKGROUND_PERCENTILE, BACKGROUND_PAIRS = 50.0, 95.0, 2_000
 corpus, or to have every word of the query."""
 REGEX_SECONDS = 5.0
 """For one pattern over one corpus: some patterns take for ever."""
-Projection = Callable[[Tensor, Tensor], Tensor]
 
 
+@checked
 def search(
     store: str | Path | Corpus,
     query: str,
     condition: str | None = None,
     *,
-    k: int = 10,
+    k: Annotated[int, Interval(ge=1, le=MAX_HITS), Doc("Number of hits")] = 10,
     model: str | ConditionalScorer | None = None,
-    where: str | None = None,
-    contains: str | None = None,
-    words: bool = False,
+    where: Annotated[
+        str | None, Doc('Keep texts whose columns meet this: stars >= 4 and "dog" in text'), Field("Filter")
+    ] = "",
+    contains: Annotated[
+        str | None, Doc("Keep texts with this, in upper or lower case; or with a pattern: /rain|snow/"), Key("has")
+    ] = "",
+    words: Annotated[bool, Doc("Also find the words that carry the first ten hits")] = False,
     progress: Progress | None = None,
 ) -> Hits:
     """Find the texts of a corpus that are most like a query under a condition.
@@ -69,12 +78,9 @@ def search(
         store: Folder of a store, an open corpus, or "scenes" for the one that ships.
         query: A text like those that are wanted.
         condition: With respect to what, for instance "the sport"; None or blank for a plain search.
-        k: Number of hits, at most `MAX_HITS`.
         model: A name or a loaded model; None for the one whose vectors are stored. Another one has to be a method that
             reads sentence and condition together: it re-ranks.
-        where: Filter on the columns, for instance `stars >= 4 and kind == "poodle"`; also row and text.
-        contains: Text that each hit has to contain, in upper or lower case; between slashes a regular expression.
-        words: Also find the words that carry the first `READ_FOR_WORDS` hits, see `add_words`.
+        k, where, contains, words: As the signature says.
         progress: Told (texts scored under the condition, texts to score); may raise to stop.
 
     Raises:
@@ -84,9 +90,8 @@ def search(
     Example:
         >>> condviz.search("scenes", "A man surfs.", "the sport").to_frame()
     """
-    query = check_sentence(query, "the query")
+    query, where, contains = check_sentence(query, "the query"), where or "", contains or ""
     condition = check_condition(condition, "the condition") if condition and condition.strip() else None
-    check_count("k", k, 1, MAX_HITS)
     given = None if model is None else load(model)
     corpus = open_corpus(store, given, progress=progress)
     allowed = filter_rows(corpus, where, contains)
@@ -126,8 +131,8 @@ def search(
     ]  # fmt: skip
     found = Hits(
         query=query, condition=condition, model=scorer.info, corpus=corpus.name, hits=tuple(hits), total=len(corpus),
-        searched=searched, read=read, where=where or "", contains=contains or "",
-        applies=query_applies, notes=_notes(corpus, where or "", searched, read, scorer.backbone.unknown_words(query)),
+        searched=searched, read=read, where=where, contains=contains,
+        applies=query_applies, notes=_notes(corpus, where, searched, read, scorer.backbone.unknown_words(query)),
     )  # fmt: skip
     return add_words(scorer, found) if words else found
 
@@ -146,12 +151,12 @@ def add_words(model: ConditionalScorer, hits: Hits, *, progress: Progress | None
     return replace(hits, hits=tuple(replace(hit, words=found.get(hit.row)) for hit in hits.hits))
 
 
-def filter_rows(corpus: Corpus, where: str | None, contains: str | None) -> np.ndarray:
+def filter_rows(corpus: Corpus, where: str, contains: str) -> np.ndarray:
     """Return which texts the filters let through, (n,) bool."""
     allowed = np.ones(len(corpus), dtype=bool)
-    if where and where.strip():
+    if where.strip():
         allowed &= select(where, FilterColumns(corpus))
-    if contains and contains.strip():
+    if contains.strip():
         allowed &= _contains(corpus.column("text"), contains.strip())
     return allowed
 
@@ -171,6 +176,8 @@ def score_rows(
     Returns:
         (m, n) float32, cosines.
     """
+    import torch
+
     projections = [projection(model, condition) for condition in conditions or (None,)]
     found = np.empty((len(projections), len(corpus)), dtype=np.float32)
     wanted = torch.from_numpy(model.encode_sentences([query]))
@@ -198,6 +205,8 @@ def embed_rows(
         texts = [row["text"] for row in corpus.rows(range(len(corpus)))]
         found = model.encode(texts, [condition] * len(texts), progress=progress)
         return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+    import torch
+
     project = projection(model, condition)
     parts = [
         torch.nn.functional.normalize(project(*_to_tensors(vectors, norms)), dim=1).numpy()
@@ -206,10 +215,12 @@ def embed_rows(
     return np.concatenate(parts)
 
 
-def projection(model: ConditionalScorer, condition: str | None) -> Projection:
+def projection(model: ConditionalScorer, condition: str | None) -> Callable[[Tensor, Tensor], Tensor]:
     """Return what takes stored vectors and their lengths to vectors under a condition; None leaves them as they are."""
     if condition is None:
         return lambda units, _: units
+    import torch
+
     encoded = torch.from_numpy(model.encode_conditions([condition]))
     device = model.backbone.device
     project = model.projection(encoded.to(device))
@@ -222,6 +233,8 @@ def projection(model: ConditionalScorer, condition: str | None) -> Projection:
 
 
 def _to_tensors(vectors: np.ndarray, norms: np.ndarray) -> tuple[Tensor, Tensor]:
+    import torch
+
     # Torch warns of arrays that cannot be written, as those that come straight from disk.
     own = [values if values.flags.writeable else np.array(values) for values in (vectors, norms)]
     return torch.from_numpy(own[0]).float(), torch.from_numpy(own[1])

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 from scipy import special
 
 from condviz.analysis.compare import distinct, library, tell_library
-from condviz.analysis.groups import MOST_GROUPS, cluster, open_with_model, silhouette, spread
+from condviz.analysis.groups import NumGroups, cluster, open_with_model, silhouette, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
-from condviz.errors import check_count, require
+from condviz.errors import require
 from condviz.evaluation.verdicts import ALPHA
-from condviz.methods import ConditionalScorer
+from condviz.spec import checked
 from condviz.store.corpus import Corpus
 from condviz.types import TOLD, ModelInfo, Progress, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from condviz.methods import ConditionalScorer
 
 # ---- conditions that sort --------------------------------------------------------------------------------------------
 
@@ -74,11 +77,12 @@ class SortingConditions(Result):
         return table(list(self.conditions))
 
 
+@checked
 def rank_sorting_conditions(
     store: str | Path | Corpus,
     conditions: Sequence[str] | None = None,
     *,
-    groups: int = 8,
+    groups: NumGroups = 8,
     model: str | ConditionalScorer | None = None,
     progress: Progress | None = None,
 ) -> SortingConditions:
@@ -89,14 +93,13 @@ def rank_sorting_conditions(
     Args:
         store, model: As in `group_by`; a method that encodes sentences and conditions apart.
         conditions: Those to try; None for those of the library that the texts tell, at most `TRIED`.
-        groups: How many groups.
+        groups: As the signature says.
         progress: Told (conditions tried, conditions); may raise to stop.
 
     Raises:
         DataError: If a condition cannot be used, or the corpus is too small.
         ConfigError: If `groups` is not allowed, or the model has no such projection.
     """
-    check_count("groups", groups, 2, MOST_GROUPS)
     corpus, loaded = open_with_model(store, model, fewest=2 * groups, bounded=False)
     loaded.check_able("separable")
     places = np.sort(np.random.default_rng(0).permutation(len(corpus))[:SAMPLE])
@@ -190,12 +193,13 @@ class Twins(Result):
         )  # fmt: skip
 
 
+@checked
 def find_twins(
     store: str | Path | Corpus,
     alike: str,
     different: str,
     *,
-    k: int = 20,
+    k: Annotated[int, Interval(ge=1, le=MAX_HITS), Doc("Number of pairs")] = 20,
     model: str | ConditionalScorer | None = None,
     progress: Progress | None = None,
 ) -> Twins:
@@ -204,14 +208,13 @@ def find_twins(
     Args:
         store, model, progress: As in `group_by`.
         alike, different: The two conditions.
-        k: Number of pairs, at most `MAX_HITS`.
+        k: As the signature says.
 
     Raises:
         DataError: If a condition cannot be used, or the corpus is too small or too large.
         ConfigError: If k is not allowed.
     """
     alike, different = check_conditions([alike, different])
-    check_count("k", k, 1, MAX_HITS)
     corpus, loaded = open_with_model(store, model, fewest=2)
     one, two = (embed_rows(loaded, corpus, text, progress=progress) for text in (alike, different))
     draw = np.random.default_rng(0).integers(len(corpus), size=(2, 5_000))

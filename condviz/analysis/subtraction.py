@@ -13,13 +13,13 @@ import numpy as np
 
 from condviz.analysis.geometry import Isotropy, cosines_to_mean, isotropy
 from condviz.errors import ConfigError, require
-from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.types import ModelInfo, Result, table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from condviz.methods import ConditionalScorer
 
 SIDES = ("cond", "cond − c")
 

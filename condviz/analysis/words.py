@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from condviz.analysis.readings import DeletionTest, WordReading
 from condviz.analysis.reference import reference_pairs
 from condviz.data.texts import check_condition, check_conditions, check_sentence, leave_out, plain_cell, split_words
 from condviz.errors import DataError
-from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
 from condviz.types import TOLD, Attribution, Progress, TokenWeights, Word
+
+if TYPE_CHECKING:
+    from condviz.methods import ConditionalScorer
 
 MAX_WORDS = 400
 """Words of both sentences together: each costs a score."""

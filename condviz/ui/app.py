@@ -15,7 +15,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, limits, links, words
+from condviz.ui import compare, limits, links, search, words
 from condviz.ui.errors import tab as errors
 from condviz.ui.events import Pages
 from condviz.ui.learn import tab as learn
@@ -24,7 +24,6 @@ from condviz.ui.models import tab as models
 from condviz.ui.page import Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads
-from condviz.ui.search import tab as search
 from condviz.ui.server import middleware, password, routes, trust_proxies
 from condviz.ui.theme import build_theme, page_head, show_preview
 from condviz.ui.train import tab as train

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from condviz.plots import similarity
 from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
-from condviz.ui.markup import busy, dimmed, html, noted, notice, read_asset, render
+from condviz.ui.first_screen import read_first
+from condviz.ui.markup import busy, dimmed, html, noted, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, joined, lines, pair_link
@@ -44,7 +44,7 @@ class CompareTab:
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]
         self.fails = [example for example in self.examples.values() if example.fails]
-        stored = _stored(page)
+        stored = read_first(Comparison, "compare", self.pool.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(stored or next(iter(self.examples.values()), None))
@@ -378,15 +378,6 @@ def _agreement(table: Comparison) -> str:
         f"{agree} of {len(trained)} trained models find the two more alike under “{table.conditions[high]}” than under "
         f"“{table.conditions[low]}”."
     )
-
-
-def _stored(page: Page) -> Comparison | None:
-    """Return the result that is shown before any model has loaded; None where it belongs to another default model."""
-    content = read_asset("first_screen.json")
-    if not isinstance(content, dict) or content.get("models") != [page.pool.default]:
-        return None
-    info = replace(page.pool.info(page.pool.default), revision=content["revisions"][0])
-    return Comparison.from_dict(content, [info])
 
 
 TAB = Tab("compare", "Compare", CompareTab)

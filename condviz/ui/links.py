@@ -15,15 +15,15 @@ import condviz
 from condviz.analysis.answers import LinkProfile
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
-from condviz.errors import CondvizError, DataError, check_count
+from condviz.errors import DataError, check_count
 from condviz.evaluation import kgc_scores
 from condviz.models import registry
 from condviz.plots import links as picture
-from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
+from condviz.ui.first_screen import read_first
 from condviz.ui.limits import Newest
-from condviz.ui.markup import busy, dimmed, html, read_asset, render
+from condviz.ui.markup import busy, dimmed, html, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, tries
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import Values, first, write_link
@@ -54,7 +54,8 @@ class LinksTab:
         self.trained = ModelPool(registry.link_models())
         self.graphs = list_graphs()
         self._uploads: Newest[str, Graph] = Newest(KEPT_UPLOADS)
-        stored = self._stored()
+        named = next(iter(registry.link_models(EVERYDAY)), "")
+        stored = read_first(LinkProfile, "links", named)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
@@ -322,18 +323,6 @@ class LinksTab:
 
     def _dimmed(self, shown: LinkProfile | None) -> str:
         return dimmed(self._picture(shown) if shown else "")
-
-    def _stored(self) -> LinkProfile | None:
-        """Return what is shown before any model has loaded; None where it belongs to another model."""
-        content = read_asset("links_screen.json")
-        names = registry.link_models(EVERYDAY)
-        try:
-            if not names or content["answers"][0]["model"] != names[0]:
-                return None
-            info: ModelInfo = replace(self.trained.info(names[0]), revision=content["answers"][0]["revision"])
-            return LinkProfile.from_dict(content, info)
-        except (CondvizError, KeyError, TypeError, IndexError):
-            return None
 
 
 _needed = partial(needed, message="Nothing has been asked yet. Press Ask first.")

@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from condviz.ui.app import TABS
-from condviz.ui.search.tab import TRIES
+from condviz.ui.search import TRIES
 from condviz.ui.state import path_of
 from tests.e2e.conftest import follow_link, visiting
 

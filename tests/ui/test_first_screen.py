@@ -1,38 +1,40 @@
-"""The command that stores what the page shows first."""
+"""Results that pages show first: stored with the program, and read back."""
 
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from condviz.data.kg_formats import EVERYDAY
-from condviz.models.registry import link_models
+from condviz.analysis.answers import LinkProfile
+from condviz.analysis.readings import WordReading
+from condviz.models import registry
+from condviz.types import Comparison, Result
 from condviz.ui import first_screen
+from condviz.ui.first_screen import pack, read_first, unpack
 from condviz.ui.markup import read_asset
-from condviz.ui.pool import ModelPool
+from condviz.ui.search import Searches
+
+STORED = {"compare": Comparison, "links": LinkProfile, "search": Searches, "words": WordReading}
 
 
-def test_each_screen_is_stored_once_with_its_own_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[tuple[str, str]] = []
+@pytest.mark.parametrize("page", STORED)
+def test_a_page_opens_with_a_result_of_the_model_it_leads_with(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else: python -m condviz.ui.first_screen."""
+    content = read_asset(f"{page}_screen.json")
+    found = read_first(STORED[page], page, content["model"])
+    assert isinstance(found, Result)
+    assert pack(unpack(STORED[page], pack(found))) == pack(found) == content["result"]
+    assert found._repr_html_()
+    assert read_first(STORED[page], page, "another") is None
+    for damaged in (None, [], {}, {"model": content["model"]}, {**content, "result": {"model": 3}}):
+        monkeypatch.setattr(first_screen, "read_asset", lambda _, damaged=damaged: damaged)
+        assert read_first(STORED[page], page, content["model"]) is None
 
-    def compute(model: Any, *_: Any, **__: Any) -> SimpleNamespace:
-        return SimpleNamespace(to_dict=lambda: {"model": model.info.name})
 
-    monkeypatch.setattr(first_screen, "screen", lambda shown: {"model": shown.to_dict()["model"]})
-    for name in ("compare", "build_map", "describe_entity"):  # half a minute together
-        monkeypatch.setattr(first_screen, name, compute)
-    monkeypatch.setattr(
-        first_screen, "write_text", lambda path, text: written.append((path.name, json.loads(text)["model"]))
-    )
-    default, graph = ModelPool().default, link_models(EVERYDAY)[0]
-    stored = SimpleNamespace(to_dict=lambda: {"model": default})
-    monkeypatch.setattr(first_screen, "stored_map", lambda: stored)
-    first_screen.main()
-    maps = [("map_scene.json", default), ("map_screen.json", default)]
-    assert written == [("first_screen.json", default), *maps, ("links_screen.json", graph)]
+def test_a_result_of_a_model_that_is_gone_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "describe", lambda name: registry.load(f"no-{name}"))
+    assert read_first(Comparison, "compare", read_asset("compare_screen.json")["model"]) is None
 
 
 def test_the_stored_pictures_are_those_of_the_stored_map() -> None:

@@ -21,10 +21,9 @@ from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import demo
 from condviz.types import Hits
+from condviz.ui import search as view
 from condviz.ui.pool import ModelPool
-from condviz.ui.search import view
-from condviz.ui.search.tab import TRIES, SearchTab
-from condviz.ui.search.view import HITS, OWN_STORE, Searches
+from condviz.ui.search import HITS, OWN_STORE, TRIES, Searches, SearchTab
 from condviz.ui.state import read_link
 from tests.pages import build_view
 from tests.tiny import SENTENCES, tiny_backbone
@@ -71,7 +70,7 @@ def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> Non
     assert [result.condition for result in found.results] == ["the sport", "the mood"]
     assert [len(result.hits) for result in found.results] == [3, 3]
     assert done[tab.result].count("cv-search-list") == 2
-    where, values = read_link(view.link(found))
+    where, values = read_link(found.link)
     assert where == "search"
     again = merge(tab.open_link(values, None))
     assert again[tab.query] == FORM[0]
@@ -84,7 +83,7 @@ def test_hits_show_their_words_and_lead_to_other_tabs(tab: SearchTab) -> None:
     result = steps[-1][tab.shown].results[0]
     links = dict(view._open_hit(result.hits[0], result))
     assert read_link(links["Words"]) == ("words", read_link(links["Compare"])[1])
-    assert "words=True" in view.script(steps[-1][tab.shown], vectors_of="hyper-cl")
+    assert "words=True" in steps[-1][tab.shown].script("hyper-cl")
 
 
 def test_filters_restrict_and_markup_is_escaped(tab: SearchTab) -> None:
@@ -115,11 +114,11 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     assert done[tab.own_stop] == gr.update(visible=False)
     assert found.corpus == done[tab.corpus].value
     assert "stars" in found.results[0].hits[0].cells
-    script = view.script(found, vectors_of="hyper-cl")
+    script = found.script("hyper-cl")
     compile(script, "exported", "exec")
     assert "store build" in script
     assert f"{OWN_STORE!r}" in script
-    values = read_link(view.link(found))[1]
+    values = read_link(found.link)[1]
     with pytest.raises(DataError, match="own texts"):
         merge(tab.open_link(values, None))
     with pytest.raises(DataError, match="No file"):
@@ -134,7 +133,7 @@ def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: 
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
     found = merge(tab.upload(str(file), "text", *FORM[:5], "stars >= 2", 3, None))[tab.shown]
     assert {hit.cells["stars"] for hit in found.results[0].hits} <= {2, 3}
-    assert read_link(view.link(found))[1]["where"] == ["stars >= 2"]
+    assert read_link(found.link)[1]["where"] == ["stars >= 2"]
 
 
 def test_another_column_of_the_same_file_does_not_take_the_place_of_the_first(tab: SearchTab, tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ def test_another_column_of_the_same_file_does_not_take_the_place_of_the_first(ta
 def test_a_link_keeps_the_number_of_hits_that_was_asked_for(tab: SearchTab) -> None:
     found = merge(tab.search(*FORM[:4], "bold", "", 3, None))[tab.shown]
     assert len(found.results[0].hits) == 1
-    assert read_link(view.link(found))[1]["k"] == ["3"]
+    assert read_link(found.link)[1]["k"] == ["3"]
 
 
 def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
@@ -162,7 +161,7 @@ def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
     tab.pool.add("my-model")
     found = merge(tab.search(*FORM[:3], "my-model", *FORM[4:], None))[tab.shown]
     assert found.results[0].model.name == "my-model"
-    assert "my-model" in view.script(replace(found, corpus="upload-1"), vectors_of=tab._names("my-model")[-1])
+    assert "my-model" in replace(found, corpus="upload-1").script(tab._names("my-model")[-1])
 
 
 def test_a_file_shows_its_first_rows_and_how_long_a_search_takes(two_models: SearchTab, tmp_path: Path) -> None:
@@ -219,8 +218,8 @@ def test_the_headline_says_that_nothing_matches(tab: SearchTab) -> None:
 def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
     answer = tab.api_search(FORM[0], "the sport", "hyper-cl", 2)
     assert json.loads(json.dumps(answer))["hits"][0]["rank"] == 1
-    for k in (0, 51):
-        with pytest.raises(CondvizError, match="from 1 to 50"):
+    for k in (0, 1_001):
+        with pytest.raises(CondvizError, match="from 1 to 1,000"):
             tab.api_search(FORM[0], "the sport", "hyper-cl", k)
 
 
@@ -251,6 +250,6 @@ def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monk
         return found.results[len(asked) - 1]
 
     monkeypatch.setattr("condviz.search", search, raising=False)
-    exec(view.script(found, vectors_of="hyper-cl"), {})
+    exec(found.script("hyper-cl"), {})
     assert [call["condition"] for call in asked] == ["the sport", "the mood"]
     assert {call["store"] for call in asked} == {"scenes"}

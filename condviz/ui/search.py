@@ -1,4 +1,4 @@
-"""The Search tab: a query under two or three conditions side by side, in the sentences that ship or in one's own."""
+"""The Search page: a query under two or three conditions side by side, in the sentences that ship or in one's own."""
 
 from __future__ import annotations
 
@@ -10,31 +10,41 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr
 
 import condviz
-from condviz.errors import CondvizError, DataError, check_count
+from condviz.analysis.groups import group_by
+from condviz.analysis.search import search
+from condviz.errors import CondvizError, DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
+from condviz.spec import given_options, takes, write_options
 from condviz.store.sources import peek
-from condviz.types import Hits, ModelInfo, Progress, Result
+from condviz.types import Hit, Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
+from condviz.ui.first_screen import read_first
+from condviz.ui.form import Fields
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
-from condviz.ui.search import view
-from condviz.ui.search.view import HITS, SCENES, Searches
-from condviz.ui.state import Values, first, joined, lines, number, place
+from condviz.ui.state import Values, first, joined, lines, number, pair_link, place, write_link
 
-SHIPPED = ("Example sentences: a favourable selection", SCENES)
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCENES, SHIPPED = "scenes", "Example sentences: a favourable selection"
+OWN_STORE = "my.store"
+"""What the exported script calls a store of uploaded texts."""
+FILTERS = ("contains", "where")
+"""Options of `search` in the form."""
+HITS, MOST_HITS = 5, 50
 MAX_CONDITIONS = 3
 """Columns that can be read side by side."""
-MOST_HITS = 50
 MAX_UPLOADED_TEXTS = 5_000
 TIMED = 16
 """Texts of a file that are encoded to estimate how long all of them take."""
@@ -46,8 +56,63 @@ TRIES = (
 )
 
 
+@dataclass(frozen=True)
+class Searches(Result):
+    """One query under several conditions.
+
+    Attributes:
+        corpus: Key of the corpus.
+        results: One for each condition; a single one without a condition where there is none.
+        k: How many hits were asked for; filters may let fewer through.
+    """
+
+    corpus: str
+    results: tuple[Hits, ...]
+    k: int
+
+    @property
+    def link(self) -> str:
+        """The link that repeats the searches; uploaded texts are not part of it."""
+        result, own = self.results[0], self.corpus != SCENES
+        conditions = [("c", item.condition or "") for item in self.results]
+        asked = [("m", result.model.name), *write_options(search, {name: getattr(result, name) for name in FILTERS})]
+        hits = [("k", str(self.k) if self.k != HITS else ""), ("in", "own texts" if own else "")]
+        return write_link("search", [("q", result.query), *conditions, *asked, *hits])
+
+    def script(self, vectors_of: str) -> str:
+        """Return a script that searches the same texts under each of the conditions."""
+        result, own = self.results[0], self.corpus != SCENES
+        asked = {"k": self.k, "where": result.where, "contains": result.contains, "words": bool(result.hits[:1])}
+        options = {"model": result.model.name, **given_options(search, asked)}
+        call = [("store", OWN_STORE if own else SCENES), ("query", result.query), *options.items()]
+        searched = export.python_call("search", call, each=("condition", [item.condition for item in self.results]))
+        build = f"# Store the texts first: condviz store build YOUR_FILE --out {OWN_STORE} --model {vectors_of}\n"
+        return build + searched if own else searched
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {"searches": [result.to_dict() for result in self.results]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the hits of all conditions."""
+        import pandas as pd
+
+        frames = [result.to_frame().assign(condition=result.condition or "") for result in self.results]
+        return pd.concat(frames, ignore_index=True)
+
+
+@dataclass
+class _Texts:
+    """Uploaded texts, and the corpora of their vectors by the weights of the model, once they are needed."""
+
+    name: str
+    texts: list[str]
+    columns: dict[str, list[Any]]
+    corpora: dict[str, Any] = field(default_factory=dict)
+
+
 class SearchTab:
-    """Widgets and events of the tab."""
+    """Widgets and events of the page."""
 
     def __init__(self, page: Page) -> None:
         """Lay out and connect."""
@@ -57,15 +122,17 @@ class SearchTab:
         self.default = next((name for _, name in self._choices()), self.pool.default)
         self.vectors = best_encoder(infos) or next((info.name for info in trained or infos), self.pool.default)
         self._uploads: Newest[str, _Texts] = Newest(KEPT_UPLOADS)
+        stored = read_first(Searches, "search", self.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form()
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
-                self.result = html(render("search/empty.html"), elem_id="cv-search-result")
+                view = _picture(stored, asked=False) if stored else render("search/empty.html")
+                self.result = html(view, elem_id="cv-search-result")
                 script = "condviz.examples(element, (data) => trigger('example', data));"
-                chips = [(place, query) for place, (query, _) in enumerate(TRIES)]
+                chips = [(number, query) for number, (query, _) in enumerate(TRIES)]
                 self.tries = html(tries(chips), elem_id="cv-search-tries", script=script)
-        self.shown = gr.State(None)
+        self.shown = gr.State(stored)
         self._sections()
         self._connect()
         page.site.warm_up.append(self._prepare)
@@ -77,26 +144,21 @@ class SearchTab:
         self.query = text_box(query, "A sentence like those you want", "cv-search-query", **boxed)
         label = f"Conditions, one per line, up to {MAX_CONDITIONS}"
         self.conditions = text_box("\n".join(conditions), label, "cv-search-conditions", lines=2, max_lines=4)
-        self.corpus = gr.Dropdown([SHIPPED], value=SCENES, label="Search in", elem_id="cv-search-corpus")
+        self.corpus = gr.Dropdown([(SHIPPED, SCENES)], value=SCENES, label="Search in", elem_id="cv-search-corpus")
         self.model, self.run, self.stop = model_row("cv-search", "Search", self._choices(), self.default)
         self.notice = html("", elem_id="cv-search-notice")
 
     def _sections(self) -> None:
-        with section("Filters and number of hits", elem_id="cv-search-filters"):
-            html(render("search/filters.html"), elem_id="cv-search-filter-help")
-            with gr.Row():
-                plain = {"max_lines": 1, "min_width": 220}
-                self.contains = text_box(None, "Contains", None, placeholder="rain, or /rain|snow/", **plain)
-                self.where = text_box(None, "Filter on columns", None, placeholder='domain == "sports"', **plain)
-                self.k = gr.Slider(1, MOST_HITS, HITS, step=1, label="Hits in each column", min_width=160)
+        with section("Filters and number of hits", elem_id="cv-search-filters"), gr.Row():
+            self.filters = Fields(search, FILTERS, prefix="cv-search")
+            self.k = gr.Slider(1, MOST_HITS, HITS, step=1, label="Hits in each column", min_width=160)
         title, shown = "Groups: how does the first condition divide these texts?", [self.shown]
         with Section(self.page, "groups", title, self.show_groups, shown) as self.groups:
             with gr.Row():
-                methods = [("k-means", "kmeans"), ("HDBSCAN: finds their number", "hdbscan")]
-                self.method = gr.Radio(methods, value="kmeans", label="Method", min_width=260)
-                self.count = gr.Slider(2, 20, 8, step=1, label="Number of groups (k-means)", min_width=160)
-            self.groups.ask(self.method)
-            self.groups.ask(self.count, event="release")
+                self.grouping = Fields(group_by, prefix="cv-search")
+            method, count = self.grouping.components.values()
+            self.groups.ask(method)
+            self.groups.ask(count, event="release")
             self.grouped = html("", elem_id="cv-search-grouped")
             with gr.Column(visible=False) as self.group_box:
                 label = "The texts under the condition: first two principal components, coloured by group"
@@ -110,9 +172,8 @@ class SearchTab:
         title = "Twins: alike under the first condition, different under the second"
         with Section(self.page, "twins", title, self.show_twins, shown) as self.twins:
             self.pairs = html("", elem_id="cv-search-pairs")
-        with Section(
-            self.page, "sorting", "Which conditions sort these texts?", self.show_sorting, shown
-        ) as self.sorting:
+        title = "Which conditions sort these texts?"
+        with Section(self.page, "sorting", title, self.show_sorting, shown) as self.sorting:
             self.sorted = html("", elem_id="cv-search-sorted")
         with section("Your own texts", elem_id="cv-search-own"):
             self._own()
@@ -134,14 +195,14 @@ class SearchTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        form = [self.query, self.conditions, self.corpus, self.model, self.contains, self.where, self.k]
+        contains, where = filters = list(self.filters.components.values())
+        self.form = form = [self.query, self.conditions, self.corpus, self.model, *filters, self.k]
         asked, done = [*form, self.shown], [self.result, self.shown, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        triggers = [self.run.click, self.model.input, self.corpus.input, self.contains.submit, self.where.submit]
+        triggers = [self.run.click, self.model.input, self.corpus.input, contains.submit, where.submit]
         connect(triggers, self.search, asked, done, **main)
         connect(self.tries.example, self.example, [self.model, self.shown], [*form, *done], **main)
-        start = partial(self.search, asked=False)
-        self.page.on_link(self.open_link, asked, [*form, *done], needs=["q"], otherwise=start, **main)
+        self.page.on_link(self.open_link, [self.shown], [*form, *done], needs=["q"], **main)
         self.page.on_models(self.model, self._choices)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
@@ -152,29 +213,27 @@ class SearchTab:
         connect(self.file.clear, lambda: {self.sample: ""}, None, [self.sample], notice=self.own_notice)
         publish(self.api_search, "search")
 
-    def search(
-        self, query: str, conditions: str, corpus: str, model: str, contains: str, where: str, k: int,
-        shown: Searches | None, *, asked: bool = True,
-    ) -> Iterator[dict]:  # fmt: skip
+    def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Search under each condition, then look for the words that carry each hit."""
+        *filters, k, shown = fields
         chosen = lines(conditions) or ("",)
         if len(chosen) > MAX_CONDITIONS:
             raise DataError(
                 f"There are {len(chosen)} conditions; at most {MAX_CONDITIONS} fit side by side. Leave some out."
             )
-        before = view.show(shown) if shown else render("search/empty.html")
+        before = _picture(shown) if shown else render("search/empty.html")
         yield {self.result: dimmed(before), self.stop: gr.update(visible=True)}
-        options = {"k": int(k), "contains": contains, "where": where}
+        options = {"k": int(k), **self.filters.check(filters)}
         work = self.pool.run(_search_all, self._names(model), self._texts(corpus), query, chosen, options)
         for done, total in work.steps():
             message = "Encoding the texts, once." if total > 1 else f"Searching with {self.pool.info(model).title}."
             yield {self.notice: busy(message, done, total)}
         found = Searches(corpus, work.result(), int(k))
-        yield {self.result: view.show(found, asked=asked), self.shown: found, **closed(self.page.folded)}
+        yield {self.result: _picture(found), self.shown: found, **closed(self.page.folded)}
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = replace(found, results=results)
-        yield {self.result: view.show(found, asked=asked), self.shown: found, self.stop: gr.update(visible=False)}
+        yield {self.result: _picture(found), self.shown: found, self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
         """Fill the form with an example and search."""
@@ -182,34 +241,29 @@ class SearchTab:
         if index is None:
             raise DataError("This example does not exist any more. Reload the page.")
         query, conditions = TRIES[index]
-        form = {
-            self.query: query, self.conditions: "\n".join(conditions), self.corpus: SCENES, self.model: model,
-            self.contains: "", self.where: "", self.k: HITS,
-        }  # fmt: skip
-        yield form
-        yield from self.search(*form.values(), shown)
+        yield from self._fill((query, "\n".join(conditions), SCENES, model, "", "", HITS), shown)
 
-    def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
+    def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
         """Restore the form from a link and search."""
-        *_, shown = given
-        model, corpus = first(values, "m"), first(values, "in") or SCENES
-        form = {
-            self.query: first(values, "q"),
-            self.conditions: joined(values.get("c", [])[:MAX_CONDITIONS]),
-            self.corpus: self._menu(corpus),
-            self.model: model if model in {name for _, name in self._choices()} else self.default,
-            self.contains: first(values, "has"),
-            self.where: first(values, "where"),
-            self.k: number(values, "k", HITS, low=1, high=MOST_HITS),
-        }
-        yield form
+        named, corpus = first(values, "m"), first(values, "in") or SCENES
+        model = named if named in {name for _, name in self._choices()} else self.default
+        conditions = joined(values.get("c", [])[:MAX_CONDITIONS])
+        k = number(values, "k", HITS, low=1, high=MOST_HITS)
+        form = first(values, "q"), conditions, corpus, model, *self.filters.read(values).values(), k
+        yield from self._fill(form, shown)
+
+    def _fill(self, form: tuple, shown: Searches | None) -> Iterator[dict]:
+        """Fill the form and search."""
+        corpus = form[2]
+        yield dict(zip(self.form, form, strict=True)) | {self.corpus: self._menu(corpus)}
         if corpus not in (SCENES, *self._uploads):
             raise DataError(
                 "This link was made on somebody's own texts, which no link carries. Load them under Your own texts, "
                 "or press Search for the sentences that ship."
             )
-        yield from self.search(*(form | {self.corpus: corpus}).values(), shown)
+        yield from self.search(*form, shown)
 
+    # ---- one's own texts ---------------------------------------------------------------------------------------------
     def preview(self, file: str, *asked: str) -> Iterator[dict]:
         """Show the first rows of a file, and guess which column holds the texts."""
         rows, column = peek(Path(file))
@@ -242,12 +296,12 @@ class SearchTab:
         yield {self.own_notice: notice("", " ".join([message, *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
-    def show_groups(self, shown: Searches | None, method: str, count: int) -> Iterator[dict]:
+    def show_groups(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Divide the corpus by the first condition."""
         from condviz.plots.search_figures import plot_groups
 
-        options = {"method": method, "groups": int(count)}
-        found = yield from self._run(self.groups, shown, condviz.group_by, 1, "Grouping the texts.", options)
+        options = self.grouping.check(fields)
+        found = yield from self._run(self.groups, shown, group_by, 1, "Grouping the texts.", options)
         yield _drawn(found, plot_groups, self.grouped, self.group_box, self.group_map)
 
     def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
@@ -286,47 +340,31 @@ class SearchTab:
     def show_exports(self, shown: Searches | None) -> dict:
         """Offer the hits as link, JSON, CSV and Python."""
         found = _needed(shown)
-        script = view.script(found, vectors_of=self._names(found.results[0].model.name)[-1])
-        return {self.hand_out: export.offer(found, link=view.link(found), python=script, file="search.csv")}
+        script = found.script(self._names(found.results[0].model.name)[-1])
+        return {self.hand_out: export.offer(found, link=found.link, python=script, file="search.csv")}
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
-    def api_search(
-        self,
-        query: str,
-        condition: str,
-        model: str,
-        k: int = 10,
-        where: str = "",
-        contains: str = "",
-        words: bool = False,
-    ) -> dict[str, Any]:
+    @takes(condviz.search)
+    def api_search(self, query: str, condition: str, model: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401
         """Search the sentences that ship under a condition.
 
         Args:
             query: A text like those that are wanted.
             condition: For instance "the sport"; "" for a plain search.
             model: Name as /models lists it.
-            k: Number of hits, from 1 to 50.
-            where: Filter on the columns, for instance domain == "sports".
-            contains: Text that each hit contains; between slashes a regular expression.
-            words: Also leave out each word of the first ten hits, to find those that carry the similarity.
 
         Returns:
             {"hits": [{"rank", "row", "text", "score", "percentile", "plain_rank", "good", "cells", "words"}], ...}.
         """
-        check_count("k", k, 1, MOST_HITS)
-        options = {"k": k, "where": where, "contains": contains, "words": words}
-        work = self.pool.run(_search_all, self._names(model), SCENES, query, [condition], options)
-        return work.result()[0].to_dict()
+        return self.pool.run(_search_all, self._names(model), SCENES, query, [condition], options).result()[0].to_dict()
 
     def _prepare(self) -> None:
-        """Search the example once, so that the first visitor of the tab need not wait until the texts are encoded."""
+        """Search the example once, so that the first visitor of the page need not wait until the texts are encoded."""
         query, conditions = TRIES[0]
-        options = {"k": HITS, "contains": "", "where": "", "words": True}
         if not self.pool.forks:  # a forked process keeps nothing
             with suppress(CondvizError):
                 names = self._names(self.default)
-                self.pool.run(_search_all, names, SCENES, query, conditions, options, patient=True).result()
+                self.pool.run(_search_all, names, SCENES, query, conditions, {"words": True}, patient=True).result()
 
     # ---- helpers -----------------------------------------------------------------------------------------------------
     def _choices(self) -> list[tuple[str, str]]:
@@ -339,7 +377,7 @@ class SearchTab:
     def _menu(self, key: str) -> gr.Dropdown:
         """Choose a corpus; an upload is offered, too."""
         own = self._uploads.get(key)
-        choices = [SHIPPED, *([(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else [])]
+        choices = [(SHIPPED, SCENES), *([(f"{own.name[:40]} ({len(own.texts):,})", key)] if own else [])]
         return gr.Dropdown(choices, value=key if own else SCENES)
 
     def _texts(self, key: str) -> str | _Texts:
@@ -350,14 +388,19 @@ class SearchTab:
         return texts
 
 
-@dataclass
-class _Texts:
-    """Uploaded texts, and the corpora of their vectors by the weights of the model, once they are needed."""
+def _picture(found: Searches, *, asked: bool = True) -> str:
+    """Render the hits side by side; `asked` says whether a visitor asked for them."""
+    first_one = found.results[0]
+    drawn = {"headline": plots.headline(found.results), "columns": plots.columns(found.results, open_hit=_open_hit)}
+    own, separable = found.corpus if found.corpus != SCENES else "", CATALOG[first_one.model.method].separable
+    about = {"own": own, "first": first_one, "asked": asked, "by_vectors": separable}
+    return render("search/result.html", link=found.link, **about, **drawn)
 
-    name: str
-    texts: list[str]
-    columns: dict[str, list[Any]]
-    corpora: dict[str, Any] = field(default_factory=dict)
+
+def _open_hit(hit: Hit, result: Hits) -> list[tuple[str, str]]:
+    fields = (result.query, hit.text), [result.condition or ""], result.model.name
+    tabs = [("Compare", "compare"), *([("Words", "words")] if result.condition else [])]
+    return [(name, pair_link(tab, *fields)) for name, tab in tabs]
 
 
 def _opened(texts: str | _Texts, model: Any, progress: Progress | None) -> Any:  # noqa: ANN401 - a Corpus
@@ -377,7 +420,6 @@ def _search_all(
     progress: Progress | None = None,
 ) -> tuple[Hits, ...]:  # fmt: skip
     """Search under each condition with the first model; the last one's vectors are searched."""
-    from condviz.analysis.search import search
     from condviz.data.texts import check_conditions, check_sentence
 
     check_sentence(query, "the query")
