@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -20,6 +19,7 @@ from condviz.plots import router, words
 from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
+from condviz.ui.first_screen import read_first
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
@@ -46,19 +46,21 @@ class WordsTab:
         self.page, self.pool = page, page.pool
         gallery = {example.id: example for example in load_examples()}
         self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}
+        stored = read_first(WordReading, "words", self.default)
         with gr.Row(elem_classes="cv-split"):
             with gr.Column(elem_classes="cv-form cv-inputs", scale=0, min_width=320):
                 self._form(next(iter(self.examples.values()), None))
             with gr.Column(elem_classes="cv-output", scale=1, min_width=320):
                 script = "condviz.running(element, watch);"
-                self.result = html(render("words/empty.html"), elem_id="cv-words-result", script=script)
+                view = self._picture(stored) if stored else render("words/empty.html")
+                self.result = html(view, elem_id="cv-words-result", script=script)
                 fails = {name: " (where it fails)" for name in FAILING}
                 chips = [(name, f"{one.title}{fails.get(name, '')}") for name, one in self.examples.items()]
                 script = "condviz.examples(element, (data) => trigger('example', data));"
                 self.tries = html(
                     tries(chips, carried="Your texts from Compare"), elem_id="cv-words-tries", script=script
                 )
-        self.shown = gr.State(None)
+        self.shown = gr.State(stored)
         self._sections()
         self._connect()
 
@@ -134,11 +136,9 @@ class WordsTab:
         controls += [self.head_condition, self.figure_condition]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.run.click, self.model.input], self.ask, asked, [self.sentence2, *done], **main)
-        linked = {"needs": ("s1", "rs1"), **main}
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
         filled = [*self.form, *done, *controls]
-        start = partial(self.read, asked=False)
-        self.page.on_link(self.open_link, asked, filled, otherwise=start, **linked)
+        self.page.on_link(self.open_link, asked, filled, needs=("s1", "rs1"), **main)
         self.page.on_models(self.model, self._choices)
         publish(self.api_router, "router")
 
@@ -154,7 +154,7 @@ class WordsTab:
 
     def read(
         self, sentence: str, sentence2: str, conditions: str, model: str, shown: WordReading | None, chosen: int = 0,
-        expected: str = "", asked: bool = True, link: Values | None = None,
+        expected: str = "", link: Values | None = None,
     ) -> Iterator[dict]:  # fmt: skip
         """Read the sentence under every condition.
 
@@ -163,7 +163,6 @@ class WordsTab:
             shown: The reading before.
             chosen: Position of the condition that is shown first.
             expected: The word that a person would pick under it, if that is to be told.
-            asked: False for what the tab shows before anybody has asked for anything; it leaves the address alone.
             link: Values of the link that asks for it.
         """
         # Not dimmed at once: where the result follows closely, the page would lose the word that its address holds.
@@ -179,7 +178,7 @@ class WordsTab:
             yield {self.result: before}
             raise
         yield {
-            self.result: self._picture(reading, chosen, expected, asked="1" if asked else ""),
+            self.result: self._picture(reading, chosen, expected, asked="1"),
             self.shown: reading,
             self.stop: gr.update(visible=False),
             **(closed(self.page.folded) if shown else {}),
