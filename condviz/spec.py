@@ -18,7 +18,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -209,14 +209,19 @@ def read_options(function: Callable[..., Any], values: Values) -> dict[str, Any]
 
 # ---- endpoint and command --------------------------------------------------------------------------------------------
 def takes(
-    function: Callable[..., Any], *, but: Sequence[str] = (), before: Sequence[str] = ()
-) -> Callable[[Function], Function]:
+    function: Callable[..., Any], *, but: Sequence[str] = (), before: Sequence[str] = (), **defaults: Any,  # noqa: ANN401
+) -> Callable[[Function], Function]:  # fmt: skip
     """Give a function that has `**options` the options of another one, but for some, as parameters of its own.
 
     They are in its signature, its type hints and its docstring, which gradio reads for an endpoint and `command` for
-    the command line. What an option was called before is accepted from Python; names in `before` are parameters, too.
+    the command line; `defaults` are others than there. What an option was called before is accepted from Python; names
+    in `before` are parameters, too.
     """
-    options = {name: option for name, option in options_of(function).items() if name not in but}
+    options = {
+        name: replace(option, default=defaults.get(name, option.default))
+        for name, option in options_of(function).items()
+        if name not in but
+    }
     hints = _hints(function)
     names = {old: name for name, option in options.items() for old in option.key.before}
 
@@ -225,6 +230,7 @@ def takes(
             bound = signature.bind(
                 *args, **{name if name in before else names.get(name, name): kwargs[name] for name in kwargs}
             )
+            bound.apply_defaults()
             given = bound.arguments
             return own(**given | {names[old]: value for old in before if (value := given.pop(old, None)) is not None})
 

@@ -7,12 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from condviz.analysis.errors.study import CurvePoint, Study
+from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve
 
 TIP_CHARACTERS = 110
 RIGHT = 0.05
 """Steps of the rating up to which a row is on no side: it rounds to zero."""
 _COLOURS = ("var(--cv-pos)", "var(--cv-neg)")
+
+
+def plot(study: Study, view: str) -> go.Figure:
+    """Draw "residuals", "against" or "calibration"; nothing where no row has a rating."""
+    if not study.rated.any():
+        return go.Figure(layout={"template": "none"})
+    if view == "calibration":
+        return plot_calibration(study, [calibration_curve(one.scores, study.columns["gold"]) for one in study.judged])
+    return (plot_against if view == "against" else plot_residuals)(study)
 
 
 def plot_residuals(study: Study) -> go.Figure:

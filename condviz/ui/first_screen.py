@@ -104,8 +104,20 @@ def main() -> None:
     _store("map_screen", screen(stored_map()))
     router, example = load(best_encoder(info for info in pool.infos() if info.has_router)), examples[words.WORKS[0]]
     _write("words_screen", router, read_words(router, example.sentence1, example.conditions))
+    _store("errors_screen", {"model": pool.default, **errors_screen(pool.default)}, indent=None)
     graph = load(registry.link_models(EVERYDAY)[0])
     _write("links_screen", graph, describe_entity(graph, links.START))
+
+
+def errors_screen(model: str) -> dict[str, str]:
+    """Render what Errors shows first, by the stored scores of a model."""
+    from condviz.analysis.errors.findings import analyse
+    from condviz.analysis.errors.stored import stored_study
+    from condviz.ui.errors.desk import Choice, resamples_for
+    from condviz.ui.errors.view import screen
+
+    study = stored_study(model)
+    return screen(analyse(study, resamples=resamples_for(study)), Choice(first=model))
 
 
 def stored_map() -> EmbeddingMap:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
+from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.spec import Option, Values, check_options, options_of, read_options, write_options
+
+_PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
 
 class Fields:
@@ -64,7 +67,7 @@ def make_field(option: Option, elem_id: str) -> gr.components.Component:
         return gr.Number(minimum=low, maximum=high, precision=0 if option.type is int else None, **shown)
     if widget == "switch":
         return gr.Checkbox(**shown)
-    return gr.Textbox(lines=3 if widget == "lines" else 1, **shown)
+    return gr.Textbox(lines=3 if widget == "lines" else 1, html_attributes=_PLAIN, **shown)
 
 
 def _widget(option: Option, low: float | None, high: float | None) -> str:

@@ -56,7 +56,17 @@ def test_a_further_filter_narrows_the_slice_and_no_filter_is_cut(tab: ErrorsTab,
     assert tab.desk.found(narrowed).rows.tolist() == [1, 5]
     assert pressed(tab, choice, "gold >= 3 or seen").filter == f"{choice.filter} and (gold >= 3 or seen)"
     with pytest.raises(DataError, match="2,000"):
-        last(tab.find("upload", "m", "", f"gold >= 4{' ' * 2_000}and nonsense", choice.source, choice))
+        last(tab.find("upload", "m", "", f"gold >= 4{' ' * 2_000}and nonsense", False, choice.source, choice))
+
+
+def test_rows_that_trained_the_model_are_left_out_when_asked(tab: ErrorsTab, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
+    choice = last(tab.read_upload(str(path), "minilm", ""))[tab.choice]
+    left_out = last(tab.find("upload", "m", "", "", True, choice.source, choice))[tab.choice]
+    assert left_out.exclude_seen
+    assert read_link(left_out.link)[1]["ex"] == ["True"]
+    assert tab.options.read(read_link(left_out.link)[1]) == {"filter": "", "exclude_seen": True}
+    assert "exclude_seen=True" in tab.sections.show_exports(left_out)[tab.sections.hand_out]
 
 
 def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, tmp_path: Path) -> None:
@@ -93,7 +103,7 @@ def test_an_unexpected_error_leaves_no_progress_on_the_plot(
     choice, steps = uploaded(tab, tmp_path), []
     monkeypatch.setattr(tab, "_score", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        steps.extend(tab.find("upload", "m", "", "", choice.source, choice))
+        steps.extend(tab.find("upload", "m", "", "", False, choice.source, choice))
     assert "previous" in str(steps[-1][tab.plot])
 
 

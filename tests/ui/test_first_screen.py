@@ -37,6 +37,16 @@ def test_a_result_of_a_model_that_is_gone_is_not_shown(monkeypatch: pytest.Monke
     assert read_first(Comparison, "compare", read_asset("compare_screen.json")["model"]) is None
 
 
+def test_what_errors_shows_first_is_that_of_the_stored_scores() -> None:
+    """Else: python -m condviz.ui.first_screen."""
+    content = read_asset("errors_screen.json")
+    shown = first_screen.errors_screen(content["model"])
+    for name in ("result", "views", "slices", "row"):
+        assert content[name] == str(shown[name])
+    drawn, stored = (json.loads(one["figure"])["data"] for one in (shown, content))
+    assert [one["ids"] for one in drawn] == [one["ids"] for one in stored]
+
+
 def test_the_stored_pictures_are_those_of_the_stored_map() -> None:
     """Else: python -m condviz.ui.first_screen."""
     shown = first_screen.screen(first_screen.stored_map())

@@ -6,9 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, explain_nothing, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
@@ -20,10 +22,11 @@ from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, to_csv
 from condviz.data.tables.formats import fold_name
 from condviz.data.tables.pairs import RATING_NAMES
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.agreement import RESAMPLES, check_resamples
+from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import listed, score_all
 from condviz.evaluation.dataset import ASPECT, Dataset, open_data, trained_rows, training_conditions
 from condviz.models.registry import load
+from condviz.spec import Field, Key, checked
 from condviz.types import Progress, Result, plain
 
 if TYPE_CHECKING:
@@ -135,17 +138,22 @@ class ErrorStudy(Result):
         return rows_frame(self.study, self.mask.nonzero()[0])
 
 
+@checked
 def find_errors(
     models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
     data: str | Path | IO[bytes] | pd.DataFrame | PairTable | Dataset,
     *,
-    filter: str = "",
+    filter: Annotated[
+        str, Doc('The slice, for instance gold >= 4 and "dog" in shared'), Key("ef"), Field("Filter rows")
+    ] = "",
+    resamples: Annotated[int, Interval(ge=0), Doc("For the intervals; 0 for none")] = RESAMPLES,
     selected: Sequence[int] = (),
     training_conditions: Collection[str] | None = None,
     wordings: Mapping[str, str] | None = None,
-    exclude_seen: bool = False,
+    exclude_seen: Annotated[
+        bool, Doc("As far as checkpoints tell"), Key("ex"), Field("Leave out rows that trained a model")
+    ] = False,
     scale: tuple[float, float] | None = None,
-    resamples: int = RESAMPLES,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ErrorStudy:
@@ -155,21 +163,19 @@ def find_errors(
         models: One or two names, folders, hub ids, or loaded models. Where the data have a column `score_<name>`, that
             is taken as it is.
         data: As in `condviz.evaluate`.
-        filter: The slice, for instance `gold >= 4 and "dog" in shared`; blank for all rows.
+        filter, resamples, exclude_seen: As the signature says.
         selected: Positions of rows that were selected by hand; the slice is then those that meet the filter.
         training_conditions: What counts as seen; None takes what the first model's checkpoint records.
         wordings: Condition -> what it asks for, so that several wordings count as one; None groups them by the vectors
             of the first model that has some (`group_conditions`), {} leaves each for itself.
-        exclude_seen: Leave out rows that trained one of the models, of which its checkpoint tells.
         scale: The numbers that stand for different and for same, as (0, 1), where they are not 1 and 5. For more that
             can be said about a table: `condviz.read_pairs`.
-        resamples: For the intervals; 0 for none.
         seed: Of the resamples.
         progress: Told (rows done, all rows), over all models.
 
     Raises:
         DataError: If the data or the filter cannot be read, or no row is selected, or one that does not exist.
-        ConfigError: If not one or two models are given, or `resamples` is negative.
+        ConfigError: If not one or two models are given, or an option is not allowed.
         CondvizError: If a model cannot be loaded.
 
     Example:
@@ -179,7 +185,6 @@ def find_errors(
     if not 1 <= len(asked) <= 2:
         raise ConfigError(f"One model or two can be analysed, got {len(asked)}.")
     dataset = open_data(data, training_conditions=training_conditions, scale=scale)
-    check_resamples(resamples)
     among(selected, len(dataset.pairs))
     # Columns without a score tell a filter that cannot be read before the scoring, which takes long.
     unscored = judge(dataset, "unscored", np.full(len(dataset.pairs), np.nan))

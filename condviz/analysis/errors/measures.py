@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest, t
+from scipy import special
 
 from condviz.analysis.errors.study import Judged, Study
 from condviz.data.texts import fold
@@ -158,7 +158,8 @@ def _difference(
     right = [judged.verdicts[chosen] for judged in study.judged]
     only_first, only_second = (int(((one == 1) & (two == 0)).sum()) for one, two in (right, right[::-1]))
     apart = only_first + only_second
-    return Difference(values, p_values, only_first, only_second, binomtest(only_first, apart).pvalue if apart else None)
+    mcnemar = min(1.0, 2 * float(special.bdtr(min(only_first, only_second), apart, 0.5))) if apart else None
+    return Difference(values, p_values, only_first, only_second, mcnemar)
 
 
 def _bootstrap_p(change: np.ndarray) -> float | None:
@@ -257,7 +258,9 @@ def worst_conditions(
     def judge(judged: Judged) -> tuple[np.ndarray, ...]:
         error = np.abs(judged.error[rows])
         mean = means(error)
-        spread = np.sqrt(means((error - mean[place]) ** 2) / np.maximum(counts - 1, 1)) * t.ppf(0.975, counts - 1)
+        spread = np.sqrt(means((error - mean[place]) ** 2) / np.maximum(counts - 1, 1)) * special.stdtrit(
+            counts - 1, 0.975
+        )
         return mean, spread, means(judged.error[rows]), means(1 - judged.right[rows])
 
     judged = [judge(one) for one in study.judged]

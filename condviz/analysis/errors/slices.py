@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Literal
 
 import numpy as np
-from scipy.stats import false_discovery_control, hypergeom, t
+from scipy import special
 
 from condviz.analysis.errors.filters import TARGETS, quote
 from condviz.analysis.errors.study import Study
@@ -130,6 +130,8 @@ def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None,
     # Pairs are tried only for the strongest filters, so each stands for many that were looked at from afar.
     factor = np.ones(len(filters))
     factor[len(single) :] = len(single) * (len(single) - 1) / 2 / max(1, len(joined))
+    from scipy.stats import false_discovery_control  # takes seconds to import
+
     q = false_discovery_control(np.minimum(1, np.nan_to_num(p, nan=1.0) * factor))
     counts, effects = masks.sum(axis=1), sign * (inside - outside)
     # What a target says of a slice has to be true there, not only truer than elsewhere.
@@ -180,7 +182,7 @@ def _contrast(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> tupl
         error = np.sqrt((sums**2).sum(axis=1) * groups / (groups - 1))
         small = groups < SMALL
         error[small] = np.maximum(error[small], _pooled_error(values, masks[small], starts))
-        p = 2 * t.sf(np.abs((inside - outside) / error), df=groups - 1)
+        p = 2 * special.stdtr(groups - 1, -np.abs((inside - outside) / error))
     p = np.where((error > 0) & (groups > 1), p, np.nan)
     if small.any() and np.isin(values, (0, 1)).all():
         p[small] = _fisher(values, masks[small], starts)
@@ -203,6 +205,8 @@ def _fisher(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.nda
     inside = np.logical_or.reduceat(masks, starts, axis=1)
     wrong = np.maximum.reduceat(values, starts) > 0
     drawn, hits = inside.sum(axis=1), (inside & wrong).sum(axis=1)
+    from scipy.stats import hypergeom
+
     law = hypergeom(len(starts), int(wrong.sum()), drawn)
     return np.minimum(1.0, 2 * np.minimum(law.cdf(hits), law.sf(hits - 1)))
 
@@ -213,7 +217,7 @@ def _p_of_mean(values: np.ndarray, clusters: np.ndarray) -> float:
     sums = np.bincount(group, values - values.mean())
     groups = len(sums)
     error = np.sqrt((sums**2).sum() * groups / max(1, groups - 1)) / len(values)
-    return float(2 * t.sf(abs(values.mean()) / error, df=groups - 1)) if error > 0 and groups > 1 else 1.0
+    return float(2 * special.stdtr(groups - 1, -abs(values.mean()) / error)) if error > 0 and groups > 1 else 1.0
 
 
 def _measure(study: Study, target: str) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from condviz.analysis.errors.filters import describe_rows
 from condviz.errors import DataError
@@ -194,6 +193,8 @@ def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
     # Equal scores must get one rating, whatever the order of the rows.
     knots, place, counts = np.unique(scores[used], return_inverse=True, return_counts=True)
     means = np.bincount(place, weights=gold[used]) / counts
+    from scipy.optimize import isotonic_regression  # takes a second to import
+
     return Calibration(knots, isotonic_regression(means, weights=counts).x)
 
 
@@ -259,6 +260,8 @@ def _folds(clusters: np.ndarray, rated: np.ndarray) -> np.ndarray:
 
 def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> Refits:
     """Draw sentence pairs, fit to each fold's other pairs among them, predict the fold. Copies stay in their fold."""
+    from scipy.optimize import isotonic_regression  # takes a second to import
+
     known = np.isfinite(dataset.gold) & np.isfinite(scores)
     rows = np.flatnonzero(known)
     gold, own = dataset.gold[rows], scores[rows]

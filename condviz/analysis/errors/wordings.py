@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from condviz.data.texts import fold
 
@@ -35,6 +34,8 @@ def group_conditions(model: ConditionalScorer, conditions: Sequence[str], *, apa
     Raises:
         ConfigError: If the model has no vectors.
     """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
     model.check_able("encodes")
     counts = Counter(fold(condition) for condition in conditions)
     worded = {fold(condition): condition for condition in reversed(conditions)}

@@ -13,26 +13,28 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache
 
+from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors, find_wordings, with_training_of
+from condviz.analysis.errors.stored import read_stored
+from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.corpora import CORPORA
 from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_pairs, read_table
 from condviz.errors import DataError
+from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
+from condviz.spec import write_options
 from condviz.ui import limits, page
 from condviz.ui.limits import Newest
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import UPLOADS
 from condviz.ui.state import write_link, write_rows
 
-if TYPE_CHECKING:
-    from condviz.analysis.errors.findings import ErrorStudy
-    from condviz.analysis.errors.study import Study
-    from condviz.evaluation.dataset import Dataset
-
 START = "scenes:test"
+OPTIONS = ("filter", "exclude_seen")
+"""Of `find_errors`, in the form."""
 WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
@@ -73,7 +75,7 @@ class Choice:
     Attributes:
         source: The rows.
         first, second: The model, and one to compare with or "".
-        filter: The slice.
+        filter, exclude_seen: As in `find_errors`.
         selected: Positions of rows chosen in the plot; () for none.
         target: What slices are looked for: a key of `TARGETS`.
         view: Key of `VIEWS`; "" for that of one model or of two.
@@ -84,6 +86,7 @@ class Choice:
     first: str = ""
     second: str = ""
     filter: str = ""
+    exclude_seen: bool = False
     selected: tuple[int, ...] = ()
     target: str = "over"
     view: str = ""
@@ -98,8 +101,13 @@ class Choice:
     def link(self) -> str:
         """The query string that opens this; an upload is not part of it."""
         rows, row = write_rows(self.selected), "" if self.row is None else str(self.row + 1)
-        asked = [("ed", self.source.key), ("ea", self.first), ("eb", self.second), ("ef", self.filter), ("es", rows)]
-        return write_link("errors", [*asked, ("et", self.target), ("ev", self.view), ("er", row)])
+        asked = [
+            ("ed", self.source.key),
+            ("ea", self.first),
+            ("eb", self.second),
+            *write_options(find_errors, vars(self)),
+        ]
+        return write_link("errors", [*asked, ("es", rows), ("et", self.target), ("ev", self.view), ("er", row)])
 
     @property
     def unlinked(self) -> str:
@@ -144,8 +152,6 @@ class Desk:
 
     def dataset(self, source: Source) -> Dataset:
         """Return the rows of a source, read again where they were dropped; raises DataError if they are gone."""
-        from condviz.evaluation.dataset import corpus_dataset
-
         if source.key == "upload":
             if not Path(source.path).is_file():
                 raise DataError("The uploaded table is not on this server any more. Upload it again.")
@@ -161,8 +167,6 @@ class Desk:
 
     def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
         """Return the scores of a model if they are known: from the file, computed before, or shipped; else None."""
-        from condviz.analysis.errors.stored import read_stored
-
         if name in dataset.stored:
             return dataset.stored[name]
         weights = getattr(self.pool.loaded(name), "weights_hash", None)
@@ -194,9 +198,6 @@ class Desk:
 
     def judge(self, dataset: Dataset, names: Sequence[str]) -> Study:
         """Make a study of one or two models whose scores are known; errors as in `study`."""
-        from condviz.analysis.errors.findings import find_wordings, with_training_of
-        from condviz.analysis.errors.study import judge, make_study
-
         rows = with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         scores = {name: self.known(dataset, name) for name in names}
         if lost := " and ".join(name for name, values in scores.items() if values is None):
@@ -207,11 +208,9 @@ class Desk:
 
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
         """Return what was found; raises DataError if the filter cannot be read or selects no row."""
-        from condviz.analysis.errors.findings import analyse
-
         study = self.study(choice)
-        key = (self._key(choice), choice.filter, choice.selected, resamples)
-        settings = {"filter": choice.filter, "selected": choice.selected, "resamples": resamples}
+        settings = {name: getattr(choice, name) for name in ("selected", *OPTIONS)} | {"resamples": resamples}
+        key = (self._key(choice), *settings.values())
         # Kept without the study itself, which has a budget of its own.
         bare = self._keep(self._results, key, lambda: replace(analyse(study, **settings), study=None))
         return replace(bare, study=study)
@@ -223,8 +222,6 @@ class Desk:
         return name
 
     def _read(self, source: Source) -> Dataset:
-        from condviz.evaluation.dataset import table_dataset
-
         columns = dict.fromkeys(PAIR_COLUMNS, "") | dict(source.columns)
         table = read_pairs(Path(source.path), columns=columns, skip_bad=True, max_bytes=MAX_TABLE_BYTES)
         return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)

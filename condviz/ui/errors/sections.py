@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 from condviz.analysis.errors.filters import COLUMN_HELP, RULES
+from condviz.analysis.errors.findings import find_errors
+from condviz.spec import given_options
 from condviz.ui import export, limits
 from condviz.ui.errors.desk import Choice, Desk, needed, resamples_for
 from condviz.ui.events import connect, follow
@@ -166,7 +168,7 @@ class Sections:
     def show_exports(self, choice: Choice | None) -> dict:
         """Offer what is shown as link, JSON and Python."""
         found, source = self.desk.found(needed(choice)), choice.source.name or choice.source.key
-        call = [("models", list(choice.names)), ("data", source), ("filter", choice.filter)]
+        call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []
         python = export.python_call("find_errors", call)
         return {self.hand_out: export.offer(found, link=choice.link, python=python, file="condviz-errors.csv")}

@@ -6,35 +6,32 @@ import io
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradio as gr
 import numpy as np
-from gradio.components.textbox import InputHTMLAttributes
 
 from condviz.analysis.errors.filters import TARGETS
-from condviz.data.tables import PAIR_COLUMNS, TEXT_COLUMNS, is_named
-from condviz.errors import CondvizError, DataError
+from condviz.analysis.errors.findings import ErrorStudy, find_errors
+from condviz.data.tables import PAIR_COLUMNS, TEXT_COLUMNS, is_named, read_pairs
+from condviz.errors import CondvizError, DataError, check_count
+from condviz.evaluation.dataset import table_dataset
+from condviz.spec import takes
 from condviz.ui import limits
-from condviz.ui.errors.desk import MAX_RESAMPLES, MAX_TABLE_BYTES, START, Choice, Desk, Source, needed, resamples_for
+from condviz.ui.errors import desk as desks
+from condviz.ui.errors import view
+from condviz.ui.errors.desk import MAX_TABLE_BYTES, OPTIONS, START, Choice, Desk, Source, needed, resamples_for
 from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.markup import busy, dimmed, html, notice, render
+from condviz.ui.form import Fields
+from condviz.ui.markup import busy, dimmed, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, number, place, read_rows
 
-if TYPE_CHECKING:
-    from condviz.analysis.errors.findings import ErrorStudy
-    from condviz.analysis.errors.study import Study
-
-VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
 TITLES = dict(zip(PAIR_COLUMNS, ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)"), strict=True))
 NO_SECOND = ("no second model", "")
-_PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect="off")
 
 
 class ErrorsTab:
@@ -44,31 +41,30 @@ class ErrorsTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.desk = Desk(page.pool)
-        self.result = html(render("errors/empty.html"), elem_id="cv-err-result", script=presses("filter"))
+        screen = _stored(page)
+        shown = screen.get("result") or render("errors/empty.html")
+        self.result = html(shown, elem_id="cv-err-result", script=presses("filter"))
         with gr.Row(elem_id="cv-err-panes", equal_height=False):
             with gr.Column(elem_id="cv-err-form", elem_classes="cv-form cv-inputs"):
                 self._form()
             with gr.Column(elem_id="cv-err-finder"):
-                self.slices = html("", elem_id="cv-err-slices", script=presses("filter", "target"))
+                self.slices = html(
+                    screen.get("slices", ""), elem_id="cv-err-slices", script=presses("filter", "target")
+                )
             with gr.Column(elem_id="cv-err-middle"):
-                self.views = html("", elem_id="cv-err-views", script=presses("view"))
-                self.plot = plotly_panel(elem_id="cv-err-plot", label="Error of each row", tool="select", height=380)
+                self.views = html(screen.get("views", ""), elem_id="cv-err-views", script=presses("view"))
+                drawn = {"figure": screen.get("figure"), "tool": "select", "height": 380}
+                self.plot = plotly_panel(elem_id="cv-err-plot", label="Error of each row", **drawn)
             with gr.Column(elem_id="cv-err-reading"):
                 script = "condviz.errorRow(element, watch, (data) => trigger('turn', data));"
-                self.row = html(render("errors/nothing.html"), elem_id="cv-err-row", script=script)
-        self.figures = html("", elem_id="cv-err-figures")
-        self.choice = gr.State(None)
+                read = screen.get("row") or render("errors/nothing.html")
+                self.row = html(read, elem_id="cv-err-row", script=script)
+        self.figures = html(screen.get("figures", ""), elem_id="cv-err-figures")
+        self.choice = gr.State(Choice(first=self.pool.default) if screen else None)
         self.uploaded = gr.State(None)
         self.sections = Sections(page, self.desk, self.choice)
         self._connect()
         page.site.warm_up.append(self._prepare)
-
-    @cached_property
-    def view(self) -> ModuleType:
-        """What is shown of a study; imported when there is one, as it needs heavy modules."""
-        from condviz.ui.errors import view
-
-        return view
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
@@ -87,10 +83,8 @@ class ErrorsTab:
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
             second = {"label": "Compare with", "elem_id": "cv-err-second", "min_width": 200}
             self.second = gr.Dropdown([NO_SECOND, *choices], value="", **second)
-        self.filter = gr.Textbox(
-            label="Filter rows", placeholder="gold >= 4 and error < -1", lines=1, max_lines=3,
-            elem_id="cv-err-filter", html_attributes=_PLAIN,
-        )  # fmt: skip
+        self.options = Fields(find_errors, OPTIONS, prefix="cv-err")
+        self.filter, self.exclude = self.options.components.values()
         with gr.Row(elem_classes="cv-actions"):
             self.run = gr.Button("Find errors", variant="primary", elem_id="cv-err-run", min_width=90)
             self.clear = gr.Button("All rows", elem_id="cv-err-clear", min_width=70)
@@ -99,17 +93,24 @@ class ErrorsTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
-        form = [self.data, self.first, self.second, self.filter]
+        form = [self.data, self.first, self.second, self.filter, self.exclude]
         shown = [self.result, self.views, self.plot, self.slices, self.figures, self.row, self.choice]
         shown += [*self.page.folded, self.sections.effect]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
-        triggers = [self.run.click, self.filter.submit, self.data.input, self.first.input, self.second.input]
+        triggers = [
+            self.run.click,
+            self.filter.submit,
+            self.data.input,
+            self.first.input,
+            self.second.input,
+            self.exclude.input,
+        ]
         picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data, *filled]
         models, linked = [self.first, self.second], [*filled, self.uploaded, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
-            *self.page.on_link(self.open_link, asked, linked, needs=["ed"], otherwise=self.find, **main),
+            *self.page.on_link(self.open_link, [self.choice], linked, needs=["ed"], **main),
             connect(self.upload.upload, self.read_upload, [self.upload, *models], picked, **main),
             connect(self.use.click, self.use_columns, [*self.columns, self.uploaded, *models], picked, **main),
         ]
@@ -130,8 +131,9 @@ class ErrorsTab:
         publish(self.api_errors, "errors")
 
     def find(
-        self, data: str, model: str, second: str, filter_: str, uploaded: Source | None, choice: Choice | None
-    ) -> Iterator[dict]:
+        self, data: str, model: str, second: str, filter_: str, exclude: bool, uploaded: Source | None,
+        choice: Choice | None,
+    ) -> Iterator[dict]:  # fmt: skip
         """Score the rows where that is needed, and show what is found."""
         source = uploaded if data == "upload" and uploaded else Source(str(data))
         old = choice or Choice()
@@ -139,7 +141,8 @@ class ErrorsTab:
         first, second = _two((model, second) if same else self._in_pool(model, second))
         row = old.row if same else None
         target = old.target if second or old.target not in ("first", "second") else "over"
-        yield from self._find(Choice(source, first, second, filter_ or "", (), target, old.view, row), shown=choice)
+        asked = Choice(source, first, second, filter_ or "", exclude, (), target, old.view, row)
+        yield from self._find(asked, shown=choice)
 
     def offer(self, choice: Choice | None) -> dict:
         """Offer the models that there are by now, and the columns of the file."""
@@ -160,7 +163,7 @@ class ErrorsTab:
     def _find(self, choice: Choice, *, shown: Choice | None = None, asked: bool = False) -> Iterator[dict]:
         picture = ""
         with suppress(CondvizError):
-            picture = self.view.result(self.desk.found(shown), shown) if shown else ""
+            picture = view.result(self.desk.found(shown), shown) if shown else ""
         before = {self.result: dimmed(picture)} if shown else {}
         yield {**self._busy("Reading the rows."), self.stop: gr.update(visible=True), **before}
         try:
@@ -187,7 +190,7 @@ class ErrorsTab:
         yield {
             self.first: gr.Dropdown(choices, value=choice.first),
             self.second: gr.Dropdown([NO_SECOND, *choices], value=choice.second),
-            self.filter: choice.filter,
+            **self.options.updates(vars(choice)),
             **self._busy("Looking for slices."),
         }
         yield from self._show(choice, asked=asked)
@@ -197,28 +200,27 @@ class ErrorsTab:
         study = self.desk.study(choice)
         found = self.desk.found(choice)
         rated = bool(study.rated.any())
+        shown = view.parts(found, choice, waiting=rated, asked=asked)
         step = {
-            self.result: self.view.result(found, choice, asked=asked),
-            self.slices: self.view.slices(found, choice.target),
-            self.figures: self.view.figures(found, waiting=rated),
+            **{getattr(self, name): part for name, part in shown.items()},
             self.choice: choice,
             self.sections.effect: "",
             **self._figure(found, choice, keep_selection=keep_selection),
-            **self._row(study, choice, found.rows),
             **closed(self.page.folded),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
         measured = {}
         if rated:
             found = self.desk.found(choice, resamples=resamples_for(study))
-            measured = {self.figures: self.view.figures(found, waiting=False)}
+            measured = {self.figures: view.figures(found, waiting=False)}
         # gradio may drop an update of the plot that another one follows closely: the last one has it again.
         drawn = self._figure(found, choice, keep_selection=keep_selection)
         yield {**measured, **drawn, self.stop: gr.update(visible=False)}
 
     def draw(self, choice: Choice | None) -> dict:
         """Draw once more: the figure came before there was a place for it."""
-        drawn = {} if choice is None else self._figure(self.desk.found(choice), choice)
+        stored = choice in (None, Choice(first=self.pool.default))  # the page was sent with its figure
+        drawn = {} if stored else self._figure(self.desk.found(choice), choice)
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
@@ -235,14 +237,15 @@ class ErrorsTab:
             yield from self._show(replace(choice, filter=value, row=None))
         elif event.name == "target" and value in TARGETS:
             choice = replace(choice, target=value)
-            yield {self.slices: self.view.slices(self.desk.found(choice), value), **self._picked(choice)}
-        elif event.name == "view" and value in VIEWS:
+            yield {self.slices: view.slices(self.desk.found(choice), value), **self._picked(choice)}
+        elif event.name == "view" and value in view.VIEWS:
             choice = replace(choice, view=value)
-            yield {**self._figure(self.desk.found(choice), choice), **self._picked(choice)}
+            views = view.parts(self.desk.found(choice), choice)["views"]
+            yield {self.views: views, **self._figure(self.desk.found(choice), choice), **self._picked(choice)}
 
     def _picked(self, choice: Choice) -> dict:
         """Keep a choice of the same slice, and put it into the address."""
-        return {self.choice: choice, self.result: self.view.result(self.desk.found(choice), choice, picked=True)}
+        return {self.choice: choice, self.result: view.result(self.desk.found(choice), choice, picked=True)}
 
     def brush(self, event: gr.EventData, choice: Choice | None) -> Iterator[dict]:
         """Take the rows that were chosen in the plot as the slice."""
@@ -276,21 +279,13 @@ class ErrorsTab:
         return self._open(choice, int(order[target]), mark=True)
 
     def _open(self, choice: Choice, row: Any, *, mark: bool = False) -> dict:  # noqa: ANN401 - from the browser
-        study = self.desk.study(choice)
-        found = place(row, len(study.dataset.pairs))
+        found = place(row, len(self.desk.dataset(choice.source).pairs))
         if found is None:
             raise DataError(f"There is no row {str(row)[:20]!r}. Reload the page.")
         choice = replace(choice, row=found)
         marked = {self.plot: panel_update(marked=str(found))} if mark else {}
         near = closed([self.sections.near_part.accordion])  # it is about the row before
-        return {**self._row(study, choice, self.desk.found(choice).rows), **self._picked(choice), **marked, **near}
-
-    def _row(self, study: Study, choice: Choice, order: np.ndarray) -> dict:
-        row = choice.row if choice.row is not None else int(order[0]) if len(order) else None
-        if row is None or row >= len(study.dataset.pairs):
-            return {self.row: render("errors/nothing.html")}
-        here = np.flatnonzero(order == row)
-        return {self.row: self.view.row_view(study, row, int(here[0]) if len(here) else -1, len(order))}
+        return {self.row: view.row(self.desk.found(choice), choice), **self._picked(choice), **marked, **near}
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
     def read_upload(self, path: str | None, model: str, second: str) -> Iterator[dict]:
@@ -343,17 +338,16 @@ class ErrorsTab:
         choices = [*self.desk.corpora(), (source.name, "upload")]
         return {self.data: gr.Dropdown(choices, value="upload"), self.uploaded: source}
 
-    def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
+    def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
         """Restore what a link asks for."""
-        *_, choice = given
-        key, second, filter_, target, drawn = (first(values, name) for name in ("ed", "eb", "ef", "et", "ev"))
+        key, second, target, drawn = (first(values, name) for name in ("ed", "eb", "et", "ev"))
         source = self.desk.uploads.get(key) or Source(key)
         if source.key.startswith("upload") and not source.token:
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         row = number(values, "er", 0, low=0, high=10**8)
         asked = Choice(
-            source, first(values, "ea") or self.pool.default, second, filter_,
-            target=target if target in TARGETS else "over", view=drawn if drawn in VIEWS else "",
+            source, first(values, "ea") or self.pool.default, second, **self.options.read(values),
+            target=target if target in TARGETS else "over", view=drawn if drawn in view.VIEWS else "",
             row=row - 1 if row else None,
         )  # fmt: skip
         known = key in {name for _, name in self.desk.corpora()}
@@ -365,26 +359,17 @@ class ErrorsTab:
         yield from self._find(asked, shown=choice, asked=True)
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
-    def api_errors(
-        self, data: str, models: list[str], filter: str = "", resamples: int = 1000, exclude_seen: bool = False
-    ) -> dict[str, Any]:
+    @takes(find_errors, resamples=1000)
+    def api_errors(self, data: str, models: list[str], **options: Any) -> dict[str, Any]:  # noqa: ANN401
         """Find where one or two models are wrong.
 
         Args:
             data: A part of a corpus such as "scenes:test", or the content of a CSV file.
             models: One name or two, as /models lists them or as columns score_NAME of the table.
-            filter: The slice, for instance 'gold >= 4 and "dog" in shared'; "" for all rows.
-            resamples: For the intervals, 0 to 10,000.
-            exclude_seen: Leave out rows that trained one of the models.
         """
-        from condviz.analysis.errors.findings import analyse
-        from condviz.data.tables import read_pairs
-        from condviz.evaluation.dataset import table_dataset
-
         if not 1 <= len(models) <= 2:
             raise DataError(f"One or two models can be analysed, got {len(models)}.")
-        if not 0 <= resamples <= MAX_RESAMPLES:
-            raise DataError(f"resamples must be from 0 to {MAX_RESAMPLES:,}, got {resamples}.")
+        check_count("resamples", options["resamples"], 0, desks.MAX_RESAMPLES)
         if "\n" in data:
             table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_TABLE_BYTES)
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
@@ -394,16 +379,13 @@ class ErrorsTab:
             if self.desk.known(dataset, name) is None:
                 work = self.pool.run(score_rows, name, dataset.pairs, rows=len(dataset.pairs))
                 self.desk.keep(dataset, name, work.result())
-        settings = {"filter": filter, "resamples": resamples, "exclude_seen": exclude_seen}
-        return analyse(self.desk.judge(dataset, models), **settings).to_dict()
+        return desks.analyse(self.desk.judge(dataset, models), **options).to_dict()
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _prepare(self) -> None:
-        """Find what the tab opens with before a visitor asks for it; without stored scores that is left to them."""
-        choice = Choice(first=self.pool.default)
+        """Find what the page opens with before a visitor goes on from it."""
         with suppress(CondvizError):
-            self.desk.found(choice)
-            self.desk.found(choice, resamples=resamples_for(self.desk.study(choice)))
+            self.desk.found(Choice(first=self.pool.default))
 
     def _busy(self, message: str, done: int = 0, total: int = 0) -> dict:
         share = done / total if total else 0.0
@@ -414,26 +396,17 @@ class ErrorsTab:
         }
 
     def _figure(self, found: ErrorStudy, choice: Choice, *, keep_selection: bool = False) -> dict:
-        from condviz.analysis.errors.study import calibration_curve
-        from condviz.plots.error_figures import plot_against, plot_calibration, plot_residuals
-
-        study = found.study
-        views = {name: title for name, title in VIEWS.items() if name != "against" or study.second is not None}
-        shown = (
-            choice.view if choice.view in views else next(name for name in ("against", "residuals") if name in views)
-        )
-        head = render("errors/views.html", views=views, view=shown)
-        if not study.rated.any():
-            empty = '{"data": [], "layout": {}}'
-            return {self.views: head, self.plot: panel_update(figure=empty, message="No row has a rating.")}
-        if shown == "calibration":
-            curves = [calibration_curve(judged.scores, study.columns["gold"]) for judged in study.judged]
-            return {self.views: head, self.plot: panel_update(figure=plot_calibration(study, curves), message="")}
-        draw = plot_against if shown == "against" else plot_residuals
         rows = np.flatnonzero(found.mask) if found.filter or found.selected else ()
         chosen = {} if keep_selection else {"selection": [str(row) for row in rows]}
+        empty = "" if found.study.rated.any() else "No row has a rating."
         marked = None if choice.row is None else str(choice.row)
-        return {self.views: head, self.plot: panel_update(figure=draw(study), message="", marked=marked, **chosen)}
+        return {self.plot: panel_update(figure=view.figure(found, choice), message=empty, marked=marked, **chosen)}
+
+
+def _stored(page: Page) -> dict[str, str]:
+    """Return what is shown before any model has loaded; nothing for another default model."""
+    screen = read_asset("errors_screen.json")
+    return screen if isinstance(screen, dict) and screen.get("model") == page.pool.default else {}
 
 
 def _two(models: Iterable[str | None]) -> tuple[str, str]:

@@ -38,6 +38,51 @@ TITLES = {
 }
 
 
+VIEWS = {"residuals": "Error by score", "against": "Model against model", "calibration": "Calibration"}
+
+
+def parts(study: ErrorStudy, choice: Choice, *, waiting: bool = False, asked: bool = False) -> dict[str, Markup]:
+    """Render what the page shows of a study above its sections; `waiting` and `asked` as below."""
+    return {
+        "result": result(study, choice, asked=asked),
+        "views": render("errors/views.html", views=_views(study), view=_view(study, choice)),
+        "slices": slices(study, choice.target),
+        "row": row(study, choice),
+        "figures": figures(study, waiting=waiting),
+    }
+
+
+def screen(study: ErrorStudy, choice: Choice) -> dict[str, str]:
+    """Render all that the page shows first, as it is stored."""
+    return {**parts(study, choice), "figure": figure(study, choice)}
+
+
+def figure(study: ErrorStudy, choice: Choice) -> str:
+    """Draw the picture that is chosen, as JSON of plotly."""
+    from condviz.plots.error_figures import plot
+
+    return plot(study.study, _view(study, choice)).to_json()
+
+
+def _views(study: ErrorStudy) -> dict[str, str]:
+    return {name: title for name, title in VIEWS.items() if name != "against" or study.study.second is not None}
+
+
+def _view(study: ErrorStudy, choice: Choice) -> str:
+    views = _views(study)
+    return choice.view if choice.view in views else next(name for name in ("against", "residuals") if name in views)
+
+
+def row(study: ErrorStudy, choice: Choice) -> Markup:
+    """Render the row that is read, by default the worst of the slice."""
+    order = study.rows
+    shown = choice.row if choice.row is not None else int(order[0]) if len(order) else None
+    if shown is None or shown >= len(study.study.dataset.pairs):
+        return render("errors/nothing.html")
+    here = np.flatnonzero(order == shown)
+    return row_view(study.study, shown, int(here[0]) if len(here) else -1, len(order))
+
+
 def result(study: ErrorStudy, choice: Choice, *, picked: bool = False, asked: bool = False) -> Markup:
     """Render the headline of the tab, with the address of what is shown.
 
