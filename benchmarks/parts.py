@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import permutations
 from typing import get_args
@@ -99,9 +99,18 @@ def measure(
     check_resamples(resamples)
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
+    found = measure_scores(chosen, scores, resamples=resamples)
+    if is_plain and baseline is not None:
+        reference = _agree(chosen.rows, _plain_scores(baseline, chosen.rows)).spearman.value
+        return replace(found, baseline=_rounded(reference))
+    return found
+
+
+def measure_scores(chosen: Chosen, scores: np.ndarray, *, resamples: int = 1000) -> PartScores:
+    """Compare scores of the rows of one part with their ratings."""
     found = _agree(chosen.rows, scores, resamples=resamples, seed=chosen.sample.seed)
-    groups, reference = {}, None
-    if not is_plain:
+    groups = {}
+    if chosen.part.name != PLAIN:
         kinds = {
             # Aspects of single families are too many; so are the domains that families name themselves, in place of
             # which the collections count: "sport" for sport-001.
@@ -109,8 +118,6 @@ def measure(
             "domain": [{one.rpartition("-")[0] for one in (row.family1, row.family2)} for row in chosen.rows],
         }
         groups = {kind: made for kind, names in kinds.items() if (made := _groups(chosen.rows, scores, names))}
-    elif baseline is not None:
-        reference = _rounded(_agree(chosen.rows, _plain_scores(baseline, chosen.rows)).spearman.value)
     return PartScores(
         digest=chosen.sample.digest,
         rows=found.n,
@@ -121,7 +128,7 @@ def measure(
             for name, one in zip(FIGURES, (found.spearman, found.pearson, found.ties_excluded), strict=True)
         },
         equal_scores=found.pair_accuracy.equal_similarities,
-        baseline=reference,
+        baseline=None,
         groups=groups,
     )
 

@@ -6,14 +6,14 @@ trained by low-rank adapters; those of a MiniLM model begin as the best approxim
 
 python -m benchmarks.train_models pack FOLDER                 rows of all corpora, and what MiniLM models begin with
 python -m benchmarks.train_models train FOLDER --seconds 450  all models, or those named by --model
-python -m benchmarks.train_models ship FOLDER --model NAME    what came out, as checkpoints/NAME
+
+`benchmarks.ship_models` makes checkpoints and tables of what came out.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import hashlib
 import json
 import math
 import random
@@ -33,13 +33,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
-from condviz.data.files import write_text
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.pretrained import choose_precision, load_backbone
 from condviz.evaluation.metrics import spearman
 from condviz.methods import METHODS, ConditionalScorer
 from condviz.models import checkpoints
-from condviz.models.manifest import MANIFEST
 from condviz.training.data import Batch
 from condviz.training.losses import info_nce, mean_squared_error
 from condviz.training.model import TrainingModel, add_adapters, quick_attention
@@ -254,7 +252,8 @@ def take(model: ConditionalScorer, tensors: Mapping[str, Tensor], *, heads: bool
 
 def trained_tensors(model: ConditionalScorer) -> dict[str, Tensor]:
     """Return adapters and head in float16, as `take` takes them."""
-    tensors, _ = checkpoints._adapters(model.backbone)
+    parts = model.backbone.model.state_dict()
+    tensors = {f"adapter.{checkpoints.plain_name(name)}": value for name, value in parts.items() if "lora_" in name}
     tensors |= {f"head.{name}": value for name, value in model.head_state().items()}
     return {name: value.detach().half().cpu().contiguous() for name, value in tensors.items()}
 
@@ -413,68 +412,10 @@ def side_by_side(names: Sequence[str], folder: Path, encoders: Mapping[str, str]
     return len(failed)
 
 
-# ---- what came out --------------------------------------------------------------------------------------------------
-
-
-def ship(name: str, folder: Path) -> None:
-    """Save a trained model as checkpoints/NAME, without what is said behind an @."""
-    told, plan = json.loads((folder / f"out-{name}.json").read_text()), PLANS[name]
-    model = build(plan, folder, plan.encoder)
-    take(model, load_file(folder / f"out-{name}.safetensors"))
-    target = Path("checkpoints") / name.partition("@")[0]
-    training = {key: told[key] for key in ("steps", "seconds", "device", "curve")} | {
-        "recipe": _recipe(target.name, plan),
-        "seed": SEED,
-        "best_step": None,
-        "data": _data(Rows(folder)),
-    }
-    checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
-    manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-    write_text(target / MANIFEST, json.dumps(manifest | {"identity": "file"}, indent=2) + "\n")
-
-
-def _recipe(name: str, plan: Plan) -> dict[str, Any]:
-    """Describe a plan in the words of recipes; the share of a source is that of the steps that take a block of it."""
-    total = sum(weight for _, weight in SOURCES.values())
-    sources = {"csts-reannotated": 1.0} | {source: round(weight / total, 3) for source, (_, weight) in SOURCES.items()}
-    return {
-        "name": name,
-        "command": "python -m benchmarks.train_models",
-        "method": plan.method,
-        "config": dict(plan.config),
-        "backbone": plan.encoder,
-        "init": plan.init,
-        "tuning": "lora",
-        "frozen_layers": 0,
-        "lora": {"rank": plan.rank, "alpha": plan.rank * plan.scale, "init": ""},
-        "lr": plan.rate,
-        "head_lr": plan.head_rate,
-        "contrast": plan.contrast,
-        "temperature": plan.temperature,
-        "weight_decay": DECAY,
-        "warmup": WARM_UP,
-        "clip": CLIP,
-        "seed": SEED,
-        "keep": "last",
-        "train": [{"name": source, "weight": weight} for source, weight in sources.items()],
-    }
-
-
-def _data(rows: Rows) -> list[dict[str, Any]]:
-    parts = {"csts-reannotated": ("train90", rows.csts["train90"])} | {
-        source: ("train", [row for block in blocks for row in block]) for source, blocks in rows.blocks.items()
-    }
-    return [
-        {"source": source, "split": split, "path": "", "rows": len(found),
-         "sha256": hashlib.sha256(json.dumps(found).encode()).hexdigest()}
-        for source, (split, found) in parts.items()
-    ]  # fmt: skip
-
-
 def main() -> None:
-    """Run one of the four commands."""
+    """Run one of the commands; `one` is what `train` runs for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("pack", "train", "one", "ship"))
+    parser.add_argument("what", choices=("pack", "train", "one"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", action="append", choices=list(PLANS))
     parser.add_argument("--seconds", type=float, default=450.0)
@@ -491,9 +432,6 @@ def main() -> None:
         training = Training(name, chosen.folder, chosen.encoder, chosen.device)
         training.run(min(chosen.deadline, time.time() + chosen.seconds))
         training.save()
-    elif chosen.what == "ship":
-        for name in chosen.model or PLANS:
-            ship(name, chosen.folder)
     else:
         encoders = {MPNET: chosen.mpnet, MINILM: chosen.minilm}
         sys.exit(side_by_side(chosen.model or list(PLANS), chosen.folder, encoders, chosen.device, chosen.seconds))

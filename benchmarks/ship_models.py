@@ -1,0 +1,132 @@
+"""What `benchmarks.train_models` has trained, as checkpoints and as tables.
+
+python -m benchmarks.ship_models ship FOLDER --model NAME   checkpoints/NAME; its scores: python -m benchmarks models
+python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained, on all parts
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from benchmarks.board import format_board
+from benchmarks.common import fill
+from benchmarks.parts import choose, measure_scores
+from benchmarks.train_models import CLIP, DECAY, PLANS, SEED, SOURCES, WARM_UP, Plan, Rows, build, take
+from condviz.data.files import write_text
+from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, markdown_table
+from condviz.models import checkpoints
+from condviz.models.manifest import MANIFEST
+
+NAMES = {"csts": "csts_validation"}
+"""Part of the benchmark -> what the training calls it, where the two differ."""
+
+
+def ship(name: str, folder: Path) -> None:
+    """Save a trained model as checkpoints/NAME, without what is said behind an @."""
+    told, plan = json.loads((folder / f"out-{name}.json").read_text()), PLANS[name]
+    model = build(plan, folder, plan.encoder)
+    take(model, load_file(folder / f"out-{name}.safetensors"))
+    target = Path("checkpoints") / name.partition("@")[0]
+    training = {key: told[key] for key in ("steps", "seconds", "device", "curve")} | {
+        "recipe": _recipe(target.name, plan),
+        "seed": SEED,
+        "best_step": None,
+        "data": _data(Rows(folder)),
+    }
+    if plan.init in PLANS:
+        first = json.loads((folder / f"out-{plan.init}.json").read_text())
+        training["before"] = {key: first[key] for key in ("steps", "seconds", "device", "curve")} | {
+            "recipe": _recipe(plan.init, PLANS[plan.init])
+        }
+    checkpoints.save(model.eval(), target, training=training, dtype=torch.float16)
+    manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+    write_text(target / MANIFEST, json.dumps(manifest | {"identity": "file"}, indent=2) + "\n")
+
+
+def _recipe(name: str, plan: Plan) -> dict[str, Any]:
+    """Describe a plan in the words of recipes; the share of a source is that of the steps that take a block of it."""
+    total = sum(weight for _, weight in SOURCES.values())
+    sources = {"csts-reannotated": 1.0} | {source: round(weight / total, 3) for source, (_, weight) in SOURCES.items()}
+    return {
+        "name": name,
+        "command": "python -m benchmarks.train_models",
+        "method": plan.method,
+        "config": dict(plan.config),
+        "backbone": plan.encoder,
+        "init": plan.init,
+        "tuning": "lora",
+        "frozen_layers": 0,
+        "lora": {"rank": plan.rank, "alpha": plan.rank * plan.scale, "init": ""},
+        "lr": plan.rate,
+        "head_lr": plan.head_rate,
+        "contrast": plan.contrast,
+        "temperature": plan.temperature,
+        "weight_decay": DECAY,
+        "warmup": WARM_UP,
+        "clip": CLIP,
+        "seed": SEED,
+        "keep": "last",
+        "train": [{"name": source, "weight": weight} for source, weight in sources.items()],
+    }
+
+
+def _data(rows: Rows) -> list[dict[str, Any]]:
+    parts = {"csts-reannotated": ("train90", rows.csts["train90"])} | {
+        source: ("train", [row for block in blocks for row in block]) for source, blocks in rows.blocks.items()
+    }
+    return [
+        {"source": source, "split": split, "path": "", "rows": len(found),
+         "sha256": hashlib.sha256(json.dumps(found).encode()).hexdigest()}
+        for source, (split, found) in parts.items()
+    ]  # fmt: skip
+
+
+def table(folder: Path) -> str:
+    """Format what a training has written of its models: how long each took, then its scores, from those stored."""
+    told = {path.stem.removeprefix("out-"): json.loads(path.read_text()) for path in sorted(folder.glob("out-*.json"))}
+    told = {name: one for name, one in told.items() if "scores" in one}
+    measured = set().union(*(one["scores"] for one in told.values()))
+    chosen = {part: choose(part) for part in PARTS if NAMES.get(part, part) in measured}
+    head = ("model", "encoder", "steps", "seconds", "device")
+    rows = [
+        (f"`{name}`", one["plan"]["encoder"].rpartition("/")[2], str(one["steps"]), str(one["seconds"]), one["device"])
+        for name, one in told.items()
+    ]
+    models = {}
+    for name, one in told.items():
+        found = {
+            part: measure_scores(item, np.array(one["scores"][NAMES.get(part, part)])) for part, item in chosen.items()
+        }
+        models[name] = ModelScores(weights="", precision="float32", trained=True, versions={}, parts=found)
+    board = Board({part: item.sample for part, item in chosen.items()}, models)
+    return f"{markdown_table(head, rows)}\n\n{format_board(board, list(models), list(chosen))}"
+
+
+def main() -> None:
+    """Run one of the two commands."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("ship", "table"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", action="append", choices=list(PLANS))
+    parser.add_argument("--docs", action="store_true", help="put the tables into docs/results.md")
+    chosen = parser.parse_args()
+    if chosen.what == "ship":
+        for name in chosen.model or PLANS:
+            ship(name, chosen.folder)
+        return
+    text = table(chosen.folder)
+    print(text)
+    if chosen.docs:
+        fill("trainings", text)
+
+
+if __name__ == "__main__":
+    main()
