@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
-from condviz.data.tables import Table, guess_text_column, read_table
-from condviz.data.tables.formats import fold_name, text_of
-from condviz.data.tables.pairs import SAMPLED, list_names
+from condviz.data.tables import POINT_ROLES, Table, check_texts, guess_columns, read_table
+from condviz.data.tables.pairs import list_names
 from condviz.data.tables.report import is_missing
-from condviz.data.texts import check_condition, check_conditions, check_sentence
+from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
 
 if TYPE_CHECKING:
@@ -72,15 +71,6 @@ class MapPoints:
         return self.columns.get(self.value, ())
 
 
-@dataclass(frozen=True)
-class ColumnGuess:
-    """Which columns of a table probably hold what; None where nothing fits."""
-
-    text: str
-    condition: str | None
-    value: str | None
-
-
 def points_from_texts(texts: Sequence[str], conditions: Sequence[str], *, max_points: int = MAX_POINTS) -> MapPoints:
     """Cross every text with every condition; blank texts and repetitions are left out, with a note."""
     asked = check_conditions(conditions)
@@ -120,10 +110,10 @@ def points_from_table(
         raise ConfigError(f"sample must be at least 1, got {sample}.")
     table = read_table(table)
     table = replace(table, report=deepcopy(table.report))
-    guess = guess_columns(table)
-    text = guess.text if text_column is None else text_column
-    condition = guess.condition if condition_column is None else condition_column
-    value = guess.value if value_column is None else value_column
+    guess = guess_columns(table, POINT_ROLES)
+    text = guess["text"] if text_column is None else text_column
+    condition = guess["condition"] if condition_column is None else condition_column
+    value = guess["value"] if value_column is None else value_column
     asked = [] if conditions is None and condition else check_conditions(list(conditions or ()))
     needed = [text] if asked else [text, condition]
     for name in (*needed, *([value] if value else [])):
@@ -142,8 +132,8 @@ def points_from_table(
         kept = [kept[index] for index in sorted(chosen)]
     times = max(1, len(asked))
     _check_number(len(kept), max_points, conditions=times)
-    checks = dict(zip(needed, (check_sentence, check_condition), strict=False))
-    found = {row: checked for row in kept if (checked := _check_row(table, row, checks)) is not None}
+    roles = dict(zip(POINT_ROLES, needed, strict=False))
+    found = {row: checked for row in kept if (checked := check_texts(table, row, roles)) is not None}
     columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
     notes = (*table.notes, *left_out, *drawn)
     rest = {"columns": columns, "value": value if value in columns else "", "notes": notes}
@@ -151,26 +141,6 @@ def points_from_table(
     if asked:
         return MapPoints(*_cross(texts, asked), crossed=True, **rest)
     return MapPoints(texts, named[0], **rest)
-
-
-def guess_columns(table: pd.DataFrame | Mapping[str, Sequence] | Table) -> ColumnGuess:
-    """Guess by name which columns hold texts, conditions and values.
-
-    Where no name tells, the longest cells on average are the texts, and cells that repeat four times the values.
-    """
-    table = read_table(table)
-    named = {fold_name(name): name for name in table.columns}
-
-    def find(*wanted: str) -> str | None:
-        return next((named[name] for name in wanted if name in named), None)
-
-    condition = find("condition", "conditions", "aspect")
-    cells = {name: table.column(name) for name in table.columns if name != condition}
-    text = guess_text_column({name: column[:SAMPLED] for name, column in cells.items()}) or table.columns[0]
-    named.pop(fold_name(text), None)
-    value = find("value", "label", "category", "class", "kind")
-    repeating = (name for name, column in cells.items() if name != text and 2 <= len(set(column)) <= len(column) / 4)
-    return ColumnGuess(text, condition, value or next(repeating, None))
 
 
 def held_out_triples(draws: int) -> list[tuple[str, str, str]]:
@@ -225,19 +195,6 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
 
 def _cross(texts: Sequence[str], conditions: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(texts) * len(conditions), tuple(condition for condition in conditions for _ in texts)
-
-
-def _check_row(table: Table, row: int, checks: Mapping[str, Callable[[str, str], str]]) -> tuple[str, ...] | None:
-    """Return the checked texts of a row; None, and rejected by the table's report, where one cannot be used."""
-    try:
-        return tuple(
-            check(text_of(table.rows[row][table.columns.index(name)], field), field)
-            for name, check in checks.items()
-            if (field := f"{table.place(row)}, column {name}")
-        )
-    except DataError as error:
-        table.report.reject(table.place(row), str(error), table.rows[row])
-        return None
 
 
 def _refuse_numbers(cells: Mapping[str, Sequence[str]], name: str) -> None:

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from condviz.data.files import ENDINGS, HUB, find_files
-from condviz.data.tables import Kind, Report, guess_text_column, kind_of, to_number
+from condviz.data.tables import Kind, Report, kind_of, to_number
 from condviz.data.tables.formats import Form, Record, text_of, to_text
 from condviz.data.tables.pairs import TEXT_NAMES, list_names
 from condviz.data.tables.report import Place, is_missing
@@ -135,23 +134,6 @@ def read_source(
     columns = {names[other]: kind or "text" for other, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad, form)
     return Source(str(path), tuple(files), chosen, columns, total, left_out, digest, names, form, report)
-
-
-def peek(path: str | Path, rows: int = 5) -> tuple[list[Record], str]:
-    """Return the first rows of a file as it has them, and the column that most likely holds the texts.
-
-    Args:
-        path: As for `read_source`.
-        rows: At most so many.
-
-    Raises:
-        DataError: If it cannot be read, or has no rows.
-    """
-    records = read_records(path, Report(skip_bad=True), Form(names=("text",)))
-    found = [record for _, record in islice(records, rows)]
-    if not found:
-        raise DataError(f"{Path(path).name} has no rows. Choose a file with one text in each row.")
-    return found, guess_text_column({name: [row.get(name, "") for row in found] for name in found[0]})
 
 
 def check_columns(columns: Mapping[str, Iterable[Any]]) -> dict[str, tuple[Kind, list[str | None]]]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from condviz.data.files import write_text
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, Table, read_pairs, read_table, to_csv
+from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, to_csv
 from condviz.data.tables import PAIR_COLUMNS as COLUMNS
-from condviz.data.tables.pairs import list_names
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair
 
-MAX_BYTES = 5 * 2**20
 MIN_ROWS = 20
 """Fewer rated rows teach nothing, and leave none to measure on."""
 MIN_PAIRS = 8
@@ -46,33 +43,14 @@ class RatedTable:
         return "pairs" if self.paired >= MIN_PAIRS and 4 * self.paired >= len(self.rows) else "rows"
 
 
-def open_table(path: str | Path) -> Table:
-    """Read an uploaded file with any columns; raises DataError if it cannot be read, or has fewer than four columns."""
-    table = read_table(Path(path), max_bytes=MAX_BYTES, skip_bad=True, names=COLUMNS)
-    if len(table.columns) < len(COLUMNS):
-        raise DataError(
-            f"{Path(path).name} has the columns {list_names(table.columns)}; four are needed: two sentences, a "
-            "condition and a rating from 1 (different) to 5 (same)."
-        )
-    return table
-
-
-def read_rated(table: Table, name: str, columns: Mapping[str, str]) -> RatedTable:
-    """Take the rated rows out of a table.
+def read_rated(table: PairTable, name: str) -> RatedTable:
+    """Take the rated rows out of a table; raises DataError if nothing can be learnt from them.
 
     Args:
-        table: As `open_table` returns it.
+        table: As read.
         name: Of the file, for messages.
-        columns: For each of `COLUMNS` the column of the table that holds it.
-
-    Raises:
-        DataError: If a column is chosen twice, a cell cannot be used, or nothing can be learnt from the table.
     """
-    chosen = [columns.get(wanted, "") for wanted in COLUMNS]
-    if len(set(chosen)) < len(COLUMNS) or not set(chosen) <= set(table.columns):
-        raise DataError(f"Choose four different columns of {name}; chosen are {', '.join(map(repr, chosen))}.")
-    read = read_pairs(table, columns=columns)
-    pairs = read.pairs
+    pairs = table.pairs
     rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(COLUMNS))
     if rated.empty:
         raise DataError(
@@ -95,7 +73,7 @@ def read_rated(table: Table, name: str, columns: Mapping[str, str]) -> RatedTabl
         (len(rated) - len(rows), f"repeated{averaged}"),
         (long, f"with more than {LONG_WORDS} words; the encoder cuts what is beyond its limit"),
     )
-    notes = (*read.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
+    notes = (*table.notes, *(f"{_count(number)} {text}." for number, text in facts if number))
     sizes = pd.Series([(row.sentence1, row.sentence2) for row in rows]).value_counts()
     return RatedTable(name, rows, len(pairs), int((sizes == 2).sum()), notes)
 

@@ -20,6 +20,7 @@ from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first
+from condviz.ui.imports import FILE_TYPES, PAIRS, Import, Reading
 from condviz.ui.markup import busy, dimmed, html, noted, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
@@ -90,11 +91,12 @@ class CompareTab:
         with section("Score a table", elem_id="cv-compare-table"):
             html(render("compare/table_help.html", rows=limits.TABLE_ROWS), elem_id="cv-table-help")
             with gr.Row(elem_classes="cv-actions"):
-                files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-compare-upload"}
+                files = {"file_types": FILE_TYPES, "elem_id": "cv-compare-upload"}
                 self.file = gr.File(label="CSV or TSV file", height=90, **files)
                 self.score_table = gr.Button("Score the table", min_width=120, scale=0)
                 self.table_stop = stop_button(scale=0)
             self.table_notice = html("", elem_id="cv-table-notice")
+            self.own = Import(self.file, PAIRS, "cv-compare", self.table_notice)
             table = {"interactive": False, "wrap": True, "max_height": 420}
             self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)
             label = "Download with scores (CSV)"
@@ -116,7 +118,8 @@ class CompareTab:
         self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
         self.page.on_models(self.model)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
-        connect(self.score_table.click, self.table, [self.file, self.model], [self.rows, self.download], **told)
+        asked = [self.file, self.own.reading, self.model]
+        connect(self.score_table.click, self.table, asked, [self.rows, self.download], **told)
         publish(self.api_compare, "compare")
         publish(self.api_score, "score")
         publish(self.api_attribution, "attribution")
@@ -225,14 +228,12 @@ class CompareTab:
         python = export.python_call("compare", call)
         return {self.hand_out: export.offer(comparison, link=_link(comparison), python=python, file="comparison.csv")}
 
-    def table(self, file: str | None, model: str) -> Iterator[dict]:
+    def table(self, file: str | None, reading: Reading | None, model: str) -> Iterator[dict]:
         """Score the rows of an uploaded table."""
         from condviz.data.files import write_text
-        from condviz.data.tables import format_predictions, read_pairs
+        from condviz.data.tables import format_predictions
 
-        if not file:
-            raise DataError("No file is chosen. Choose a CSV file with the columns sentence1, sentence2 and condition.")
-        table = read_pairs(Path(file), skip_bad=True)
+        table = self.own.current(file, reading).pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
                 f"The table has {len(table.pairs):,} rows; at most {limits.TABLE_ROWS:,} are scored here. For more "

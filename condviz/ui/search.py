@@ -22,12 +22,12 @@ from condviz.evaluation.leaders import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
 from condviz.spec import given_options, takes, write_options
-from condviz.store.sources import peek
 from condviz.types import Hit, Hits, ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first
 from condviz.ui.form import Fields
+from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
@@ -184,13 +184,12 @@ class SearchTab:
         space = bool(os.environ.get("SPACE_ID"))
         html(render("search/own.html", texts=MAX_UPLOADED_TEXTS, space=space), elem_id="cv-search-own-help")
         with gr.Row(elem_classes="cv-actions", elem_id="cv-search-upload", visible=not space):
-            files = {"file_types": [".csv", ".tsv", ".jsonl", ".txt"], "elem_id": "cv-search-file"}
+            files = {"file_types": FILE_TYPES, "elem_id": "cv-search-file"}
             self.file = gr.File(label="CSV, TSV, JSONL or TXT file", height=90, min_width=220, **files)
-            free = {"allow_custom_value": True, "elem_id": "cv-search-column"}
-            self.column = gr.Dropdown([], label="Column of the texts", min_width=160, **free)
             self.encode = gr.Button("Use these texts", min_width=120, scale=0, elem_id="cv-search-encode")
             self.own_stop = stop_button(scale=0)
         self.own_notice = html("", elem_id="cv-search-own-notice")
+        self.own = Import(self.file, TEXTS, "cv-search", self.own_notice)
         self.sample = html("", elem_id="cv-search-sample")
 
     # ---- events ------------------------------------------------------------------------------------------------------
@@ -206,11 +205,10 @@ class SearchTab:
         self.page.on_models(self.model, self._choices)
         own = {"notice": self.own_notice, "heavy": True}
         filled = [self.corpus, *done]
-        connect(self.encode.click, self.upload, [self.file, self.column, *asked], filled, stop=self.own_stop, **own)
-        timed = [self.query, self.conditions, self.model]
-        connect(self.file.upload, self.preview, [self.file, *timed], [self.column, self.sample], **own)
-        connect(self.column.input, self.estimate, [self.file, self.column, *timed], [self.sample], **own)
-        connect(self.file.clear, lambda: {self.sample: ""}, None, [self.sample], notice=self.own_notice)
+        chosen = [self.file, self.own.reading]
+        connect(self.encode.click, self.upload, [*chosen, *asked], filled, stop=self.own_stop, **own)
+        timed = [*chosen, self.query, self.conditions, self.model]
+        connect(self.own.reading.change, self.estimate, timed, [self.sample], **own)
         publish(self.api_search, "search")
 
     def search(self, query: str, conditions: str, corpus: str, model: str, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
@@ -264,27 +262,25 @@ class SearchTab:
         yield from self.search(*form, shown)
 
     # ---- one's own texts ---------------------------------------------------------------------------------------------
-    def preview(self, file: str, *asked: str) -> Iterator[dict]:
-        """Show the first rows of a file, and guess which column holds the texts."""
-        rows, column = peek(Path(file))
-        yield {self.column: gr.Dropdown(list(rows[0]), value=column)}
-        yield from self.estimate(file, column, *asked)
-
-    def estimate(self, file: str | None, column: str, query: str, conditions: str, model: str) -> Iterator[dict]:
-        """Show the first rows of a file, and how long a search of it takes: `TIMED` of its texts are encoded."""
-        texts, *_ = _read(file, column)
+    def estimate(
+        self, file: str | None, reading: Reading | None, query: str, conditions: str, model: str
+    ) -> Iterator[dict]:
+        """Tell how long a search of the texts of a file takes: `TIMED` of them are encoded."""
+        if not file:
+            yield {self.sample: "", self.own_notice: gr.skip()}
+            return
+        texts, *_ = _read(self.own.current(file, reading))
         asked = lines(conditions)[:MAX_CONDITIONS]
-        shown = {"rows": peek(Path(file))[0], "column": column, "count": len(texts), "asked": asked}
-        yield {self.sample: render("search/sample.html", **shown, seconds=None)}
+        shown = {"count": len(texts), "asked": asked}
         work = self.pool.run(_time, self._names(model), texts, query, asked)
         seconds = yield from follow(work, f"Timing {min(TIMED, len(texts))} of them.", self.own_notice)
         yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}
 
-    def upload(self, file: str | None, column: str, *values: Any) -> Iterator[dict]:  # noqa: ANN401
+    def upload(self, file: str | None, reading: Reading | None, *values: Any) -> Iterator[dict]:  # noqa: ANN401
         """Read a file of texts and search it."""
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
-        texts, columns, notes = _read(file, (column or "").strip())
+        texts, columns, notes = _read(self.own.current(file, reading))
         query, conditions, _, *rest = values
         key = f"upload-{secrets.token_hex(16)}"
         self._uploads[key] = _Texts(Path(file).name, texts, columns)
@@ -465,12 +461,10 @@ def _drawn(found: Result, plot: Callable, text: gr.HTML, box: gr.Column, panel: 
     return {text: plots.to_html(found), box: gr.update(visible=True), panel: panel_update(figure=plot(found))}
 
 
-def _read(file: str | None, column: str) -> tuple[list[str], dict[str, list[Any]], tuple[str, ...]]:
+def _read(reading: Reading) -> tuple[list[str], dict[str, list[Any]], tuple[str, ...]]:
     from condviz.store.sources import read_source
 
-    if not file:
-        raise DataError("No file is chosen. Choose one with a text in each row.")
-    source = read_source(Path(file), column, skip_bad=True)
+    source = read_source(Path(reading.path), reading.column("text"), **reading.form)
     if source.total > MAX_UPLOADED_TEXTS:
         raise DataError(
             f"The file has {source.total:,} texts; at most {MAX_UPLOADED_TEXTS:,} are searched here. For more: "

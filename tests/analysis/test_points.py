@@ -8,15 +8,8 @@ from collections import Counter
 import pandas as pd
 import pytest
 
-from condviz.analysis.points import (
-    ColumnGuess,
-    MapPoints,
-    guess_columns,
-    points_from_table,
-    points_from_texts,
-    scene_points,
-)
-from condviz.data.tables import Table, read_table
+from condviz.analysis.points import MapPoints, points_from_table, points_from_texts, scene_points
+from condviz.data.tables import POINT_ROLES, Table, guess_columns, read_table
 from condviz.errors import DataError
 
 ROWS = (("1", "A man surfs.", "the sport", "surfing"), ("2", "A dog runs.", "the animal", "dog"),
@@ -125,19 +118,23 @@ def test_a_bad_cell_names_its_place() -> None:
         points_from_table(table, text_column="text", condition_column="condition")
 
 
+def guess(table: Table) -> list[str]:
+    return list(guess_columns(table, POINT_ROLES).values())
+
+
 def test_columns_are_guessed_by_name_and_length() -> None:
-    assert guess_columns(TABLE) == ColumnGuess("text", "condition", "value")
-    assert guess_columns(Table(("id", "comment"), (("1", "A long comment."),))) == ColumnGuess("comment", None, None)
+    assert guess(TABLE) == ["text", "condition", "value"]
+    assert guess(Table(("id", "comment"), (("1", "A long comment."),))) == ["comment", "", ""]
 
 
 def test_cells_that_repeat_are_guessed_to_be_the_values() -> None:
     rows = tuple((str(number), f"The soup of day {number}.", "good" if number % 2 else "bad") for number in range(8))
-    assert guess_columns(Table(("No", "Review", "Verdict"), rows)) == ColumnGuess("Review", None, "Verdict")
+    assert guess(Table(("No", "Review", "Verdict"), rows)) == ["Review", "", "Verdict"]
 
 
 def test_the_texts_are_not_guessed_to_be_the_values() -> None:
     table = {"label": ["A long sentence.", "Another sentence.", "A third one."], "id": ["1", "2", "3"]}
-    assert guess_columns(table) == ColumnGuess("label", None, None)
+    assert guess(read_table(table)) == ["label", "", ""]
     asked = {"text": ["One is it.", "Two is it.", "Three is it."], "label": ["One.", "Two.", "Three."]}
     assert points_from_table(asked, text_column="label", conditions=["the mood"]).value == ""
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_table
+from condviz.data.tables import PAIR_COLUMNS, guess_columns, read_table
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,6 @@ from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_table
     ],
 )
 def test_columns_are_guessed_by_name_then_by_what_they_hold(table: str, expected: str) -> None:
-    guess = guess_pair_columns(read_table(io.StringIO(table)))
+    guess = guess_columns(read_table(io.StringIO(table)))
     assert list(guess) == list(PAIR_COLUMNS)
     assert ",".join(guess.values()) == expected

@@ -88,7 +88,7 @@ def test_a_table_is_scored_or_says_why_not(open_page: Callable[..., Page]) -> No
     page = open_page("?open=table")
     for content, place, shown in (
         (b"", "#cv-table-notice [role=alert]", "empty"),
-        (b"a,b\n1,2\n", "#cv-table-notice [role=alert]", "sentence1"),
+        (b"a,b\n1,2\n", "#cv-table-notice [role=alert]", "for: condition"),
         (b"sentence1,sentence2,condition\nA man surfs.,A woman skis.,the sport\n", "#cv-table-rows", "the sport"),
     ):
         upload = {"name": "pairs.csv", "mimeType": "text/csv", "buffer": content}

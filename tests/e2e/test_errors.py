@@ -95,8 +95,12 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
     page = open_errors(open_page)
     page.locator("#cv-err-upload input[type=file], input[type=file]").first.set_input_files(table)
     expect(page.get_by_test_id("sample")).to_be_visible()
-    for label, column in (("First sentence", "premise"), ("Second sentence", "other"), ("Condition", "asked"),
-                          ("Rating (1 to 5)", "points")):  # fmt: skip
+    for label, column in (
+        ("Sentence 1", "premise"),
+        ("Sentence 2", "other"),
+        ("Condition", "asked"),
+        ("Rating", "points"),
+    ):
         field = page.get_by_label(label, exact=True)
         field.click()
         page.get_by_role("option", name=column, exact=True).click()

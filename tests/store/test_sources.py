@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from condviz.errors import DataError
-from condviz.store.sources import peek, read_source
+from condviz.store.sources import read_source
 
 
 def write(path: Path, content: str) -> Path:
@@ -150,15 +150,3 @@ def test_a_dataset_of_the_hub_is_fetched_by_name(tmp_path: Path, monkeypatch: py
         read_source("someone/nothing")
     with pytest.raises(DataError, match="does not exist"):
         read_source(Path("someone/cats"))  # what a visitor has uploaded is never looked for on the hub
-
-
-def test_the_first_rows_are_shown_and_the_column_of_texts_guessed(tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    file.write_text("id,remark\n" + "".join(f"{i},a dog barks\n" for i in range(9)))
-    rows, column = peek(file)
-    assert (len(rows), rows[0], column) == (5, {"id": "0", "remark": "a dog barks"}, "remark")
-    file.write_text("text,a_much_longer_column\nhi,and a longer cell\n")
-    assert peek(file)[1] == "text"
-    file.write_text("id,remark\n")
-    with pytest.raises(DataError, match="no rows"):
-        peek(file)

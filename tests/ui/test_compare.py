@@ -117,13 +117,13 @@ def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path)
     file.write_text(f"id,sentence1,sentence2,condition\n=1,{SENTENCES[0]},{SENTENCES[1]},the sport\n", encoding="utf-8")
     written = {}
     for model in ("hyper-cl", "bi-encoder"):
-        steps = last(tab.table(str(file), model))
+        steps = last(tab.table(str(file), None, model))
         written[model] = Path(steps[tab.download].value["path"])
     for model, path in written.items():
         head = path.read_text(encoding="utf-8").splitlines()[0]
         assert head == f"id,sentence1,sentence2,condition,score_{model}"
     with pytest.raises(DataError, match="No file"):
-        last(tab.table(None, "hyper-cl"))
+        last(tab.table(None, None, "hyper-cl"))
 
 
 def test_the_finder_ranks_conditions_that_fit(tab: compare.CompareTab) -> None:

@@ -12,6 +12,7 @@ from condviz.analysis.errors.findings import analyse
 from condviz.data.tables import PAIR_COLUMNS
 from condviz.errors import DataError
 from condviz.plots.errors import in_words
+from condviz.ui import imports
 from condviz.ui.errors import desk as module
 from condviz.ui.errors import view
 from condviz.ui.errors.desk import Choice, Desk, Source
@@ -29,6 +30,10 @@ def write(path: Path, head: str) -> Path:
     return path
 
 
+def source_of(path: Path) -> Source:
+    return Source("upload", imports.inspect(imports.RATED, imports.Reading(str(path))).reading)
+
+
 @pytest.fixture
 def desk() -> Desk:
     return Desk(ModelPool(["minilm"], load=lambda name: pytest.fail(f"{name} was loaded")))
@@ -41,7 +46,7 @@ def tab(desk: Desk) -> ErrorsTab:
 
 def uploaded(tab: ErrorsTab, folder: Path) -> Choice:
     path = write(folder / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    return last(tab.read_upload(str(path), "minilm", ""))[tab.choice]
+    return last(tab.read_upload(source_of(path).reading, "minilm", ""))[tab.choice]
 
 
 def pressed(tab: ErrorsTab, choice: Choice, filter_: str) -> Choice:
@@ -72,9 +77,8 @@ def test_rows_that_trained_the_model_are_left_out_when_asked(tab: ErrorsTab, tmp
 def test_a_column_of_the_file_before_is_no_model_of_other_rows(tab: ErrorsTab, tmp_path: Path) -> None:
     assert uploaded(tab, tmp_path).names == ("m",)
     other = write(tmp_path / "other.csv", "sentence1,sentence2,condition,label,number")
-    roles = tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))
-    tab.desk.keep(tab.desk.dataset(Source("upload", str(other), "other.csv", roles)), "minilm", np.arange(40.0))
-    assert last(tab.read_upload(str(other), "m", "minilm"))[tab.choice].names == ("minilm",)
+    tab.desk.keep(tab.desk.dataset(source_of(other)), "minilm", np.arange(40.0))
+    assert last(tab.read_upload(source_of(other).reading, "m", "minilm"))[tab.choice].names == ("minilm",)
 
 
 def test_the_table_of_rows_opens_a_row(tab: ErrorsTab, tmp_path: Path) -> None:
@@ -109,27 +113,31 @@ def test_an_unexpected_error_leaves_no_progress_on_the_plot(
 
 def test_a_table_with_any_columns_is_read(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "one,two,asked,points,score_m")
-    columns, rows, found = desk.columns(str(path))
-    assert (columns[0], len(rows)) == ("one", 3)
-    assert tuple(found.values()) == ("one", "two", "asked", "points")
-    picked = tuple(zip(PAIR_COLUMNS, ("one", "two", "asked", "points"), strict=True))
-    dataset = desk.dataset(Source("upload", str(path), "t.csv", picked))
+    assert dict(source_of(path).reading.columns) == dict(
+        zip(PAIR_COLUMNS, ("one", "two", "asked", "points"), strict=True)
+    )
+    dataset = desk.dataset(source_of(path))
     assert (len(dataset.pairs), len(dataset.items), list(dataset.stored)) == (40, 20, ["m"])
-    assert desk.study(Choice(Source("upload", str(path), "t.csv", picked), "m")).first.model == "m"
+    assert desk.study(Choice(source_of(path), "m")).first.model == "m"
 
 
 def test_a_column_of_ratings_is_taken_for_the_label(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,Rating,score_m")
-    found = desk.columns(str(path))[2]
-    assert found["label"] == "Rating"
-    assert set(desk.dataset(Source("upload", str(path), "t.csv", tuple(found.items()))).gold) == {1.0, 4.0}
+    assert source_of(path).reading.column("label") == "Rating"
+    assert set(desk.dataset(source_of(path)).gold) == {1.0, 4.0}
     write(path, "sentence1,gold,condition,label,score_m")
-    assert desk.columns(str(path))[2]["label"] == "label"
+    assert source_of(path).reading.column("label") == "label"
+
+
+def test_a_table_in_doubt_is_looked_at_first(tab: ErrorsTab, tmp_path: Path) -> None:
+    reading = source_of(write(tmp_path / "t.csv", "one,two,asked,points,score_m")).reading
+    assert tab.choice not in last(tab.read_upload(reading, "minilm", ""))
+    assert last(tab.use_upload(reading, "minilm", ""))[tab.choice].names == ("m",)
 
 
 def test_scores_that_were_dropped_are_told(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    source = Source("upload", str(path), "t.csv", tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True)))
+    source = source_of(path)
     with pytest.raises(DataError, match="Find errors"):
         desk.study(Choice(source, "minilm"))
     desk.keep(desk.dataset(source), "minilm", np.arange(40.0))
@@ -140,15 +148,13 @@ def test_the_same_rows_under_another_name_keep_their_own(desk: Desk, tmp_path: P
     choices = []
     for name in ("alice.csv", "bob.csv"):
         path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
-        choices.append(
-            Choice(Source("upload", str(path), name, tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))), "m")
-        )
+        choices.append(Choice(source_of(path), "m"))
     assert [desk.found(choice).study.dataset.name for choice in choices] == ["alice.csv", "bob.csv"]
 
 
 def test_scores_of_a_model_are_not_those_of_the_next_of_its_name(desk: Desk, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    source = Source("upload", str(path), "t.csv", tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True)))
+    source = source_of(path)
     desk.keep(desk.dataset(source), "minilm", np.arange(40.0))
     assert desk.study(Choice(source, "minilm"))
     desk.pool.remove("minilm")
@@ -182,7 +188,7 @@ def test_a_budget_drops_what_was_used_longest_ago(desk: Desk, tmp_path: Path, mo
     for name in ("a.csv", "b.csv", "c.csv"):
         path = write(tmp_path / name, "sentence1,sentence2,condition,label,score_m")
         path.write_text(path.read_text().replace("a1", f"{name}1"))
-        sources.append(Source("upload", str(path), name, tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))))
+        sources.append(source_of(path))
     kept = [small.dataset(source) for source in sources]
     assert small.dataset(sources[2]) is kept[2]
     assert small.dataset(sources[0]) is not kept[0], "it was dropped, and is read again"
@@ -196,8 +202,7 @@ def test_thirty_visitors_with_tables_of_their_own_lose_none(desk: Desk, tmp_path
     for i in range(30):
         path = write(tmp_path / f"{i}.csv", "sentence1,sentence2,condition,label,score_m")
         path.write_text(path.read_text().replace("a1", f"visitor {i}"))
-        columns = tuple(zip(PAIR_COLUMNS, PAIR_COLUMNS, strict=True))
-        sources.append(Source("upload", str(path), path.name, columns))
+        sources.append(source_of(path))
     first = [desk.study(Choice(source, "m")).dataset.digest for source in sources]
     assert len(set(first)) == 30
     assert [desk.study(Choice(source, "m")).dataset.digest for source in sources] == first
@@ -223,7 +228,7 @@ def test_rows_chosen_in_the_plot_are_in_the_link_up_to_a_limit() -> None:
     assert read_link(few.link)[1]["es"] == ["0-1.5"]
     assert not few.unlinked
     assert Choice(selected=tuple(range(0, 3 * MAX_TEXT, 2))).unlinked
-    assert Choice(Source("upload", "/x.csv", "x.csv")).unlinked
+    assert Choice(Source("upload", imports.Reading("/x.csv"))).unlinked
 
 
 def test_damaged_remarks_are_left_out() -> None:

@@ -11,6 +11,7 @@ import pytest
 from condviz.analysis.points import points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
+from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
 from condviz.ui.map.form import ASPECTS, KEPT, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
@@ -45,7 +46,9 @@ def test_a_damaged_link_gives_the_defaults() -> None:
     assert Form.from_link(values, "case").link() == Form("case").link()
 
 
-@pytest.mark.parametrize("form", [Form("case", "table", table="/x.csv"), Form("case", "texts", sentences="a " * 3000)])
+@pytest.mark.parametrize(
+    "form", [Form("case", "table", table=Reading("/x.csv")), Form("case", "texts", sentences="a " * 3000)]
+)
 def test_a_link_without_the_sentences_says_so_and_opens_no_file(form: Form) -> None:
     assert not form.linked
     assert Shown(ref(FEW), form, "value").unlinked
@@ -104,7 +107,7 @@ def test_bad_files_get_their_message(content: bytes, message: str, tmp_path: obj
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
     with pytest.raises(CondvizError, match=message):
-        Form("case", "table", table=str(path)).points()
+        Form("case", "table", table=inspect(POINTS, Reading(str(path))).reading).points()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_an_unexpected_error_leaves_no_progress_on_the_pictures(tab: MapTab, mon
 def test_a_column_without_a_name_gets_one(tab: MapTab, tmp_path: object) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(",c\na long sentence here,x\nanother long sentence,y\n")
-    assert tab.upload(str(path))[tab.text_column]["value"] == "column_1"
+    assert tab.own.open(str(path))[tab.own.pickers["text"]]["value"] == "column_1"
 
 
 def test_many_values_are_listed_for_searching() -> None:

@@ -22,6 +22,7 @@ from condviz.plots import search as plots
 from condviz.store import demo
 from condviz.types import Hits
 from condviz.ui import search as view
+from condviz.ui.imports import Reading
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import HITS, OWN_STORE, TRIES, Searches, SearchTab
 from condviz.ui.state import read_link
@@ -108,7 +109,7 @@ def test_bad_input_is_told(tab: SearchTab) -> None:
 def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.csv"
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
-    done = merge(tab.upload(str(file), "", *FORM, None))
+    done = merge(tab.upload(str(file), None, *FORM, None))
     found = done[tab.shown]
     assert {tab.notice, tab.stop}.isdisjoint(done)  # the event has those of its own section
     assert done[tab.own_stop] == gr.update(visible=False)
@@ -122,16 +123,16 @@ def test_ones_own_texts_are_searched(tab: SearchTab, tmp_path: Path, monkeypatch
     with pytest.raises(DataError, match="own texts"):
         merge(tab.open_link(values, None))
     with pytest.raises(DataError, match="No file"):
-        merge(tab.upload(None, "", *FORM, None))
+        merge(tab.upload(None, None, *FORM, None))
     monkeypatch.setenv("SPACE_ID", "someone/space")
     with pytest.raises(DataError, match="shared server"):
-        merge(tab.upload(str(file), "", *FORM, None))
+        merge(tab.upload(str(file), None, *FORM, None))
 
 
 def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("text,stars\n" + "".join(f"{text},{i}\n" for i, text in enumerate(SENTENCES)))
-    found = merge(tab.upload(str(file), "text", *FORM[:5], "stars >= 2", 3, None))[tab.shown]
+    found = merge(tab.upload(str(file), None, *FORM[:5], "stars >= 2", 3, None))[tab.shown]
     assert {hit.cells["stars"] for hit in found.results[0].hits} <= {2, 3}
     assert read_link(found.link)[1]["where"] == ["stars >= 2"]
 
@@ -139,7 +140,7 @@ def test_ones_own_texts_are_filtered_as_the_form_says(tab: SearchTab, tmp_path: 
 def test_another_column_of_the_same_file_does_not_take_the_place_of_the_first(tab: SearchTab, tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("first,second\n" + "".join(f"{text},another {text}\n" for text in SENTENCES))
-    columns = ["first", "second"] * 6
+    columns = [Reading(str(file), columns=(("text", name),)) for name in ["first", "second"] * 6]
     keys = [merge(tab.upload(str(file), column, *FORM, None))[tab.corpus].value for column in columns]
     assert len(set(keys)) == len(columns)
 
@@ -167,15 +168,20 @@ def test_a_model_that_was_trained_meanwhile_is_searched_by_its_own_vectors(
 def test_a_file_shows_its_first_rows_and_how_long_a_search_takes(two_models: SearchTab, tmp_path: Path) -> None:
     tab, file = two_models, tmp_path / "a.csv"
     file.write_text("number,remark\n" + "".join(f"{i},<b>{text}\n" for i, text in enumerate(SENTENCES * 3)))
-    steps = list(tab.preview(str(file), *FORM[:2], "bi-encoder"))
-    assert steps[0][tab.column].value == "remark"
-    shown = [str(step[tab.sample]) for step in steps if tab.sample in step]
-    assert shown[0].count("<tr>") == 1 + 5
+    opened = tab.own.open(str(file))
+    assert opened[tab.own.pickers["text"]]["value"] == "remark"
+    assert "&lt;b&gt;" in opened[tab.own.view]
+    reading = opened[tab.own.reading]
+    shown = [
+        str(step[tab.sample])
+        for step in tab.estimate(str(file), reading, *FORM[:2], "bi-encoder")
+        if tab.sample in step
+    ]
     assert f"{3 * len(SENTENCES)} texts" in shown[0]
-    assert "&lt;b&gt;" in shown[0]
     assert "2 conditions" in shown[-1]
+    nothing = Reading(str(file), columns=(("text", "nothing"),))
     with pytest.raises(DataError, match="no column 'nothing'"):
-        merge(tab.estimate(str(file), "nothing", *FORM[:2], "bi-encoder"))
+        merge(tab.estimate(str(file), nothing, *FORM[:2], "bi-encoder"))
 
 
 def test_sections_show_what_the_conditions_do(tab: SearchTab) -> None:

@@ -112,22 +112,25 @@ def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
 def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, tmp_path: Path) -> None:
     path = write_table(tmp_path / "mine.csv", pairs=40)
     path.write_text(path.read_text().replace("sentence1,sentence2,condition,label", "text a,text b,question,rating"))
-    updates = tab.read_file(str(path), 20, "quick", "mine")
-    assert [updates[tab.columns[key]]["value"] for key in train.COLUMNS] == ["text a", "text b", "question", "rating"]
+    opened = tab.own.open(str(path))
+    assert [opened[one]["value"] for one in tab.own.pickers.values()] == ["text a", "text b", "question", "rating"]
+    updates = tab.read_table(str(path), opened[tab.own.reading], 20, "quick", "mine")
     assert str(updates[tab.sample]).count("<tr>") == 6
     kept = updates[tab.table]["table"]
     assert all(tab.jobs.uploads in Path(part).parents for part in kept)
     recipe = from_dict(recipe_text.parse(updates[tab.recipe]))
     assert [source.path for source in (*recipe.train, *recipe.validation)] == kept
-    with pytest.raises(DataError, match="four different columns"):
-        tab.pick(str(path), 20, "quick", "mine", "text a", "text a", "question", "rating")
+    fields = ("", "", "", "", None, None, "", "text a", "text a", "question", "rating")
+    again = tab.own.change(str(path), opened[tab.own.reading], *fields)
+    assert "one role only" in again[tab.notice]
+    assert tab.read_table(str(path), again[tab.own.reading], 20, "quick", "mine")[tab.table] is None
 
 
 def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>"
     path = write_table(tmp_path / "mine.csv", pairs=40)
     path.write_text(path.read_text().replace("\n", f"\n{evil} ", 1))
-    assert "<img" not in str(tab.read_file(str(path), 20, "quick", evil)[tab.sample])
+    assert "<img" not in str(tab.read_table(str(path), None, 20, "quick", evil)[tab.sample])
     job = submit(tab, tmp_path, probes=[(evil, evil, evil)] * 5)
     records(job)
     end(tab.jobs, job, "failed", evil)
@@ -217,10 +220,10 @@ def test_a_run_is_stopped_resumed_and_deleted_with_its_uploads(tab: train.TrainT
 def test_a_table_that_was_taken_away_is_not_trained_on(tab: train.TrainTab, tmp_path: Path, after: str | None) -> None:
     table = write_table(tmp_path / "rows.csv")
     form = (20, "quick", "mine")
-    assert recipe_text.parse(tab.read_file(str(table), *form)[tab.recipe])["train"][0]["name"] == "csv"
+    assert recipe_text.parse(tab.read_table(str(table), None, *form)[tab.recipe])["train"][0]["name"] == "csv"
     if after is not None:
         table.write_text(after)
-    emptied = tab.read_file(after and str(table), *form)
+    emptied = tab.read_table(after and str(table), None, *form)
     assert emptied[tab.table] is None
     with pytest.raises(DataError, match="No table yet"):
         last(tab.begin("table", None, emptied[tab.recipe], NOTHING, ""))

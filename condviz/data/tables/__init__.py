@@ -5,11 +5,12 @@ from condviz.data.tables.pairs import (
     LABEL_COLUMN,
     LABEL_RANGE,
     PAIR_COLUMNS,
+    POINT_ROLES,
     TEXT_COLUMNS,
     PairTable,
-    guess_pair_columns,
+    check_texts,
+    guess_columns,
     guess_text_column,
-    is_named,
     read_pairs,
 )
 from condviz.data.tables.report import Kind, Report, kind_of, to_number

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from functools import partial
 from typing import Any
 
 from condviz.data.tables.formats import fold_name, text_of
@@ -25,19 +24,26 @@ RATING_NAMES = (LABEL_COLUMN, "gold", "rating", "similarity", "score")
 """Names under which ratings are recognised, the first one that is there."""
 TEXT_NAMES = ("text", "sentence", "sentence1")
 """Columns that are taken for the text where none is named."""
+POINT_ROLES = ("text", "condition", "value")
 LABEL_RANGE = (1.0, 5.0)
 HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 SAMPLED = 200
 """Rows that tell long texts from short ones."""
-_CHECKS = {"sentence1": check_sentence, "sentence2": check_sentence, "condition": check_condition}
+_CHECKS = {"condition": check_condition}
+"""Role -> what checks its texts; all others hold sentences."""
 _NAMES = {
-    "sentence1": r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$",
-    "sentence2": r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$",
-    "condition": r"cond|aspect|criter|respect|question|^c$",
-    "label": r"label|rating|score|similar|gold|^y$",
+    "sentence1": (r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$",),
+    "sentence2": (r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$",),
+    "condition": (r"cond|aspect|criter|respect|question|^c$",),
+    "label": (r"label|rating|score|similar|gold|^y$",),
 }
-"""What columns are often called."""
+"""What columns of pairs are often called, earlier patterns first."""
+_POINT_NAMES = {
+    "text": tuple(f"^{name}$" for name in TEXT_NAMES),
+    "condition": ("^conditions$", "^aspect$"),
+    "value": ("^label$", "^category$", "^class$", "^kind$"),
+}
 _NUMBER = r"\s*(-?\d+([.,]\d+)?)?\s*"
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
@@ -129,7 +135,7 @@ def _to_pair(
         if role == LABEL_COLUMN:
             found[role] = ratings.read(cells[column], f"R{where[1:]}")
         else:
-            found[role] = _CHECKS[role](text_of(cells[column], where), where)
+            found[role] = _CHECKS.get(role, check_sentence)(text_of(cells[column], where), where)
     return Pair(**found)
 
 
@@ -234,39 +240,73 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
-def guess_pair_columns(table: Table) -> dict[str, str]:
-    """Choose for each of `PAIR_COLUMNS` the column that is probably meant.
+def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str, str]:
+    """Choose for each role the column that is probably meant; the table's report says why.
 
-    First by name; then the longest texts are the sentences and the condition, and numbers from 1 to 5 the rating.
+    First by name. Then the longest texts are the sentences and the condition of pairs, or the text; numbers from 1 to 5
+    the rating; and cells that repeat four times the values.
+
+    Args:
+        table: Any.
+        roles: `PAIR_COLUMNS`, or of `POINT_ROLES`.
 
     Returns:
         Role -> column, "" where nothing fits; no column twice.
     """
-    columns = [column for column in table.columns if column and not _SCORES.match(column)]
-    found: dict[str, str] = {}
-    for role in PAIR_COLUMNS:
-        free = [column for column in columns if column not in found.values()]
-        exact = [column for column in free if fold_name(column) == role]
-        found[role] = next(iter([*exact, *filter(partial(is_named, role), free)]), "")
-    cells = {column: table.column(column)[:SAMPLED] for column in columns if column not in found.values()}
+    free = [column for column in table.columns if column and not _SCORES.match(column)]
+    found, pairs = dict.fromkeys(roles, ""), LABEL_COLUMN in roles
+    names = _NAMES if pairs else _POINT_NAMES
+
+    def take(role: str, column: str, why: str) -> None:
+        if column and not found[role]:
+            found[role], table.report.roles[role] = column, f"{column}, {why}"
+            free.remove(column)
+
+    for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
+        take(role, _first_named(free, (f"^{role}$", *names[role])), "by its name")
+    cells = {column: table.column(column)[:SAMPLED] for column in free}
     numbers = [column for column in cells if all(re.fullmatch(_NUMBER, cell) for cell in cells[column])]
-    texts = by_length({column: cells[column] for column in cells if column not in numbers})
-    missing = [role for role in TEXT_COLUMNS if not found[role]]
+    texts = by_length({name: cells[name] for name in cells if name not in numbers} or ({} if pairs else cells))
+    missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]
     sentences = [role for role in missing if role != "condition"]
     # The longer of two sentences is not always the first.
-    texts[: len(sentences)] = sorted(texts[: len(sentences)], key=columns.index)
-    found |= dict(zip([*sentences, *missing[len(sentences) :]], texts, strict=False))
+    texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
+    for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
+        take(role, column, "which has the longest texts")
     low, high = LABEL_RANGE
-    for column in numbers:
+    for column in numbers if pairs else ():
         values = [float(cell.replace(",", ".")) for cell in cells[column] if cell.strip()]
-        if not found[LABEL_COLUMN] and all(low <= value <= high for value in values):
-            found[LABEL_COLUMN] = column
+        if all(low <= value <= high for value in values):
+            take(LABEL_COLUMN, column, f"which has numbers from {low:g} to {high:g}")
+    if "value" in roles:
+        take("value", _first_named(free, ("^value$", *names["value"])), "by its name")
+        repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
+        take("value", next(repeat, ""), "whose cells repeat")
     return found
 
 
-def is_named(role: str, column: str) -> bool:
-    """Whether the name of a column says that it has this role."""
-    return re.search(_NAMES[role], column, re.IGNORECASE) is not None
+def _first_named(columns: Sequence[str], patterns: Sequence[str]) -> str:
+    near = (column for pattern in patterns for column in columns if re.search(pattern, fold_name(column)))
+    return next(near, "")
+
+
+def check_texts(table: Table, index: int, columns: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Return the checked texts of a row; None, and rejected by the table's report, where one cannot be used.
+
+    Args:
+        table: Any.
+        index: Position of the row.
+        columns: Role -> column.
+    """
+    try:
+        return tuple(
+            _CHECKS.get(role, check_sentence)(text_of(table.rows[index][table.columns.index(name)], field), field)
+            for role, name in columns.items()
+            if (field := f"{table.place(index)}, column {name}")
+        )
+    except DataError as error:
+        table.report.reject(table.place(index), str(error), table.rows[index])
+        return None
 
 
 def by_length(cells: Mapping[str, Sequence[str]]) -> list[str]:

@@ -22,11 +22,11 @@ from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors, f
 from condviz.analysis.errors.stored import read_stored
 from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.corpora import CORPORA
-from condviz.data.tables import PAIR_COLUMNS, guess_pair_columns, read_pairs, read_table
 from condviz.errors import DataError
 from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
 from condviz.spec import write_options
 from condviz.ui import limits, page
+from condviz.ui.imports import Reading
 from condviz.ui.limits import Newest
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import UPLOADS
@@ -38,7 +38,6 @@ OPTIONS = ("filter", "exclude_seen")
 WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
-MAX_TABLE_BYTES = 5 * 2**20
 UPLOADS_KEPT = 100
 MB = 2**20
 DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
@@ -55,17 +54,18 @@ class Source:
 
     Attributes:
         key: "scenes:test" for a part of a corpus, or "upload".
-        path: Of an upload.
-        name: Of an upload, for people.
-        columns: Of an upload: (role, column of the file).
+        reading: Of an upload: its file, and what is known of it.
         token: Of an upload: opens it again in the same sitting.
     """
 
     key: str
-    path: str = ""
-    name: str = ""
-    columns: tuple[tuple[str, str], ...] = ()
+    reading: Reading | None = None
     token: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of an upload, for people; "" for a corpus."""
+        return self.reading.name if self.reading else ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Desk:
         """Keep an upload for the rest of the sitting, and its file when the page is left; returns it with its token."""
         source = replace(source, token=f"upload-{secrets.token_hex(16)}")
         self.uploads[source.token] = source
-        UPLOADS.use(source.token, [source.path])
+        UPLOADS.use(source.token, [source.reading.path])
         return source
 
     @staticmethod
@@ -152,18 +152,13 @@ class Desk:
 
     def dataset(self, source: Source) -> Dataset:
         """Return the rows of a source, read again where they were dropped; raises DataError if they are gone."""
-        if source.key == "upload":
-            if not Path(source.path).is_file():
+        if source.reading is not None:
+            if not Path(source.reading.path).is_file():
                 raise DataError("The uploaded table is not on this server any more. Upload it again.")
-            return self._keep(self._datasets, source, lambda: self._read(source))
+            return self._keep(self._datasets, source, lambda: self._read(source.reading))
         if source.key not in {key for _, key in self.corpora()}:
             raise DataError(f"There are no rows called {source.key[:60]!r} here. Choose a corpus, or upload a table.")
         return self._keep(self._datasets, source, lambda: corpus_dataset(*source.key.split(":")))
-
-    def columns(self, path: str) -> tuple[list[str], list[list[str]], dict[str, str]]:
-        """Look into an uploaded file: columns, three rows, and the column probably meant by each of `PAIR_COLUMNS`."""
-        table = read_table(Path(path), skip_bad=True, names=PAIR_COLUMNS, max_bytes=MAX_TABLE_BYTES)
-        return list(table.columns), [list(row) for row in table.rows[:3]], guess_pair_columns(table)
 
     def known(self, dataset: Dataset, name: str) -> np.ndarray | None:
         """Return the scores of a model if they are known: from the file, computed before, or shipped; else None."""
@@ -221,10 +216,8 @@ class Desk:
             raise DataError(f"{name} is a column of the file, not a model: it cannot score other rows.")
         return name
 
-    def _read(self, source: Source) -> Dataset:
-        columns = dict.fromkeys(PAIR_COLUMNS, "") | dict(source.columns)
-        table = read_pairs(Path(source.path), columns=columns, skip_bad=True, max_bytes=MAX_TABLE_BYTES)
-        return table_dataset(table, source.name, max_rows=limits.ERROR_ROWS)
+    def _read(self, reading: Reading) -> Dataset:
+        return table_dataset(reading.pairs(), reading.name, max_rows=limits.ERROR_ROWS)
 
     def _keep(self, cache: LRUCache, key: Hashable, make: Callable[[], Value]) -> Value:
         with self._lock:

@@ -13,24 +13,24 @@ import numpy as np
 
 from condviz.analysis.errors.filters import TARGETS
 from condviz.analysis.errors.findings import ErrorStudy, find_errors
-from condviz.data.tables import PAIR_COLUMNS, TEXT_COLUMNS, is_named, read_pairs
+from condviz.data.tables import read_pairs
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.evaluation.dataset import table_dataset
 from condviz.spec import takes
 from condviz.ui import limits
 from condviz.ui.errors import desk as desks
 from condviz.ui.errors import view
-from condviz.ui.errors.desk import MAX_TABLE_BYTES, OPTIONS, START, Choice, Desk, Source, needed, resamples_for
+from condviz.ui.errors.desk import OPTIONS, START, Choice, Desk, Source, needed, resamples_for
 from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.form import Fields
+from condviz.ui.imports import FILE_TYPES, MAX_BYTES, RATED, Import, Reading
 from condviz.ui.markup import busy, dimmed, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
 from condviz.ui.state import Values, first, number, place, read_rows
 
-TITLES = dict(zip(PAIR_COLUMNS, ("First sentence", "Second sentence", "Condition", "Rating (1 to 5)"), strict=True))
 NO_SECOND = ("no second model", "")
 
 
@@ -68,16 +68,13 @@ class ErrorsTab:
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _form(self) -> None:
+        self.notice = html("", elem_id="cv-err-notice", render=False)
         with gr.Row(elem_classes="cv-err-data"):
             corpora = self.desk.corpora()
             self.data = gr.Dropdown(corpora, value=START, label="Data", elem_id="cv-err-data", min_width=120)
-            files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-err-upload"}
+            files = {"file_types": FILE_TYPES, "elem_id": "cv-err-upload"}
             self.upload = gr.UploadButton("Upload", min_width=80, scale=0, **files)
-        with gr.Column(visible=False, elem_id="cv-err-pickers") as self.pickers:
-            self.sample = html("", elem_id="cv-err-sample")
-            with gr.Row(elem_classes="cv-err-two"):
-                self.columns = [gr.Dropdown([], label=title, min_width=110) for title in TITLES.values()]
-            self.use = gr.Button("Use these columns", variant="primary", elem_id="cv-err-use")
+        self.own = Import(self.upload, RATED, "cv-err", self.notice, "Use this table")
         choices, default = self.pool.choices(), self.pool.default
         with gr.Row(elem_classes="cv-err-models"):
             self.first = gr.Dropdown(choices, value=default, label="Model", elem_id="cv-err-first", min_width=200)
@@ -89,7 +86,7 @@ class ErrorsTab:
             self.run = gr.Button("Find errors", variant="primary", elem_id="cv-err-run", min_width=90)
             self.clear = gr.Button("All rows", elem_id="cv-err-clear", min_width=70)
             self.stop = stop_button(elem_id="cv-err-stop")
-        self.notice = html("", elem_id="cv-err-notice")
+        self.notice.render()
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
@@ -98,6 +95,7 @@ class ErrorsTab:
         shown += [*self.page.folded, self.sections.effect]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         asked, filled = [*form, self.uploaded, self.choice], [*form, *shown]
+        models = [self.first, self.second]
         triggers = [
             self.run.click,
             self.filter.submit,
@@ -106,13 +104,13 @@ class ErrorsTab:
             self.second.input,
             self.exclude.input,
         ]
-        picked = [self.pickers, self.sample, *self.columns, self.uploaded, self.data, *filled]
-        models, linked = [self.first, self.second], [*filled, self.uploaded, *self.sections.linked]
+        read, picked = [self.own.reading, *models], [self.own.box, self.uploaded, *filled]
+        linked = [*filled, self.uploaded, *self.sections.linked]
         runs = [
             connect(triggers, self.find, asked, filled, **main),
             *self.page.on_link(self.open_link, [self.choice], linked, needs=["ed"], **main),
-            connect(self.upload.upload, self.read_upload, [self.upload, *models], picked, **main),
-            connect(self.use.click, self.use_columns, [*self.columns, self.uploaded, *models], picked, **main),
+            connect(self.own.reading.change, self.read_upload, read, picked, **main),
+            connect(self.own.use.click, self.use_upload, read, picked, **main),
         ]
         # A stopped run must not leave its progress on the picture.
         for run in runs:
@@ -288,41 +286,21 @@ class ErrorsTab:
         return {self.row: view.row(self.desk.found(choice), choice), **self._picked(choice), **marked, **near}
 
     # ---- uploads and links -------------------------------------------------------------------------------------------
-    def read_upload(self, path: str | None, model: str, second: str) -> Iterator[dict]:
-        """Read the header of a table; ask which column is which where their names do not say."""
-        if not path:
-            raise DataError("No file arrived. Choose a CSV file of at most 5 MB.")
-        name = path.replace("\\", "/").rpartition("/")[2]
-        columns, rows, found = self.desk.columns(path)
-        source = Source("upload", path, name, tuple((role, column) for role, column in found.items() if column))
-        rating = found["label"]
-        if all(found[role].casefold() == role for role in TEXT_COLUMNS) and (not rating or is_named("label", rating)):
-            yield {self.pickers: gr.update(visible=False), self.uploaded: source}
-            yield from self._adopt(source, model, second)
-            return
-        menus = [gr.Dropdown(columns, value=found[role] or None) for role in TEXT_COLUMNS]
-        menus.append(gr.Dropdown([("none", ""), *((column, column) for column in columns)], value=rating))
-        yield {
-            self.pickers: gr.update(visible=True),
-            self.sample: render("errors/sample.html", name=name, columns=columns, rows=rows),
-            **dict(zip(self.columns, menus, strict=True)),
-            self.uploaded: source,
-            self.notice: notice("", "Check the columns, then press Use these columns.", tone="info"),
-        }
+    def read_upload(self, reading: Reading | None, model: str, second: str) -> Iterator[dict]:
+        """Use a table at once where nothing is in doubt; else its visitor looks at it first."""
+        if reading is not None and reading.new and reading.sure:
+            yield from self.use_upload(reading, model, second)
+        elif reading is not None and not reading.problem:
+            yield {self.notice: notice("", "Check how the table is read, then press Use this table.", tone="info")}
+        else:
+            yield {self.notice: gr.skip()}
 
-    def use_columns(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the columns, the upload, both models
-        """Read the table with the columns that were picked."""
-        *picked, uploaded, model, second = fields
-        if uploaded is None:
+    def use_upload(self, reading: Reading | None, model: str, second: str) -> Iterator[dict]:
+        """Find errors in the table as it is read now."""
+        if reading is None:
             raise DataError("No table has been uploaded. Upload one first.")
-        chosen = {role: column for role, column in zip(PAIR_COLUMNS, picked, strict=True) if column}
-        if missing := [TITLES[role] for role in TEXT_COLUMNS if role not in chosen]:
-            raise DataError(f"Choose a column for: {', '.join(missing).lower()}.")
-        if len(set(chosen.values())) < len(chosen):
-            raise DataError("A column can have one role only. Choose different columns.")
-        source = replace(uploaded, columns=tuple(chosen.items()))
-        yield {self.pickers: gr.update(visible=False), self.uploaded: source}
-        yield from self._adopt(source, model, second)
+        yield {self.own.box: gr.update(open=False)}
+        yield from self._adopt(Source("upload", reading), model, second)
 
     def _adopt(self, source: Source, model: str, second: str) -> Iterator[dict]:
         first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
@@ -371,7 +349,7 @@ class ErrorsTab:
             raise DataError(f"One or two models can be analysed, got {len(models)}.")
         check_count("resamples", options["resamples"], 0, desks.MAX_RESAMPLES)
         if "\n" in data:
-            table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_TABLE_BYTES)
+            table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_BYTES)
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
             dataset = self.desk.dataset(Source(data))

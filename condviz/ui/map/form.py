@@ -7,7 +7,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 from weakref import ref
 
@@ -16,10 +15,10 @@ from cachetools import LRUCache
 
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.data.tables import Table, read_table
 from condviz.errors import ConfigError, DataError
 from condviz.spec import check_options, read_options, write_options
 from condviz.ui import limits
+from condviz.ui.imports import POINTS, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.requests import UPLOADS
 from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, write_link, write_rows
@@ -27,7 +26,6 @@ from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, wri
 MAPS_BYTES = 300 * 2**20
 """For the maps of all visitors; the largest takes about 5 MB."""
 SOURCES = {"scenes": "Example", "texts": "My sentences", "table": "My table"}
-TYPED, NO_COLUMN = "(typed below)", "(none)"
 ASPECTS = ("number_of_people", "time_of_day", "weather", "place", "age_group", "vehicle", "object_colour",
            "relationship", "duration", "posture", "furniture", "mood")  # fmt: skip
 """Aspects of the scenes that enough test families tell; the last five were in no training."""
@@ -53,10 +51,7 @@ class Form:
     aspects: Sequence[str] = DEFAULT_ASPECTS
     sentences: str = SENTENCES
     conditions: str = CONDITIONS
-    table: str | None = None
-    text_column: str | None = None
-    condition_column: str | None = None
-    value_column: str | None = None
+    table: Reading | None = None
     rows: float | None = 1_000
     sample: float | None = 0
     drawn: Mapping[str, Any] = field(default_factory=lambda: _as_drawn({}))
@@ -64,7 +59,9 @@ class Form:
     @property
     def types_conditions(self) -> bool:
         """Whether conditions come from the text box."""
-        return self.source == "texts" or (self.source == "table" and self.condition_column in (None, "", TYPED))
+        return self.source == "texts" or (
+            self.source == "table" and (self.table is None or not self.table.column("condition"))
+        )
 
     def points(self) -> MapPoints:
         """Read the points.
@@ -78,13 +75,14 @@ class Form:
             return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
         if self.source == "texts":
             return points_from_texts(lines(self.sentences), lines(self.conditions), max_points=limits.MAP_POINTS)
-        if not self.table:
+        if self.table is None:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
+        table = self.table.table(POINTS)
+        if self.table.problem:
+            raise DataError(self.table.problem)
         return points_from_table(
-            self.read(),
-            text_column=self.text_column,
-            condition_column="" if self.types_conditions else self.condition_column,
-            value_column="" if self.value_column in (None, NO_COLUMN) else self.value_column,
+            table,
+            **{f"{role}_column": self.table.column(role) for role in POINTS.roles},
             conditions=lines(self.conditions) if self.types_conditions else None,
             sample=whole(self.rows, "maximum of rows") or None,
             max_points=limits.MAP_POINTS,
@@ -102,18 +100,9 @@ class Form:
         return self.source == "scenes" or (self.source == "texts" and 0 < len(self.sentences) <= MAX_TEXT)
 
     def updates(self, components: Mapping[str, Any]) -> dict[Any, Any]:
-        """Return updates of the components, by the name of their field; those of the table where it has one."""
-        found = {name: gr.update(value=getattr(self, name)) for name in LINKED}
-        if self.table:
-            columns = [name for name in self.read().columns if name]
-            found |= {name: gr.update(value=getattr(self, name)) for name in ("table", "rows")}
-            for name, none in (("text_column", []), ("condition_column", [TYPED]), ("value_column", [NO_COLUMN])):
-                found[name] = gr.update(choices=[*none, *columns], value=getattr(self, name))
-        return {components[name]: update for name, update in found.items()}
-
-    def read(self) -> Table:
-        """Read the table that was uploaded."""
-        return read_table(Path(self.table), skip_bad=True, names=("text",))
+        """Return updates of the components, by the name of their field."""
+        names = [*LINKED, "rows"] if self.table else LINKED
+        return {components[name]: gr.update(value=getattr(self, name)) for name in names}
 
     def link(self) -> list[tuple[str, str]]:
         """Return what a link says of the form, the sentences only if it is `linked`."""
@@ -221,7 +210,7 @@ class Shown:
             return self
         kept = replace(self, token=secrets.token_hex(16))
         KEPT[kept.token] = kept
-        UPLOADS.use(kept.token, [self.form.table] if self.form.table else [])
+        UPLOADS.use(kept.token, [self.form.table.path] if self.form.table else [])
         return kept
 
     @property

@@ -13,15 +13,16 @@ import gradio as gr
 
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import EmbeddingMap, build_map
-from condviz.analysis.points import MapPoints, guess_columns, points_from_table, points_from_texts
+from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
 from condviz.errors import CondvizError, DataError
 from condviz.spec import takes
 from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.form import Fields
+from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, DRAWN, KEPT, MAPS, NO_COLUMN, SOURCES, TYPED, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, DRAWN, KEPT, MAPS, SOURCES, Form, Shown, whole
 from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -41,9 +42,10 @@ class MapTab:
         """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.stored, screen = _stored(page)
+        self.notice = html("", elem_id="cv-map-notice", render=False)
         with gr.Column(elem_classes="cv-inputs cv-map-form"):
             self._form()
-        self.notice = html("", elem_id="cv-map-notice")
+        self.notice.render()
         self.head = html(screen.get("head") or render("map/empty.html"), elem_id="cv-map-head")
         with gr.Row(elem_id="cv-map-stage", equal_height=False):
             shared = {"link": "map", "link_zoom": True, "tool": "lasso", "height": 350, "play": True}
@@ -86,11 +88,10 @@ class MapTab:
                 self.run = gr.Button("Draw map", variant="primary", elem_id="cv-map-run", min_width=110)
                 self.stop = stop_button(elem_id="cv-map-stop")
         with gr.Row(elem_classes="cv-map-row cv-map-file", visible=False) as self.box_table:
-            self.table = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
-            self.text_column, self.condition_column, self.value_column = (
-                gr.Dropdown([], label=f"Column: {name}s", elem_id=f"cv-map-{part}-column", min_width=130)
-                for part, name in (("text", "sentence"), ("condition", "condition"), ("value", "value"))
-            )
+            self.file = gr.File(label="CSV or TSV file", elem_id="cv-map-upload", height=90, min_width=220)
+            with gr.Column(min_width=300, scale=3):
+                self.own = Import(self.file, POINTS, "cv-map", self.notice)
+            self.table = self.own.reading
             self.rows = gr.Number(start.rows, label="Maximum rows (0 = all)", precision=0, minimum=0, min_width=130)
         with gr.Row(elem_classes="cv-map-row", visible=False) as self.box_typed:
             label = "Sentences, one per line; each appears once per condition"
@@ -121,15 +122,13 @@ class MapTab:
         picked = [self.shown, self.head, self.legend, *panels, self.reading, self.search]
         whole = [*picked, self.colour, *self.page.folded]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
-        linked = self.page.on_link(self.open_link, [self.shown], [*form, *boxes, *whole], **main)
+        linked = self.page.on_link(self.open_link, [self.shown], [*form, *boxes, *self.own.shown, *whole], **main)
         # A stopped run must not leave its progress on the picture.
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice, "trigger_mode": "always_last"}
-        connect([self.source.input, self.condition_column.input], self.boxes, form, boxes, **light)
-        columns = [self.text_column, self.condition_column, self.value_column, self.box_typed]
-        connect([self.table.upload, self.table.clear], self.upload, [self.table], columns, **light)
+        connect([self.source.input, self.table.change], self.boxes, form, boxes, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -147,6 +146,7 @@ class MapTab:
         kept = KEPT.get(first(values, "own"))
         form = kept.form if kept else Form.from_link(values, known)
         changes = form.updates(vars(self)) | self.drawn.updates(form.drawn)
+        changes |= self.own.restore(form.table) if form.table else {}
         yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
         if kept and kept.map() is not None:
             shown = replace(kept, colour=kept.result.colour)
@@ -179,21 +179,6 @@ class MapTab:
             self.box_typed: form.types_conditions,
         }
         return {part: gr.update(visible=visible) for part, visible in seen.items()}
-
-    def upload(self, path: str | None) -> dict:
-        """Read the header of an uploaded table and offer its columns."""
-        if not path:
-            return {self.notice: ""}
-        table = Form("", table=path).read()
-        names, guess = [name for name in table.columns if name], guess_columns(table)
-        message = f"{len(table.rows):,} row{'s' * (len(table.rows) != 1)}. Check the columns, then press Draw map."
-        return {
-            self.text_column: gr.update(choices=names, value=guess.text or None),
-            self.condition_column: gr.update(choices=[TYPED, *names], value=guess.condition or TYPED),
-            self.value_column: gr.update(choices=[NO_COLUMN, *names], value=guess.value or NO_COLUMN),
-            self.box_typed: gr.update(visible=guess.condition is None),
-            self.notice: notice("", message, tone="info"),
-        }
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
         """Draw the map that the form describes."""

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +16,7 @@ import gradio as gr
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.jobs import Jobs, is_enabled
 from condviz.ui.events import PRIVATE, connect, follow, publish
+from condviz.ui.imports import FILE_TYPES, TRAINED, Import, Reading
 from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, Tab, section, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -26,7 +26,6 @@ from condviz.ui.train import recipe as recipes
 from condviz.ui.train import view as views
 from condviz.ui.train.share import Share, zip_of
 
-COLUMNS = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition", "label": "Rating (1 to 5)"}
 TICK_SECONDS = 1.5
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form", "trigger_mode": "always_last"}
@@ -61,18 +60,15 @@ class TrainTab:
 
     # ---- layout ------------------------------------------------------------------------------------------------------
     def _steps(self) -> None:
+        self.notice = html("", elem_id="cv-train-notice", render=False)
         html(render("train/step.html", number=1, title="Your data"), elem_id="cv-train-step1")
         choices = [("My table", "table"), ("Example", "example")]
         self.source = gr.Radio(choices, value="table", show_label=False, label="Data", elem_id="cv-train-data")
         with gr.Column(elem_classes="cv-train-box") as self.upload_box:
-            files = {"file_types": [".csv", ".tsv", ".txt"], "elem_id": "cv-train-upload"}
+            files = {"file_types": FILE_TYPES, "elem_id": "cv-train-upload"}
             self.upload = gr.File(label="Table of rated pairs", height=70, **files)
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
-            with gr.Row(visible=False, elem_classes="cv-train-columns") as self.columns_box:
-                self.columns = {
-                    name: gr.Dropdown([], label=label, elem_id=f"cv-train-column-{name}", min_width=130)
-                    for name, label in COLUMNS.items()
-                }
+            self.own = Import(self.upload, TRAINED, "cv-train", self.notice)
         html(render("train/step.html", number=2, title="How thorough?"), elem_id="cv-train-step2")
         plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
         self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
@@ -84,7 +80,7 @@ class TrainTab:
             self.start = gr.Button("Start training", **start, **able)
             self.check = gr.Button("Check", elem_id="cv-train-check", min_width=80, **able)
             self.stop = stop_button(elem_id="cv-train-stop")
-        self.notice = html("", elem_id="cv-train-notice")
+        self.notice.render()
         self.found = html("", elem_id="cv-train-check-result")
         self.noted = html("", elem_id="cv-train-noted")
 
@@ -125,14 +121,12 @@ class TrainTab:
     def _connect(self) -> None:
         form = {"notice": self.notice, **_IN_TURN}
         quiet = {"notice": self.share_model.notice}
-        texts, pickers = [self.recipe, self.written], list(self.columns.values())
+        texts = [self.recipe, self.written]
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
         made = [self.source, self.quality, self.name, self.table]
-        read, table = [self.upload, self.share, self.quality, self.name], [self.sample, self.table, *filled]
-        opened = [*table, self.columns_box, self.help, *pickers]
-        connect([self.upload.upload, self.upload.clear], self.read_file, read, opened, **form)
-        picks = [*(picker.input for picker in pickers), self.share.input]
-        connect(picks, self.pick, [*read, *pickers], table, **form)
+        read = [self.upload, self.own.reading, self.share, self.quality, self.name]
+        table = [self.sample, self.table, self.help, *filled]
+        connect([self.own.reading.change, self.share.input], self.read_table, read, table, **form)
         chosen = [*filled, self.upload_box, self.sample]
         connect(self.source.input, self.choose, made, chosen, **form)
         thorough = connect(self.quality.input, self.choose, made, chosen, **form)
@@ -190,42 +184,32 @@ class TrainTab:
         publish(self.api_stop, "train_stop", heavy=False)
 
     # ---- the form ----------------------------------------------------------------------------------------------------
-    def read_file(self, file: str | None, share: float, quality: str, name: str) -> dict:
-        """Open an uploaded table, guess its columns, and show five rows."""
-        from condviz.data.tables import guess_pair_columns
-        from condviz.training.tables import open_table
-
+    def read_table(self, file: str | None, reading: Reading | None, share: float, quality: str, name: str) -> dict:
+        """Take the rated rows of an uploaded table, and keep its two parts for training."""
         # Without a table that can be used, the recipe must not name the one before.
         empty = {self.table: None, self.sample: "", **self._fill(recipes.compose(quality, name, None), quality)}
-        shown = {self.help: render("train/upload_help.html"), self.columns_box: gr.update(visible=False)}
         if not file:
-            return empty | shown
-        try:
-            table = open_table(file)
-            guess = guess_pair_columns(table)
-            pickers = {
-                part: gr.update(choices=list(table.columns), value=guess[key]) for key, part in self.columns.items()
-            }
-            shown = {self.help: "", self.columns_box: gr.update(visible=True), **pickers}
-            return shown | self.pick(file, share, quality, name, *guess.values())
-        except DataError as error:  # perhaps another column was meant
-            return empty | shown | {self.notice: notice("", str(error))}
+            return {**empty, self.help: render("train/upload_help.html")}
+        from condviz.training.tables import divide, read_rated, store
 
-    def pick(self, file: str | None, share: float, quality: str, name: str, *columns: str) -> dict:
-        """Take the rated rows of the table by the chosen columns, and keep its two parts for training."""
-        if not file:
-            return {}
-        from condviz.training.tables import divide, open_table, read_rated, store
-
-        table = read_rated(open_table(file), Path(file).name, dict(zip(COLUMNS, columns, strict=True)))
         part = float(share or 0) / 100
-        train, held = divide(table, part)
+        try:
+            reading = self.own.current(file, reading)
+            table = read_rated(reading.pairs(), reading.name)
+            train, held = divide(table, part)
+        except DataError as error:
+            return {**empty, self.help: "", self.notice: notice("", str(error))}
         facts = {"table": None, "batching": table.batching, "rows": len(table.rows)}
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store(table, part, self.jobs.uploads)]
         view = render("train/table.html", table=table, train=len(train), held=len(held))
-        return {self.sample: view, self.table: facts, **self._fill(recipes.compose(quality, name, facts), quality)}
+        return {
+            self.help: "",
+            self.sample: view,
+            self.table: facts,
+            **self._fill(recipes.compose(quality, name, facts), quality),
+        }
 
     def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
         """Compose the recipe for other data or another thoroughness."""

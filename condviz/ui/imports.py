@@ -1,0 +1,366 @@
+"""The import assistant: what was made of a visitor's table, shown before it is used, and open to change."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from condviz.data.files import write_text
+from condviz.data.tables import (
+    LABEL_COLUMN,
+    LABEL_RANGE,
+    PAIR_COLUMNS,
+    POINT_ROLES,
+    PairTable,
+    Table,
+    check_texts,
+    guess_columns,
+    read_pairs,
+    read_table,
+)
+from condviz.data.tables.formats import SEPARATORS, fold_name
+from condviz.data.tables.pairs import HIDDEN_LABEL
+from condviz.data.tables.report import is_missing
+from condviz.errors import DataError
+from condviz.ui.events import connect
+from condviz.ui.markup import html, notice, render
+
+MAX_BYTES = 5 * 2**20
+FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
+SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
+HEADERS = [("found out", ""), ("names of columns", "names"), ("a row like the others", "row")]
+ENCODINGS = [("found out", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
+SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+"""The usual ones; the first that fits is offered."""
+WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same": 5, "dissimilar": 1, "similar": 5,
+         "contradiction": 1, "neutral": 3, "entailment": 5, "low": 1, "medium": 3, "high": 5}  # fmt: skip
+"""Ratings that are offered for words, from 1 (different) to 5 (same)."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a view takes from a table: role -> how the page calls it, and which roles may be left without a column."""
+
+    roles: Mapping[str, str]
+    optional: frozenset[str] = frozenset()
+    pairs: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of a file without a header."""
+        return PAIR_COLUMNS if self.pairs else ("text",)
+
+
+_PAIR = {"sentence1": "Sentence 1", "sentence2": "Sentence 2", "condition": "Condition"}
+PAIRS = Kind(_PAIR, frozenset({"condition"}))
+RATED = Kind(_PAIR | {"label": "Rating"}, frozenset({"condition", "label"}))
+TRAINED = replace(RATED, optional=frozenset({"condition"}))
+POINTS = Kind(
+    {"text": "Sentence", "condition": "Condition", "value": "Value"}, frozenset({"condition", "value"}), pairs=False,
+)  # fmt: skip
+TEXTS = Kind({"text": "Text"}, pairs=False)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read, as the visitor has it now; small, as each session keeps its own.
+
+    Attributes:
+        path: Of the upload.
+        header, separator, encoding, condition, scale, labels: As `read_pairs` takes them.
+        columns: (role, column) of those that have one.
+        problem: Why it cannot be used like this, or "".
+        sure: The names of the columns say which is which, and nothing else is in doubt.
+        new: It comes with the file; else the visitor has changed something.
+        stamp: Tells it from every other one, also where the same file comes again.
+    """
+
+    path: str
+    header: bool | None = None
+    separator: str = ""
+    encoding: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    condition: str = ""
+    scale: tuple[float, float] | None = None
+    labels: tuple[tuple[str, float], ...] = ()
+    problem: str = ""
+    sure: bool = False
+    new: bool = True
+    stamp: int = field(default_factory=time.monotonic_ns)
+
+    @property
+    def name(self) -> str:
+        """The name of the file, for people."""
+        return self.path.replace("\\", "/").rpartition("/")[2]
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """What `read_table` and `read_source` take."""
+        return {"header": self.header, "separator": self.separator, "encoding": self.encoding, "skip_bad": True}
+
+    def column(self, role: str) -> str:
+        """Return the column that has a role, or ""."""
+        return dict(self.columns).get(role, "")
+
+    def table(self, kind: Kind) -> Table:
+        """Read all cells; raises DataError as `read_table`."""
+        return read_table(Path(self.path), names=kind.names, max_bytes=MAX_BYTES, **self.form)
+
+    def pairs(self, table: Table | None = None) -> PairTable:
+        """Read the pairs; raises DataError with the problem, and as `read_pairs`."""
+        if self.problem and table is None:
+            raise DataError(self.problem)
+        columns = dict.fromkeys(PAIR_COLUMNS, "") | dict(self.columns)
+        told = {"condition": self.condition, "scale": self.scale, "labels": dict(self.labels)}
+        return read_pairs(table or self.table(PAIRS), columns=columns, skip_bad=True, **told)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the assistant has found in a file.
+
+    Attributes:
+        reading: As it was asked for, with what was found out.
+        table: All rows.
+        used: Those that can be used; its report has the others.
+        why: Role -> why its column was taken; nothing for one that the visitor chose.
+        words: Words that stand for ratings, as the field has them.
+    """
+
+    reading: Reading
+    table: Table
+    used: Table
+    why: Mapping[str, str]
+    words: str
+
+
+def inspect(kind: Kind, asked: Reading, *, given: bool = False) -> Seen:
+    """Read a file, and find out what was not said about it.
+
+    Args:
+        kind: What is taken from it.
+        asked: What is said.
+        given: Its columns and ratings are what the visitor wants, as far as the file has them.
+
+    Raises:
+        DataError: If it cannot be read.
+    """
+    table = asked.table(kind)
+    found = guess_columns(table, PAIR_COLUMNS if kind.pairs else POINT_ROLES)
+    guess = {role: column for role, column in found.items() if column and role in kind.roles}
+    if not (given and asked.columns and all(column in table.columns for _, column in asked.columns)):
+        asked, given = replace(asked, columns=tuple(guess.items())), False
+    words = "\n".join(f"{word} = {number:g}" for word, number in asked.labels)
+    if (column := asked.column(LABEL_COLUMN)) and not (given and (asked.scale or words)):
+        scale, ratings = suggest_ratings(table.column(column))
+        words = "\n".join(f"{word} = {'' if one is None else format(one, 'g')}" for word, one in ratings.items())
+        labels = tuple((word, float(one)) for word, one in ratings.items() if one is not None)
+        asked = replace(asked, scale=scale, labels=labels)
+    reasons = {role: table.report.roles[role].rpartition(", ")[2] for role in guess}
+    why = {role: reasons[role] for role, column in asked.columns if guess.get(role) == column}
+    named = all(fold_name(column) == role or role == LABEL_COLUMN for role, column in asked.columns)
+    try:
+        used, problem = _use(kind, asked, table), ""
+    except DataError as error:
+        used, problem = table, str(error)
+    sure = named and {*why.values()} <= {"by its name"} and not (problem or table.report.doubt or words or asked.scale)
+    return Seen(replace(asked, problem=problem, sure=sure, stamp=time.monotonic_ns()), table, used, why, words)
+
+
+def _use(kind: Kind, asked: Reading, table: Table) -> Table:
+    """Return the rows that can be used; raises DataError where there is none, or a column is missing."""
+    needed = {*kind.roles} - kind.optional
+    needed |= {"condition"} if kind.pairs and not asked.condition else set()
+    if missing := [title for role, title in kind.roles.items() if role in needed and not asked.column(role)]:
+        other = " Or write one condition for all rows." if kind.pairs and "Condition" in missing else ""
+        raise DataError(f"Choose a column of {asked.name} for: {', '.join(missing).lower()}.{other}")
+    if len({column for _, column in asked.columns}) < len(asked.columns):
+        raise DataError("A column can have one role only. Choose different columns.")
+    if kind.pairs:
+        return asked.pairs(table)
+    columns = {role: column for role, column in asked.columns if role != "value"}
+    kept = [number for number in range(len(table.rows)) if check_texts(table, number, columns) is not None]
+    if not kept:
+        raise table.report.error(f"{asked.name} has no row that can be used.")
+    return replace(table, rows=tuple(table.rows[number] for number in kept))
+
+
+class Import:
+    """The assistant below an upload: what was read and why, fields for all decisions, rows left out for download.
+
+    Views read `reading`, a state with a `Reading`, or None while there is no file.
+    """
+
+    def __init__(
+        self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, told: gr.HTML, action: str = ""
+    ) -> None:
+        """Lay it out and connect it; call where it shall appear.
+
+        Args:
+            upload: Where files come from.
+            kind: What the view takes.
+            prefix: Of its ids.
+            told: Where errors are shown.
+            action: On the button `use`, for views that have no other: they use a table at once where it is `sure`.
+        """
+        self.kind, self.told, self.upload, self.folds = kind, told, upload, bool(action)
+        self.reading = gr.State(None)
+        with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:
+            self.view = html("", elem_id=f"{prefix}-import-view")
+            with gr.Row(elem_classes="cv-import-row"):
+                self.pickers = {
+                    role: gr.Dropdown([], label=title, min_width=110, elem_id=f"{prefix}-column-{role}")
+                    for role, title in kind.roles.items()
+                }
+            one = {"placeholder": "for instance: the topic", "visible": False, "max_lines": 1}
+            self.condition = gr.Textbox(label="One condition for all rows", elem_id=f"{prefix}-one-condition", **one)
+            with gr.Row(visible=False, elem_classes="cv-import-row") as self.ratings:
+                self.low = gr.Number(None, label="Stands for different", min_width=90, elem_id=f"{prefix}-low")
+                self.high = gr.Number(None, label="Stands for same", min_width=90, elem_id=f"{prefix}-high")
+                label = "Words that stand for ratings, one a line"
+                self.words = gr.Textbox(
+                    label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
+                )
+            with gr.Accordion("First row, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
+                small = {"min_width": 110}
+                self.header = gr.Dropdown(HEADERS, value="", label="First row", elem_id=f"{prefix}-header", **small)
+                marks = [("found out", ""), *((name, mark) for mark, name in SEPARATORS.items())]
+                self.separator = gr.Dropdown(marks, value="", label="Separator", elem_id=f"{prefix}-separator", **small)
+                free = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
+                self.encoding = gr.Dropdown(ENCODINGS, value="", label="Encoding", **free, **small)
+            label = "Download the rows left out (CSV)"
+            self.left_out = gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")
+            self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
+        self._connect()
+
+    def _connect(self) -> None:
+        pickers = list(self.pickers.values())
+        fields = [self.header, self.separator, self.encoding, self.condition, self.low, self.high, self.words]
+        always = [self.upload, self.box, self.view, self.ratings, self.left_out, self.reading]
+        self.shown = shown = [*always, *fields, *pickers]
+        events = [self.upload.upload, *([self.upload.clear] if hasattr(self.upload, "clear") else [])]
+        light: dict[str, Any] = {"notice": self.told, "trigger_mode": "always_last"}
+        connect(events, self.open, [self.upload], shown, **light)
+        changes = [one.input for one in (self.header, self.separator, self.encoding, *pickers)]
+        changes += [event for one in (self.low, self.high) for event in (one.submit, one.blur)]
+        changes += [self.words.blur, self.condition.blur, self.condition.submit]
+        connect(changes, self.change, [self.upload, self.reading, *fields, *pickers], shown, **light)
+
+    def open(self, file: str | None) -> dict:
+        """Read a file that has just come, or forget one that was taken away."""
+        if not file:
+            return {self.box: gr.update(visible=False), self.reading: None, self.told: ""}
+        return self._look(Reading(file))
+
+    def restore(self, reading: Reading) -> dict:
+        """Show again what was shown of a file before the visitor left the page."""
+        return {self.upload: gr.update(value=reading.path), **self._look(reading, given=True)}
+
+    def change(self, file: str | None, before: Reading | None, *fields: Any) -> dict:  # noqa: ANN401 - of the fields
+        """Read the file again as the fields say."""
+        if not file:
+            return {}
+        header, separator, encoding, condition, low, high, words, *columns = fields
+        asked = Reading(
+            file, {"names": True, "row": False}.get(header), separator or "", (encoding or "").strip(),
+            tuple((role, column) for role, column in zip(self.pickers, columns, strict=True) if column),
+            (condition or "").strip(), new=False,
+        )  # fmt: skip
+        if before is None or before.column(LABEL_COLUMN) == asked.column(LABEL_COLUMN):
+            scale = None if low is None or high is None else (float(low), float(high))
+            asked = replace(asked, scale=None if scale == LABEL_RANGE else scale, labels=tuple(_read_words(words)))
+            if before and replace(asked, stamp=0) == replace(before, new=False, sure=False, problem="", stamp=0):
+                return {self.told: gr.skip()}  # a field was left as it was
+        return self._look(asked, given=True)
+
+    def current(self, file: str | None, reading: Reading | None) -> Reading:
+        """Return how a file is read, also while the assistant is still at it; raises DataError where there is none."""
+        if not file:
+            raise DataError(f"No file is chosen. Choose a CSV or TSV file of at most {MAX_BYTES // 2**20} MB.")
+        if reading is None or reading.path != file:
+            return inspect(self.kind, Reading(file)).reading
+        return reading
+
+    def _look(self, asked: Reading, *, given: bool = False) -> dict:
+        form = {
+            self.box: gr.update(visible=True, open=True),
+            self.header: {True: "names", False: "row"}.get(asked.header, ""),
+            self.separator: asked.separator,
+            self.encoding: asked.encoding,
+        }
+        try:
+            seen = inspect(self.kind, asked, given=given)
+        except DataError as error:
+            none = {picker: gr.update(choices=[], value=None) for picker in self.pickers.values()}
+            hidden = dict.fromkeys((self.left_out, self.ratings), gr.update(visible=False))
+            return {**form, **none, **hidden, self.view: "", self.reading: asked, self.told: notice("", str(error))}
+        asked, report = seen.reading, seen.table.report
+        shown = {"separator": SEPARATORS.get(report.separator, ""), "rows": seen.table.rows[:SHOWN_ROWS]}
+        low, high = asked.scale or LABEL_RANGE
+        return {
+            **form,
+            self.box: gr.update(visible=True, open=not (asked.sure and self.folds)),
+            self.view: render("imports.html", seen=seen, roles=self.kind.roles, most=SHOWN_COLUMNS, **shown),
+            self.told: notice("", asked.problem) if asked.problem else "",
+            self.reading: asked,
+            self.ratings: gr.update(
+                visible=bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
+            ),
+            self.low: low,
+            self.high: high,
+            self.words: seen.words,
+            self.condition: gr.update(visible=self.kind.pairs and not asked.column("condition")),
+            self.left_out: self._offer(asked, seen.used),
+            **{picker: self._menu(role, asked, seen.table) for role, picker in self.pickers.items()},
+        }
+
+    def _menu(self, role: str, asked: Reading, table: Table) -> dict:
+        none = [("none", "")] if role in self.kind.optional else []
+        return gr.update(choices=[*none, *table.columns], value=asked.column(role) or ("" if none else None))
+
+    def _offer(self, asked: Reading, used: Table) -> dict:
+        """Offer the rows that were left out as a file, which lies beside the upload and goes with it."""
+        if not used.report.left_out:
+            return gr.update(visible=False)
+        target = Path(asked.path).with_name(f"{Path(asked.path).stem}-left-out.csv")
+        write_text(target, used.report.left_out_csv())
+        return gr.update(visible=True, value=str(target))
+
+
+def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:
+    """Return a scale that the numbers of a column fit, None for 1 to 5; and its words with likely ratings."""
+    numbers, words = [], {}
+    for cell in cells:
+        try:
+            numbers.append(float(cell.replace(",", ".")))
+        except ValueError:
+            if not is_missing(cell):
+                words.setdefault(cell.strip(), None)
+    numbers = [number for number in numbers if math.isfinite(number)]
+    words = words if len(words) <= MOST_WORDS else {}
+    if not numbers:
+        return None, {word: WORDS.get(fold_name(word)) for word in words}
+    low, high = min(numbers), max(numbers)
+    outside = sum(not LABEL_RANGE[0] <= number <= LABEL_RANGE[1] for number in numbers if number != HIDDEN_LABEL)
+    if outside < max(2, len(numbers) / 20) and not (outside and set(numbers) <= {0.0, 1.0}):  # slips
+        return None, words
+    usual = ((0.0, 1.0),) if set(numbers) <= {0.0, 1.0} else SCALES
+    fitting = (scale for scale in usual if scale[0] <= low and high <= scale[1])
+    return next(fitting, (low, high) if low < high else None), words
+
+
+def _read_words(text: str | None) -> Iterator[tuple[str, float]]:
+    for line in filter(str.strip, (text or "").splitlines()):
+        word, _, rating = line.rpartition("=")
+        try:
+            if rating.strip() or not word.strip():
+                yield word.strip(), float(rating.replace(",", "."))
+        except ValueError:
+            said = f"{line.strip()[:60]!r} is no word with its rating."
+            raise DataError(f"{said} Write one a line, as: yes = 5") from None

@@ -1,0 +1,131 @@
+"""The import assistant: what it finds out about a table, what a visitor can change, and what is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+from condviz.errors import DataError
+from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Import, Kind, Reading, inspect, suggest_ratings
+
+PAIR = "sentence1,sentence2,condition,label\n"
+
+
+def write(folder: Path, content: str | bytes, name: str = "mine.csv") -> str:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def build(kind: Kind) -> Import:
+    with gr.Blocks():
+        return Import(gr.File(), kind, "cv", gr.HTML())
+
+
+def test_columns_are_taken_with_their_reason_and_named_ones_are_sure(tmp_path: Path) -> None:
+    seen = inspect(RATED, Reading(write(tmp_path, PAIR + "a,b,c,4\nd,e,f,2\n")))
+    assert seen.reading.sure
+    assert set(seen.why.values()) == {"by its name"}
+    odd = inspect(RATED, Reading(write(tmp_path, "one,two,asked,points\nlong a,long b,c,4\nlong d,long e,f,2\n")))
+    assert not odd.reading.sure
+    assert dict(odd.reading.columns) == {
+        "sentence1": "one",
+        "sentence2": "two",
+        "condition": "asked",
+        "label": "points",
+    }
+    assert odd.why["label"] == "which has numbers from 1 to 5"
+
+
+@pytest.mark.parametrize(
+    ("cells", "scale", "words"),
+    [
+        (["1", "5", "3,5", "-1"], None, {}),
+        (["0", "1", "1"], (0, 1), {}),
+        (["0.2", "0.9", "1"], (0, 1), {}),
+        (["0", "2.5", "5", "0"], (0, 5), {}),
+        (["10", "80", "95"], (0, 100), {}),
+        (["1", "2", "3", "4", "50"], None, {}),  # a slip
+        (["yes", "no", "", "nan"], None, {"yes": 5, "no": 1}),
+        (["rather", "no"], None, {"rather": None, "no": 1}),
+        (["1", "5", "unsure"], None, {"unsure": None}),
+    ],
+)
+def test_a_scale_and_words_are_offered(cells: list[str], scale: tuple | None, words: dict) -> None:
+    assert suggest_ratings(cells) == (scale, words)
+
+
+def test_ratings_on_another_scale_or_in_words_are_mapped_and_can_be_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, PAIR + "a,b,c,0\nd,e,f,0.5\ng,h,i,1\n")
+    seen = inspect(TRAINED, Reading(path))
+    assert not seen.reading.sure
+    assert [pair.label for pair in seen.reading.pairs().pairs] == [1, 3, 5]
+    words = Reading(write(tmp_path, PAIR + "a,b,c,rather\nd,e,f,yes\n", "words.csv"))
+    box = build(TRAINED)
+    first = box.open(words.path)
+    assert first[box.words] == "rather = \nyes = 5"
+    assert first[box.ratings]["visible"]
+    said = ("", "", "", "", 1, 5, "rather = 4\nyes = 5", *("sentence1", "sentence2", "condition", "label"))
+    changed = box.change(words.path, first[box.reading], *said)[box.reading]
+    assert [pair.label for pair in changed.pairs().pairs] == [4, 5]
+    with pytest.raises(DataError, match="Write one a line"):
+        box.change(words.path, first[box.reading], *said[:6], "rather = much", *said[7:])
+
+
+def test_one_bad_cell_costs_its_row_and_is_listed_for_download(tmp_path: Path) -> None:
+    box = build(RATED)
+    opened = box.open(write(tmp_path, PAIR + "a,b,c,4\n,e,f,2\ng,h,i,seven\nj,k,l,1\n"))
+    assert "2 of 4 rows" in opened[box.view]
+    assert opened[box.told] == ""
+    listed = Path(opened[box.left_out]["value"]).read_text()
+    assert listed.splitlines()[0] == "file,row,line,reason,content"
+    assert "mine.csv,2,3," in listed
+    assert len(opened[box.reading].pairs().pairs) == 2
+
+
+def test_a_header_in_doubt_is_told_and_can_be_changed(tmp_path: Path) -> None:
+    path = write(tmp_path, "bread\nA man surfs.\nA girl skis.\n")
+    seen = inspect(TEXTS, Reading(path))
+    assert not seen.reading.sure
+    assert "taken as names" in seen.table.report.doubt
+    box = build(TEXTS)
+    changed = box.change(path, seen.reading, "row", "", "", "", None, None, "", "bread")
+    assert "3 of 3 rows" in changed[box.view]
+
+
+def test_encoding_and_separator_can_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "text#id\n\u043c\u0438\u0440#1\n".encode("cp1251"))
+    box = build(TEXTS)
+    changed = box.change(path, None, "", "#", "cp1251", "", None, None, "", None)
+    assert "\u043c\u0438\u0440" in changed[box.view]
+    assert changed[box.reading].column("text") == "text"
+
+
+def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path) -> None:
+    path = write(tmp_path, "sentence1,sentence2\na,b\nc,d\n")
+    box = build(PAIRS)
+    opened = box.open(path)
+    assert "condition" in opened[box.told]
+    assert opened[box.condition]["visible"]
+    changed = box.change(
+        path, opened[box.reading], "", "", "", "the topic", None, None, "", "sentence1", "sentence2", ""
+    )
+    assert changed[box.told] == ""
+    assert {pair.condition for pair in changed[box.reading].pairs().pairs} == {"the topic"}
+
+
+def test_what_cannot_be_read_is_told_and_a_file_taken_away_forgotten(tmp_path: Path) -> None:
+    box = build(POINTS)
+    assert "Excel" in box.open(write(tmp_path, b"PK\x03\x04rest"))[box.told]
+    assert box.open(None)[box.reading] is None
+    with pytest.raises(DataError, match="No file"):
+        box.current(None, None)
+
+
+def test_texts_of_a_table_are_escaped(tmp_path: Path) -> None:
+    box = build(TEXTS)
+    opened = box.open(write(tmp_path, "text,<i>\n<img src=x onerror=alert(1)>,1\n"))
+    assert "<img" not in opened[box.view]
+    assert "<i>" not in opened[box.view]
