@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from annotated_doc import Doc
 from annotated_types import BaseMetadata, GroupedMetadata
@@ -176,13 +176,12 @@ def checked(function: Function) -> Function:
     """Check the options of a function whenever it is called; raises ConfigError with what is allowed."""
     signature = inspect.signature(function)
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the function
         bound = signature.bind(*args, **kwargs)
         bound.arguments |= check_options(call, bound.arguments)
         return function(*bound.args, **bound.kwargs)
 
-    return call
+    return cast("Function", functools.wraps(function)(call))
 
 
 def check_options(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +245,7 @@ def takes(
         lines += [f"    {name}: The former name of {names[name]}." for name in before]
         functools.update_wrapper(call, own)
         call.__doc__ = _with_lines(own.__doc__ or "", lines)
-        return _with_signature(call, signature)
+        return cast("Function", _with_signature(call, signature))
 
     return decorate
 
@@ -259,11 +258,11 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
         option = options_of(function).get(one.name)
         if option is None:
             return one
-        limits = {"min": option.bounds.get("ge"), "max": option.bounds.get("le")} if not option.choices else {}
-        kind = Literal[option.choices] if option.choices else option.type
+        low, high = option.bounds.get("ge"), option.bounds.get("le")
+        kind: Any = Literal[option.choices] if option.choices else option.type
         name = f"--{one.name.replace('_', '-')}"
         hint = kind | None if option.default is None else kind
-        return one.replace(annotation=Annotated[hint, typer.Option(name, help=option.help, **limits)])
+        return one.replace(annotation=Annotated[hint, typer.Option(name, help=option.help, min=low, max=high)])
 
     def call(**given: Any) -> Any:  # noqa: ANN401 - as the function
         return function(**given)
@@ -276,7 +275,7 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     return _with_signature(call, inspect.Signature(parameters))
 
 
-def _with_signature(function: Function, signature: inspect.Signature) -> Function:
+def _with_signature(function: Any, signature: inspect.Signature) -> Callable[..., Any]:  # noqa: ANN401 - a function
     function.__signature__ = signature
     told = {one.name: one.annotation for one in signature.parameters.values()} | {"return": signature.return_annotation}
     function.__annotations__ = {name: hint for name, hint in told.items() if hint is not inspect.Signature.empty}

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
 
 Kind = Literal["cross", "bi", "tri"]
 """How a model reads its input: all three texts at once, sentence with condition, or each text apart."""
@@ -34,7 +35,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - any JSON
     return to_jsonable_python(_unfold(value), inf_nan_mode="null", fallback=np.ndarray.tolist)
 
 
-def table(rows: object, columns: Sequence[str] | None = None) -> pd.DataFrame:
+def table(rows: Any, columns: list[str] | None = None) -> pd.DataFrame:  # noqa: ANN401 - what pandas takes
     """Return rows as a frame. Importing pandas takes half a second, for which only those wait who ask for a table."""
     import pandas as pd
 
@@ -72,12 +73,12 @@ class Record:
         cls.__repr__ = Record.__repr__  # before the decorator of the dataclass would write every row out
 
     def __repr__(self) -> str:
-        shown = [f"{item.name}={_SHORT.repr(getattr(self, item.name))}" for item in fields(self)]
+        shown = [f"{item.name}={_SHORT.repr(getattr(self, item.name))}" for item in fields(cast("Any", self))]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: dicts, lists, texts, finite numbers, None; a model by name and revision."""
-        names = [item.name for item in fields(self) if item.name not in self.left_out]
+        names = [item.name for item in fields(cast("Any", self)) if item.name not in self.left_out]
         content = {name: getattr(self, name) for name in (*names, *self.computed)}
         if isinstance(model := content.get("model"), ModelInfo):
             content |= {"model": model.name, "revision": model.revision}
@@ -116,8 +117,19 @@ class Pair:
     label: float | None = None
 
 
-def columns(rows: Sequence[Pair]) -> tuple[list[str], list[str], list[str]]:
-    """Return sentences 1, sentences 2 and conditions of rows, as models score them; any rows that have the three."""
+class Texts(Protocol):
+    """Any row with two sentences and a condition."""
+
+    @property
+    def sentence1(self) -> str: ...  # noqa: D102
+    @property
+    def sentence2(self) -> str: ...  # noqa: D102
+    @property
+    def condition(self) -> str: ...  # noqa: D102
+
+
+def columns(rows: Sequence[Texts]) -> tuple[list[str], list[str], list[str]]:
+    """Return sentences 1, sentences 2 and conditions of rows, as models score them."""
     return [row.sentence1 for row in rows], [row.sentence2 for row in rows], [row.condition for row in rows]
 
 
@@ -140,7 +152,7 @@ class Calibration:
         if not len(knots) or knots.shape != ratings.shape or not rising or ratings[0] <= 1 or ratings[-1] >= 5:
             raise ValueError("its scores and ratings must be equally many ascending numbers, ratings between 1 and 5")
 
-    def rate(self, scores: np.ndarray) -> np.ndarray:
+    def rate(self, scores: ArrayLike) -> np.ndarray:
         """Return ratings, float64, of the shape of the scores; a higher score always has a higher rating."""
         scores = np.asarray(scores, dtype=np.float64)
         inside = np.interp(scores, self.scores, self.ratings)
@@ -194,7 +206,7 @@ class ModelInfo:
     missing: str = ""
     """What to do where that encoder is not on this machine; "" where it is."""
 
-    def rate(self, scores: np.ndarray) -> np.ndarray:
+    def rate(self, scores: ArrayLike) -> np.ndarray:
         """Return ratings from 1 to 5, of the shape of the scores; NaN without a calibration."""
         return np.full(np.shape(scores), np.nan) if self.calibration is None else self.calibration.rate(scores)
 
@@ -207,9 +219,9 @@ class Comparison(Result):
     sentence2: str
     """The texts as they were scored."""
     conditions: tuple[str, ...]
-    """M conditions, in the order given."""
+    """The m conditions, in the order given."""
     models: tuple[ModelInfo, ...]
-    """M descriptions, in the order given."""
+    """The M descriptions, in the order given."""
     scores: np.ndarray
     """(M, m) float32, higher is more similar; the range is that of each model."""
     unconditional: np.ndarray
@@ -231,7 +243,7 @@ class Comparison(Result):
     @property
     def untold(self) -> np.ndarray:
         """Conditions that one of the sentences, or both, may say nothing about, (m,) bool: their scores mean little."""
-        return (self.applies < TOLD).any(axis=0)
+        return np.any(self.applies < TOLD, axis=0)
 
     @property
     def ratings(self) -> np.ndarray:
@@ -250,6 +262,7 @@ class Comparison(Result):
             name: np.array(content[name], dtype=np.float32)
             for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles", "applies")
         }
+        unknown = content.get("unknown", ((), ()))
         return cls(
             sentence1=content["sentence1"],
             sentence2=content["sentence2"],
@@ -257,7 +270,7 @@ class Comparison(Result):
             models=tuple(models),
             notes=tuple(content["notes"]),
             words=tuple(Attribution.from_dict(item) for item in content["words"]),
-            unknown=tuple(map(tuple, content.get("unknown", ((), ())))),
+            unknown=(tuple(unknown[0]), tuple(unknown[1])),
             **arrays,
         )
 
@@ -294,9 +307,9 @@ class TokenWeights:
     sentence: str
     """The text."""
     conditions: tuple[str, ...]
-    """M conditions."""
+    """The m conditions."""
     words: tuple[Word, ...]
-    """W words with their offsets; their tokens' weights are added up."""
+    """The w words with their offsets; their tokens' weights are added up."""
     weights: np.ndarray
     """(R, m, w) float32, each row >= 0; sums to 1 - hidden_mass."""
     layers: tuple[int, ...]
@@ -516,8 +529,8 @@ class Hits(Result):
         for rank, hit in enumerate(self.hits, start=1):
             found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
             found["copies"] = ", ".join(map(str, hit.copies))
-            cells = found.pop("cells")
+            del found["cells"]
             taken = {*names, "condition"}
-            named = {f"{name} (column)" if name in taken else name: cell for name, cell in cells.items()}
+            named = {f"{name} (column)" if name in taken else name: cell for name, cell in hit.cells.items()}
             rows.append({"rank": rank, **found} | named)
         return table(rows, columns=names if not rows else None)

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from condviz import paths
 from condviz.cli.options import format_table
@@ -101,7 +101,7 @@ def write_space(folder: Path, hardware: str) -> list[str]:
     for name in FILES:
         shutil.copy2(root / name, folder / name)
     readme, requirements = folder / "README.md", folder / "requirements.txt"
-    gradio = re.search(r"^gradio==(.+)$", requirements.read_text(encoding="utf-8"), re.MULTILINE)[1]
+    gradio = _pinned("gradio", requirements.read_text(encoding="utf-8"))
     card = CARD.format(gradio=gradio, python=ZERO_PYTHON if hardware == ZERO else PYTHON, hardware=hardware)
     readme.write_text(card + readme.read_text(encoding="utf-8"), encoding="utf-8")
     if hardware == ZERO:  # has a list of torch versions of its own, which the lock would contradict
@@ -116,13 +116,13 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
 
     Files of an earlier version that are gone are deleted there. Large and binary files go the way the hub asks for.
     """
-    space = {"repo_id": repository, "repo_type": "space"}
+    space: dict[str, Any] = {"repo_id": repository, "repo_type": "space"}
     try:
-        address = hub.create_repo(**space, space_sdk="gradio", space_hardware=hardware, exist_ok=True)
+        address = hub.create_repo(**space, space_sdk="gradio", space_hardware=cast("Any", hardware), exist_ok=True)
         hub.add_space_variable(repository, "CONDVIZ_TRAINING", "0")
         hub.upload_folder(**space, folder_path=folder, delete_patterns="*", commit_message="Deploy CondViz")
         if hub.get_space_runtime(repository).requested_hardware != hardware:  # it was there, on another one
-            hub.request_space_hardware(repository, hardware)
+            hub.request_space_hardware(repository, cast("Any", hardware))
     except Exception as error:  # the client raises errors of several libraries
         raise ConfigError(
             f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
@@ -130,10 +130,14 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
     return str(address)
 
 
+def _pinned(package: str, requirements: str) -> str:
+    return requirements.partition(f"{package}==")[2].partition("\n")[0]
+
+
 def _edit_requirements(path: Path) -> None:
     """Take the newest torch of ZeroGPU's list that is not above the pinned one, and add its package."""
     text = path.read_text(encoding="utf-8")
-    pinned = re.search(r"^torch==(.+)$", text, re.MULTILINE)[1]
+    pinned = _pinned("torch", text)
     order = {version: tuple(map(int, version.split("."))) for version in (*ZERO_TORCH, pinned)}
-    newest = max((version for version in ZERO_TORCH if order[version] <= order[pinned]), key=order.get)
+    newest = max((version for version in ZERO_TORCH if order[version] <= order[pinned]), key=order.__getitem__)
     path.write_text(text.replace(f"torch=={pinned}\n", f"torch=={newest}\n") + "spaces\n", encoding="utf-8")

@@ -133,10 +133,12 @@ def _serve(options: argparse.Namespace) -> None:
     try:
         from condviz.ui.app import build_app, launch_options
 
-        launch = launch_options(options.host, options.port) | ({"mcp_server": True} if options.mcp else {})
+        launch = launch_options(options.host, options.port)
+        if options.mcp:
+            launch["mcp_server"] = True
         blocks = build_app()
         try:
-            blocks.launch(**launch, prevent_thread_lock=True, quiet=True)
+            blocks.launch(**(launch | {"prevent_thread_lock": True, "quiet": True}))
         except OSError as error:
             place = f"{launch['server_name']}:{launch['server_port']}"
             raise ConfigError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from condviz.analysis.maps import build_map
 from condviz.cli import options as shared
@@ -90,9 +90,12 @@ def format_measures(made: EmbeddingMap) -> str:
             for old, new in zip(made.before.values, made.after.values, strict=True)
         ]
         lines += [format_table(("nearest 3 with the same value", "before", "after", "by chance"), rows), ""]
-    rows = []
+    rows, problems = [], {}
     for name, side in zip(("before", "after"), sides, strict=True):
         found = side.measures
+        if found is None:
+            continue
+        problems |= found.problems
         clustered, spread = found.impurity or {}, found.isotropy or {}
         cells = [*map(clustered.get, ("mean", "std", "chance")), found.silhouette]
         cells += map(spread.get, ("mean_cosine", "ipc"))
@@ -101,6 +104,5 @@ def format_measures(made: EmbeddingMap) -> str:
         rows.append(("random matrices", f"{made.random_matrices['mean']:.3f}", *[""] * 5))
     head = ("", "impurity", "sd", "by chance", "silhouette", "mean cosine", "IPC")
     lines.append(format_table(head, rows))
-    problems: dict[str, Any] = {**made.before.measures.problems, **made.after.measures.problems}
     lines += [f"no {name}: {reason}" for name, reason in problems.items()]
     return "\n".join(lines)

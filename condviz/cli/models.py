@@ -100,7 +100,7 @@ def run_calibrate(options: argparse.Namespace) -> None:
         with progress_bar(name, "texts") as update:
             found = calibrate(model, rows, progress=update)
         store(Path(describe(name).path), found)
-        ends = found.rate([found.scores[0], found.scores[-1]])
+        ends = found.rate(found.scores)[[0, -1]]
         table.append((name, f"{sum(found.rows.values()):,}", f"{found.error:.2f}", *(f"{end:.1f}" for end in ends)))
     print(f"Rows: {', '.join(f'{source} {len(part):,}' for source, part in rows.items())}")
     print(format_table(("model", "rows", "calibration error", "lowest reading", "highest reading"), table))

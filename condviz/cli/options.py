@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from condviz import spec
 from condviz.data.files import check_target, write_text
@@ -43,7 +43,9 @@ def models(default: str = "all", *, required: bool = False, several: bool = True
     parser = _Parent()
     text = "name, folder or hub id" + ("; may be repeated" if several else "")
     text += "" if required else f" (default: {default})"
-    many = {"action": "append", "default": []} if several else {"default": None if " " in default else default}
+    many: dict[str, Any] = (
+        {"action": "append", "default": []} if several else {"default": None if " " in default else default}
+    )
     parser.add_argument("--model", **many, required=required, metavar="NAME", help=text)
     backbone = "put the method that --model names, untrained, on this encoder instead of its own"
     parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=backbone)
@@ -101,7 +103,7 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
         return model
     from condviz.store.scale import OnRay
 
-    return OnRay(model, options.ray, options.workers)
+    return cast("ConditionalScorer", OnRay(model, options.ray, options.workers))
 
 
 def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argparse.ArgumentParser:
@@ -112,7 +114,7 @@ def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argpa
     parser = _Parent()
     forms = parser.add_mutually_exclusive_group()
     text = f"{json}; --json=FILE writes it"
-    option = forms.add_argument("--json", nargs="?", const=STDOUT, type=target, metavar="FILE", help=text)
+    option: Any = forms.add_argument("--json", nargs="?", const=STDOUT, type=target, metavar="FILE", help=text)
     option.alone, option.dash = True, dash
     if csv:
         forms.add_argument("--csv", action="store_true", help=csv)
@@ -179,7 +181,7 @@ def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `reading` as `read_table` or `read_pairs` takes them."""
     form = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
-    form["separator"] = {"\\t": "\t", "tab": "\t"}.get(form["separator"], form["separator"])
+    form["separator"] = {"\\t": "\t", "tab": "\t"}.get(options.separator, options.separator)
     if len(form["separator"]) > 1:
         raise ConfigError(f"A separator is one character, or tab, got {form['separator']!r}.")
     if not hasattr(options, "scale"):
@@ -232,7 +234,7 @@ def files(**options: str) -> argparse.ArgumentParser:
     """Return a parent with options of `FILES`; the values are their help. --json may stand alone, for "-"."""
     parser = _Parent()
     for name, text in options.items():
-        alone = {"nargs": "?", "const": STDOUT} if name == "json" else {}
+        alone: dict[str, Any] = {"nargs": "?", "const": STDOUT} if name == "json" else {}
         parser.add_argument(f"--{name}", type=target, metavar="FILE", help=f"{text}; - for standard output", **alone)
     return parser
 

@@ -6,7 +6,7 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from condviz.cli.options import STDOUT, be_quiet
@@ -80,12 +80,10 @@ class Parser(argparse.ArgumentParser):
         text = "no notes and no bars on standard error"
         self.add_argument("-q", "--quiet", action=_Quiet, nargs=0, default=argparse.SUPPRESS, help=text)
 
-    def parse_known_args(
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
         """Parse as argparse does, with a --json that takes no file from the words behind it (see `options.form`)."""
         words = list(sys.argv[1:] if args is None else args)
-        option = self._option_string_actions.get("--json")
+        option: Any = self._option_string_actions.get("--json")
         if getattr(option, "alone", False) and "--json" in words:
             place = words.index("--json")
             dash = option.dash and words[place + 1 : place + 2] == [STDOUT]

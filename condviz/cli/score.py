@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> None:
 
     from condviz.analysis.compare import compare
 
-    comparison = compare([model for _, model in load_asked(options)], *options.sentences, options.condition)
+    first, second = options.sentences
+    comparison = compare([model for _, model in load_asked(options)], first, second, options.condition)
     shared.show(options, lambda: _matrix(comparison, applies=options.applies), comparison.to_dict)
     tell(*comparison.notes)
 
@@ -114,7 +115,7 @@ def _applies(model: ConditionalScorer, *texts: Sequence[str]) -> list[float]:
     rows = pd.DataFrame(zip(*texts, strict=True))
     found = pd.Series(0.0, rows.index)
     for condition, part in rows.groupby(2):
-        found[part.index] = np.minimum(*(model.applies(part[side].tolist(), condition)[:, 0] for side in (0, 1)))
+        found[part.index] = np.minimum(*(model.applies(part[side].tolist(), str(condition))[:, 0] for side in (0, 1)))
     return found.tolist()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
@@ -118,7 +118,7 @@ def measure_shortcuts(rows: Sequence[RatedPair]) -> Shortcuts:
         for labels in ((4, 5), (1, 2))
     )
     # The best threshold is where the two distributions are furthest apart: the statistic of Kolmogorov and Smirnov.
-    overlap = (1 + float(ks_2samp(high, low, method="asymp").statistic)) / 2 if high and low else 0.5
+    overlap = (1 + float(cast("Any", ks_2samp(high, low, method="asymp")).statistic)) / 2 if high and low else 0.5
     return Shortcuts(condition=condition, overlap=overlap)
 
 

@@ -21,9 +21,10 @@ import os
 import random
 import tarfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, read_release
 from condviz.data.tables import read_pairs
@@ -89,14 +90,15 @@ def load(folder: str | Path, part: str, *, password: Callable[[], str]) -> tuple
     return read_pairs(content).pairs
 
 
-def format_submission(scores: Sequence[float]) -> str:
+def format_submission(scores: Iterable[float]) -> str:
     """Format scores of the official test part as the JSON that its owners take: number of the row, from 0 -> score.
 
     Raises:
         DataError: If there are not as many as the test part has rows.
     """
-    check_submission(len(scores))
-    return json.dumps({str(row): float(score) for row, score in enumerate(scores)}) + "\n"
+    content = {str(row): float(score) for row, score in enumerate(scores)}
+    check_submission(len(content))
+    return json.dumps(content) + "\n"
 
 
 def check_submission(rows: int) -> None:
@@ -155,9 +157,8 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
         raise DataError(cut)
     try:
         with tarfile.open(fileobj=io.BytesIO(data[:-padding])) as archive:
-            files = {
-                Path(member.name).name: archive.extractfile(member).read() for member in archive if member.isfile()
-            }
+            parts = {Path(member.name).name: archive.extractfile(member) for member in archive if member.isfile()}
+            files = {name: file.read() for name, file in parts.items() if file is not None}
     except tarfile.TarError as error:
         raise DataError(cut) from error
     return {file: found for file, found in files.items() if not file.startswith(".")}
@@ -223,7 +224,8 @@ def pair_rows(pairs: Sequence[Pair], name: str) -> list[RatedPair]:
     for number, group in enumerate([*twos, *alone]):
         family = f"{name}:{number}"
         for row in group:
-            rows.append(RatedPair(number, row.sentence1, row.sentence2, row.condition, row.label, "", family, family))
+            label = cast("int", row.label)  # those without one are out
+            rows.append(RatedPair(number, row.sentence1, row.sentence2, row.condition, label, "", family, family))
     return rows
 
 

@@ -241,7 +241,7 @@ def build_graph(
     name: str,
     entities: Sequence[Entity],
     relations: Sequence[Relation],
-    splits: Mapping[str, Sequence[tuple[str, str, str]]],
+    splits: Mapping[str, Sequence[tuple[str, ...]]],
     *,
     hops: int = 5,
     notice: str = "",

@@ -83,7 +83,8 @@ def build_pairs(
         ratings = dict(rate(first, second, aspects))
         wide = [(low, high) for low in ratings for high in ratings if ratings[high] - ratings[low] >= GAP]
         if chosen := surplus.choose(wide, rng):
-            edges.append(_Edge(first, second, *chosen, tuple(ratings[name] for name in chosen)))
+            low, high = chosen
+            edges.append(_Edge(first, second, low, high, (ratings[low], ratings[high])))
     edges = _balance(edges)
     wordings = _wordings(edges, aspects, {family.id: family for family in families}, rng)
     rows = []

@@ -150,11 +150,11 @@ def contrast_rows(tables: Sequence[Table], *, seed: int = 0, one_wording: bool =
         rng.shuffle(pairs)
         surplus = Surplus()
         for pair in pairs:
-            places = pair if rng.random() < 0.5 else pair[::-1]
+            places = pair if rng.random() < 0.5 else (pair[1], pair[0])
             for high, low in _contrasts(_ratings(table, *pair), surplus, rng):
                 # A second contrast of the pair is asked the other way round: readers of a table find the two rows of a
                 # contrast by their sentences, in this order. Five aspects give two contrasts at most.
-                places = places[::-1]
+                places = places[1], places[0]
                 both = [(high, SAME), (low, DIFFERENT)]
                 rng.shuffle(both)
                 number = len(rows) // 2
@@ -246,10 +246,10 @@ def _probability(scores: Sequence[float], high: Sequence[bool]) -> float:
     """Return the probability that a high row scores above a low one; ties count half (area under the ROC curve)."""
     from scipy.stats import mannwhitneyu
 
-    found, high = np.array(scores), np.array(high, dtype=bool)
-    if not (pairs := int(high.sum()) * int((~high).sum())):
+    values, chosen = np.array(scores), np.array(high, dtype=bool)
+    if not (pairs := int(chosen.sum()) * int((~chosen).sum())):
         return 0.5
-    return float(mannwhitneyu(found[high], found[~high], method="asymptotic").statistic) / pairs
+    return float(mannwhitneyu(values[chosen], values[~chosen], method="asymptotic")[0]) / pairs
 
 
 def _ratings(table: Table, first: int, second: int) -> list[tuple[Question, int]]:

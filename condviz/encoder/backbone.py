@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -51,6 +51,20 @@ _tokenizing = RLock()
 
 DECODERS = ("llama", "mistral", "qwen2", "qwen3")
 """Types of decoder that serve as encoders; last-token pooling reads the end token of their sequences."""
+
+
+class Countable(Protocol):
+    """What is encoded together, and counted by its tokens: `Encoded`, `Joined`, or what a method makes of them."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether a text lost its end."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=Countable)
 
 
 class Backbone(nn.Module):
@@ -254,7 +268,7 @@ class Backbone(nn.Module):
                     truncation="longest_first",
                     max_length=self.max_length - (self._end_token is not None),
                 )
-            encodings += batch.encodings
+            encodings += batch.encodings or ()  # a fast tokenizer has them
         return encodings
 
     def _prepared(self, item: Item) -> Item:
@@ -275,18 +289,23 @@ class Backbone(nn.Module):
         Raises:
             ConfigError: If there is neither.
         """
-        token = self.tokenizer.sep_token or self.tokenizer.eos_token
-        if token is None:
+        token = self.tokenizer and (self.tokenizer.sep_token or self.tokenizer.eos_token)
+        if not token:
             raise ConfigError(f"{self.name} has neither a separator nor an end token. Choose another encoder.")
-        return token
+        return str(token)
+
+    @property
+    def separator_id(self) -> int:
+        """The id of `separator`."""
+        return getattr(self.tokenizer, "convert_tokens_to_ids")(self.separator)  # noqa: B009 - `separator` checks it
 
     @property
     def max_length(self) -> int:
         """Maximum tokens per sequence."""
         positions = getattr(self.model.config, "max_position_embeddings", MAX_LENGTH)
         table = getattr(getattr(self.model, "embeddings", None), "position_embeddings", None)
-        if getattr(table, "padding_idx", None) is not None:  # RoBERTa and MPNet count from behind the padding index
-            positions -= table.padding_idx + 1
+        if (padding := getattr(table, "padding_idx", None)) is not None:  # RoBERTa and MPNet count from behind it
+            positions -= padding + 1
         return min(MAX_LENGTH, positions, getattr(self.tokenizer, "model_max_length", MAX_LENGTH))
 
     def collate(self, rows: Sequence[Encoded]) -> Tokens:
@@ -307,7 +326,8 @@ class Backbone(nn.Module):
     def unknown_words(self, text: str) -> tuple[str, ...]:
         """Return the parts of a text that the tokenizer has no token for, such as emoji, each once, in their order."""
         spans = zip(self.tokenize([(text,)])[0].ids, self.spans(text), strict=False)  # an end token has no span
-        found = (text[start:end] for token, (start, end) in spans if token == self.tokenizer.unk_token_id)
+        unknown = getattr(self.tokenizer, "unk_token_id", None)
+        found = (text[start:end] for token, (start, end) in spans if token == unknown)
         return tuple(dict.fromkeys(word for word in found if word))
 
     # Tokens to vectors
@@ -371,8 +391,8 @@ class Backbone(nn.Module):
         items: Sequence[Item],
         *,
         role: str,
-        tokenize: Callable[[list[Item]], list[Encoded]],
-        embed: Callable[[list[Encoded]], Iterable[Tensor]],
+        tokenize: Callable[[list[Item]], list[Row]],
+        embed: Callable[[list[Row]], Iterable[Tensor]],
         owner: str = "",
         batch_size: int | None = None,
         progress: Progress | None = None,
@@ -396,7 +416,7 @@ class Backbone(nn.Module):
         known = dict(zip(unique, self._recall(key, unique, count=True), strict=True))
         missing = [item for item, value in known.items() if value is None]
         if not missing:
-            return [known[item] for item in items]
+            return _of_all(known, items)
         rows, visitor = tokenize(missing), VISITOR.get()
         _warn_truncated(missing, rows, self.max_length)
         if visitor is not None:
@@ -422,7 +442,7 @@ class Backbone(nn.Module):
             done += len(batch)
             if progress:
                 progress(done, len(missing))
-        return [known[item] for item in items]
+        return _of_all(known, items)
 
     def _recall(self, key: tuple, items: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
         if self.training:  # dropout makes vectors that must not be kept
@@ -472,15 +492,20 @@ def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
     return digest.hexdigest()
 
 
+def _of_all(known: Mapping[Item, Tensor | None], items: Sequence[Item]) -> list[Tensor]:
+    return [value for item in items if (value := known[item]) is not None]  # each of them is known by now
+
+
 def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
     """Return the end token of a decoder whose tokenizer does not append it itself; else None."""
     if tokenizer is None or model.config.model_type not in DECODERS:
         return None
-    written = tokenizer("a").encodings[0].special_tokens_mask[-1]
-    return None if written else tokenizer.eos_token_id
+    encodings = tokenizer("a").encodings
+    written = encodings is not None and encodings[0].special_tokens_mask[-1]
+    return None if written else getattr(tokenizer, "eos_token_id", None)
 
 
-def _warn_truncated(items: Sequence[Item], rows: Sequence[Encoded], max_length: int) -> None:
+def _warn_truncated(items: Sequence[Item], rows: Sequence[Countable], max_length: int) -> None:
     cut = [item for item, row in zip(items, rows, strict=True) if row.truncated]
     if cut:
         first = " | ".join(cut[0])

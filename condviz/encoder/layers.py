@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +33,11 @@ logger = logging.getLogger(__name__)
 
 Reweigh = Callable[[int, Tensor], Tensor | None]
 """(layer, state entering it (b, L, d)) -> factor per attention output (b, L); None leaves it."""
+
+
+Mask = Any
+"""True where a key may be seen, (b, L) or (b, L, L), None for everywhere; or what `visible` has made of it, which is
+another thing for each type of layers."""
 
 
 class Attention(NamedTuple):
@@ -59,14 +64,14 @@ class LayerAccess:
 
     def __init__(self, model: PreTrainedModel) -> None:
         config = model.config
-        self.model = model
+        self.model: Any = model  # torch types all its parts as Tensor | Module
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
         self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
         self._shared: dict[int, Mapping[str, OrtValue]] = {}
 
     @property
-    def blocks(self) -> nn.ModuleList:
+    def blocks(self) -> Any:  # noqa: ANN401 - as `model`
         """The layers themselves, lowest first."""
         return self.model.encoder.layer
 
@@ -86,7 +91,7 @@ class LayerAccess:
         rows = slice(None) if isinstance(place, int) else torch.arange(len(hidden), device=hidden.device)
         return hidden[rows, place]
 
-    def lay_out(self, mask: Tensor, positions: Tensor) -> Tensor:
+    def lay_out(self, mask: Tensor, positions: Tensor) -> Mask:
         """Return what `run`, `attend` and `attention` take as the mask of a sequence with a layout of its own.
 
         Args:
@@ -95,7 +100,7 @@ class LayerAccess:
         """
         return mask
 
-    def visible(self, mask: Tensor | None, hidden: Tensor) -> Tensor | None:
+    def visible(self, mask: Mask, hidden: Tensor) -> Mask:
         """Turn a mask into what is added to scores, once for all layers; a result of this method stays as it is."""
         return additive(mask, hidden.dtype)
 
@@ -115,9 +120,7 @@ class LayerAccess:
         """Project states that enter `layer` with its W_k: (..., d) -> (..., d), heads side by side."""
         return self.parts(layer).key(hidden)
 
-    def attend(
-        self, layer: int, hidden: Tensor, mask: Tensor | None, *, prefix: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, layer: int, hidden: Tensor, mask: Mask, *, prefix: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Run the attention of one layer up to, and without, its output projection W_O.
 
         Args:
@@ -132,8 +135,8 @@ class LayerAccess:
         """
         part, memory = self.parts(layer), hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
         bias = self._bias(mask, memory, hidden.shape[1])
-        if self._has_engine(hidden):
-            return self.engine.attend(self._weights(layer), hidden, memory, bias)
+        if engine := self._usable_engine(hidden):
+            return engine.attend(self._weights(layer), hidden, memory, bias)
         keys = part.key(memory)
         output = functional.scaled_dot_product_attention(
             self._split(part.query(hidden)),
@@ -146,8 +149,8 @@ class LayerAccess:
 
     def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
-        if self._has_engine(hidden):
-            return self.engine.finish(self._weights(layer), attended, hidden)
+        if engine := self._usable_engine(hidden):
+            return engine.finish(self._weights(layer), attended, hidden)
         module, part = self.blocks[layer], self.parts(layer)
         middle = part.norm(part.dropout(part.merge(attended)) + hidden)
         return module.output(module.intermediate(middle), middle)
@@ -155,7 +158,7 @@ class LayerAccess:
     def run(
         self,
         hidden: Tensor,
-        mask: Tensor,
+        mask: Mask,
         *,
         start: int = 0,
         stop: int | None = None,
@@ -187,7 +190,7 @@ class LayerAccess:
         self,
         layer: int,
         hidden: Tensor,
-        mask: Tensor,
+        mask: Mask,
         *,
         rows: slice | int | Tensor = slice(None),
         prefix: Tensor | None = None,
@@ -230,15 +233,15 @@ class LayerAccess:
             self.engine = None
             _tell_once(f"ONNX Runtime cannot be used ({type(error).__name__}: {error}): torch takes over.")
 
-    def _bias(self, mask: Tensor, memory: Tensor, queries: int) -> Tensor | None:
+    def _bias(self, mask: Mask, memory: Tensor, queries: int) -> Tensor | None:
         """Return what is added to the scores of so many queries, the last ones of a sequence: those behind a prefix."""
         bias = self.visible(mask, memory)
         return bias if bias is None or bias.shape[2] == 1 else bias[:, :, -queries:]
 
-    def _has_engine(self, hidden: Tensor) -> bool:
-        """Return whether the engine computes these states."""
-        usable = self.engine is not None and not torch.is_grad_enabled() and not self.model.training
-        return usable and hidden.dtype == torch.float32 and hidden.device.type == "cpu"
+    def _usable_engine(self, hidden: Tensor) -> Engine | None:
+        """Return the engine where it computes these states."""
+        plain = hidden.dtype == torch.float32 and hidden.device.type == "cpu"
+        return self.engine if plain and not torch.is_grad_enabled() and not self.model.training else None
 
     def _weights(self, layer: int) -> Mapping[str, OrtValue]:
         """Return the weights of a layer for the engine, in the memory of torch: changes of the values are seen."""
@@ -275,7 +278,7 @@ class MPNetLayers(LayerAccess):
         first = self.model.embeddings.padding_idx + 1
         return self.model.embeddings(input_ids=tokens.ids, position_ids=tokens.counted_positions() + first)
 
-    def lay_out(self, mask: Tensor, positions: Tensor) -> Tensor:
+    def lay_out(self, mask: Tensor | None, positions: Tensor) -> Mask:
         """Return what is added to scores; see `LayerAccess.lay_out`."""
         encoder = self.model.encoder
         bucket = encoder.relative_position_bucket(positions[:, None] - positions[:, :, None])
@@ -347,10 +350,13 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
         return mask
     if mask.dim() == 2 and bool(mask.all()):
         return None
-    visible = mask[:, None, None] if mask.dim() == 2 else mask[:, None]
-    return torch.zeros(visible.shape, dtype=dtype, device=mask.device).masked_fill_(~visible, float("-inf"))
+    return _minus_infinity(mask[:, None, None] if mask.dim() == 2 else mask[:, None], dtype)
+
+
+def _minus_infinity(visible: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, float("-inf"))
 
 
 def both_ways(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return a mask (b, 1, L, L) that takes the place of a decoder's causal one in the library: 0, -inf at padding."""
-    return additive(mask[:, None].expand(-1, mask.shape[1], -1), dtype)
+    return _minus_infinity(mask[:, None].expand(-1, mask.shape[1], -1)[:, None], dtype)

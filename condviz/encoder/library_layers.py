@@ -13,20 +13,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 from transformers.models.mistral.modeling_mistral import apply_rotary_pos_emb
 
-from condviz.encoder.layers import LayerAccess, additive, attention_probabilities, exact
+from condviz.encoder.layers import LayerAccess, Mask, additive, attention_probabilities, exact
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+Block = Any
+"""A layer of the library: torch types all its parts as Tensor | Module."""
 Rows = slice | int | Tensor
 """Queries to read: some of all texts alike, or one of each text, (b,)."""
 Pick = Callable[[Tensor], Tensor]
@@ -58,7 +60,8 @@ class LibraryLayers(LayerAccess):
     """
 
     def __init__(self, model: PreTrainedModel, *, bidirectional: bool = False) -> None:
-        self.model, self.bidirectional = model, bidirectional
+        self.model: Any = model  # as `Block`
+        self.bidirectional = bidirectional
         self.num_layers: int = model.config.num_hidden_layers
         self.num_heads: int = model.config.num_attention_heads
 
@@ -70,9 +73,7 @@ class LibraryLayers(LayerAccess):
         """Project states that enter `layer` with its W_k: (..., d) -> (..., e), one key for each head of the query."""
         return self._project(self.blocks[layer], hidden)[1]
 
-    def attend(
-        self, layer: int, hidden: Tensor, mask: Tensor | Layout | None, *, prefix: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, layer: int, hidden: Tensor, mask: Mask, *, prefix: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Run the attention of one layer up to the bias of W_O; see `LayerAccess.attend`.
 
         A prefix takes part in the sequence of this one layer, and what it becomes there is left out.
@@ -87,13 +88,7 @@ class LibraryLayers(LayerAccess):
         return state if layer < self.num_layers - 1 else self._close(state)
 
     def attention(
-        self,
-        layer: int,
-        hidden: Tensor,
-        mask: Tensor | Layout,
-        *,
-        rows: Rows = slice(None),
-        prefix: Tensor | None = None,
+        self, layer: int, hidden: Tensor, mask: Mask, *, rows: Rows = slice(None), prefix: Tensor | None = None
     ) -> Tensor:
         """Compute attention probabilities of one layer in float32 or better; see `LayerAccess.attention`."""
         memory = hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
@@ -108,7 +103,7 @@ class LibraryLayers(LayerAccess):
 
         return self._attention(self.blocks[layer], memory, self.visible(mask, memory), pick)
 
-    def visible(self, mask: Tensor | Layout | None, hidden: Tensor) -> Layout:
+    def visible(self, mask: Mask, hidden: Tensor) -> Layout:
         """Lay a mask out over positions 0, 1, 2, ...; see `LayerAccess.visible`. A prefix needs `lay_out`."""
         if isinstance(mask, Layout):
             return mask
@@ -132,19 +127,19 @@ class LibraryLayers(LayerAccess):
         return None
 
     @abstractmethod
-    def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def _project(self, block: Block, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys, both (..., e)."""
 
     @abstractmethod
-    def _attend(self, block: nn.Module, hidden: Tensor, layout: Layout) -> Tensor:
+    def _attend(self, block: Block, hidden: Tensor, layout: Layout) -> Tensor:
         """Run the attention module, up to the bias of W_O: (b, n, d)."""
 
     @abstractmethod
-    def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
+    def _attention(self, block: Block, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
         """Return probabilities (b, heads, r, n) of those rows that `pick` chooses among (b, heads, n, ...)."""
 
     @abstractmethod
-    def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
+    def _finish(self, block: Block, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run what comes behind it: (b, L, d)."""
 
     def _close(self, hidden: Tensor) -> Tensor:
@@ -161,7 +156,7 @@ class DebertaLayers(LibraryLayers):
 
     def __init__(self, model: PreTrainedModel, *, bidirectional: bool = False) -> None:
         super().__init__(model, bidirectional=bidirectional)
-        if model.encoder.conv is not None:
+        if self.model.encoder.conv is not None:
             raise ConfigError(
                 "Layers of a 'deberta-v2' model cannot be run one by one beside a convolution. Choose an encoder of "
                 "the type BERT or RoBERTa."
@@ -172,16 +167,16 @@ class DebertaLayers(LibraryLayers):
         given = {"token_type_ids": tokens.types, "position_ids": tokens.counted_positions(), "mask": tokens.mask}
         return self.model.embeddings(input_ids=tokens.ids, **given)
 
-    def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def _project(self, block: Block, hidden: Tensor) -> tuple[Tensor, Tensor]:
         return block.attention.self.query_proj(hidden), block.attention.self.key_proj(hidden)
 
-    def _attend(self, block: nn.Module, hidden: Tensor, layout: Layout) -> Tensor:
+    def _attend(self, block: Block, hidden: Tensor, layout: Layout) -> Tensor:
         return self._run(block, hidden, layout)[0]
 
-    def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
+    def _attention(self, block: Block, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
         return pick(exact(self._run(block, hidden, layout, output_attentions=True)[1]))
 
-    def _run(self, block: nn.Module, hidden: Tensor, layout: Layout, **options: bool) -> tuple[Tensor, ...]:
+    def _run(self, block: Block, hidden: Tensor, layout: Layout, **options: object) -> tuple[Tensor, ...]:
         encoder = self.model.encoder
         if encoder.relative_attention:
             options |= {"relative_pos": self._distances(layout), "rel_embeddings": encoder.get_rel_embedding()}
@@ -196,7 +191,7 @@ class DebertaLayers(LibraryLayers):
         found = found.to(torch.long)
         return (found if len(found) == 1 else found.repeat_interleave(self.num_heads, dim=0))[None]
 
-    def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
+    def _finish(self, block: Block, attended: Tensor, hidden: Tensor) -> Tensor:
         middle = block.attention.output(attended, hidden)
         return block.output(block.intermediate(middle), middle)
 
@@ -205,11 +200,11 @@ class RotaryLayers(LibraryLayers):
     """Types whose queries and keys are turned by their positions."""
 
     @property
-    def blocks(self) -> nn.ModuleList:
+    def blocks(self) -> Any:  # noqa: ANN401 - as `model`
         """The layers themselves, lowest first."""
         return self.model.layers
 
-    def _attention(self, block: nn.Module, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
+    def _attention(self, block: Block, hidden: Tensor, layout: Layout, pick: Pick) -> Tensor:
         query, key = (
             exact(part).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in self._project(block, hidden)
         )
@@ -218,14 +213,14 @@ class RotaryLayers(LibraryLayers):
         return attention_probabilities(pick(query), key, pick(visible[:, None]))
 
     @abstractmethod
-    def _turn(self, block: nn.Module, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def _turn(self, block: Block, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         """Return cosine and sine of the rotations, both (b, n, size of a head)."""
 
     @abstractmethod
-    def _has_window(self, block: nn.Module) -> bool:
+    def _has_window(self, block: Block) -> bool:
         """Return whether a layer sees a window only."""
 
-    def _given(self, block: nn.Module, hidden: Tensor, layout: Layout) -> dict[str, object]:
+    def _given(self, block: Block, hidden: Tensor, layout: Layout) -> dict[str, object]:
         mask = additive(layout.seen(window=self._has_window(block)), hidden.dtype)
         return {"position_embeddings": self._turn(block, hidden, layout), "attention_mask": mask}
 
@@ -240,20 +235,20 @@ class ModernBertLayers(RotaryLayers):
     def _reach(self) -> int | None:
         return self.model.config.sliding_window
 
-    def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def _project(self, block: Block, hidden: Tensor) -> tuple[Tensor, Tensor]:
         return block.attn.Wqkv(block.attn_norm(hidden)).chunk(3, dim=-1)[:2]
 
-    def _attend(self, block: nn.Module, hidden: Tensor, layout: Layout) -> Tensor:
+    def _attend(self, block: Block, hidden: Tensor, layout: Layout) -> Tensor:
         found = block.attn(block.attn_norm(hidden), **self._given(block, hidden, layout))[0]
         return found - _bias(block.attn.Wo)
 
-    def _turn(self, block: nn.Module, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def _turn(self, block: Block, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         return self.model.rotary_emb(hidden, layout.positions, block.attention_type)
 
-    def _has_window(self, block: nn.Module) -> bool:
+    def _has_window(self, block: Block) -> bool:
         return block.attention_type == "sliding_attention"
 
-    def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
+    def _finish(self, block: Block, attended: Tensor, hidden: Tensor) -> Tensor:
         middle = hidden + attended + _bias(block.attn.Wo)
         return middle + block.mlp(block.mlp_norm(middle))
 
@@ -280,7 +275,7 @@ class DecoderLayers(RotaryLayers):
         window = getattr(self.model.config, "sliding_window", None)  # Llama has none
         return None if self.bidirectional or window is None else window - 1
 
-    def _project(self, block: nn.Module, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def _project(self, block: Block, hidden: Tensor) -> tuple[Tensor, Tensor]:
         module, state = block.self_attn, block.input_layernorm(hidden)
         query, key = (
             part.unflatten(-1, (-1, module.head_dim)) for part in (module.q_proj(state), module.k_proj(state))
@@ -289,21 +284,21 @@ class DecoderLayers(RotaryLayers):
             query, key = module.q_norm(query), module.k_norm(key)
         return query.flatten(-2), key.repeat_interleave(module.num_key_value_groups, dim=-2).flatten(-2)
 
-    def _attend(self, block: nn.Module, hidden: Tensor, layout: Layout) -> Tensor:
+    def _attend(self, block: Block, hidden: Tensor, layout: Layout) -> Tensor:
         state = block.input_layernorm(hidden)
         found = block.self_attn(hidden_states=state, **self._given(block, hidden, layout))[0]
         return found - _bias(block.self_attn.o_proj)
 
-    def _turn(self, block: nn.Module, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    def _turn(self, block: Block, hidden: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         return self.model.rotary_emb(hidden, layout.positions)
 
-    def _has_window(self, block: nn.Module) -> bool:
+    def _has_window(self, block: Block) -> bool:
         """Return whether a layer sees a window: of Mistral all do where there is one, of Qwen those of its kind."""
         kind = getattr(block.self_attn, "layer_type", None)
         window = getattr(self.model.config, "sliding_window", None)
         return window is not None if kind is None else kind == "sliding_attention"
 
-    def _finish(self, block: nn.Module, attended: Tensor, hidden: Tensor) -> Tensor:
+    def _finish(self, block: Block, attended: Tensor, hidden: Tensor) -> Tensor:
         middle = hidden + attended + _bias(block.self_attn.o_proj)
         return middle + block.mlp(block.post_attention_layernorm(middle))
 
@@ -311,7 +306,7 @@ class DecoderLayers(RotaryLayers):
         return self.model.norm(hidden)
 
 
-def _bias(module: nn.Module) -> Tensor | float:
+def _bias(module: Block) -> Tensor | float:
     return 0.0 if module.bias is None else module.bias
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -50,19 +50,20 @@ class Engine:
         inputs = {"hidden": hidden, "memory": memory}
         if bias is not None:
             inputs["bias"] = bias.expand(-1, -1, hidden.shape[1], -1)
-        return self._run("attend" if bias is None else "attend with bias", inputs, weights)
+        attended, keys = self._run("attend" if bias is None else "attend with bias", inputs, weights)
+        return attended, keys
 
     def finish(self, weights: Weights, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer; see `LayerAccess.finish`."""
         return self._run("finish", {"attended": attended, "hidden": hidden}, weights)[0]
 
-    def _run(self, half: str, inputs: Mapping[str, Tensor], weights: Weights) -> tuple[Tensor, ...]:
+    def _run(self, half: str, inputs: Mapping[str, Tensor], weights: Weights) -> list[Tensor]:
         # A thread that computes on one core, beside others that do, has a session that starts no threads. After a fork
         # those of the parent are gone.
         session, names = _open(half, self.heads, self.epsilon, torch.get_num_threads(), os.getpid())
         given = share(inputs)
         found = session.run_with_ort_values(None, {name: given.get(name) or weights[name] for name in names})
-        return tuple(map(torch.from_dlpack, found))
+        return [torch.from_dlpack(value) for value in found]
 
 
 def share(tensors: Mapping[str, Tensor]) -> dict[str, OrtValue]:
@@ -76,7 +77,7 @@ def share(tensors: Mapping[str, Tensor]) -> dict[str, OrtValue]:
 @cache
 def _open(half: str, heads: int, epsilon: float, threads: int, process: int) -> tuple[InferenceSession, list[str]]:
     """Return a session of one half of a layer, and the names of what it takes."""
-    from onnxruntime import InferenceSession, SessionOptions
+    from onnxruntime import InferenceSession, SessionOptions  # pyright: ignore[reportAttributeAccessIssue] (in C)
 
     options = SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 3
@@ -92,7 +93,7 @@ def _graph(half: str, heads: int, epsilon: float) -> bytes:
 
     nodes = []
 
-    def add(operator: str, inputs: str, output: str, domain: str = FUSED, **attributes: float) -> None:
+    def add(operator: str, inputs: str, output: str, domain: str = FUSED, **attributes: Any) -> None:  # noqa: ANN401 - of the operator
         names = ["" if name == "-" else name for name in inputs.split()]
         nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
 

@@ -272,7 +272,7 @@ def _stored_pooling(folder: Path) -> Pooling | None:
     """Read the pooling from the files of sentence-transformers; None where there are none."""
     try:
         content = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
-        modes = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
+        modes: dict[Pooling, str] = {"cls": "cls_token", "mean": "mean_tokens", "last": "lasttoken"}
         return next((ours for ours, theirs in modes.items() if content.get(f"pooling_mode_{theirs}") is True), None)
     except (OSError, ValueError, AttributeError):
         return None

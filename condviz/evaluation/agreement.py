@@ -261,7 +261,8 @@ def interval(drawn: Iterable[np.ndarray]) -> tuple[float | None, float | None]:
     """Return the widest of the 95 % percentile intervals of some sets of resampled values; None where there is none."""
     defined = [one[np.isfinite(one)] for one in drawn]
     ends = [np.quantile(one, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist() for one in defined if len(one)]
-    return tuple(max(ends, key=lambda pair: pair[1] - pair[0], default=(None, None)))
+    low, high = max(ends, key=lambda pair: pair[1] - pair[0], default=(None, None))
+    return low, high
 
 
 def _agreement(

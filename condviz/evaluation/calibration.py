@@ -90,4 +90,5 @@ def _knots(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> tuple
         block = list(same)
         knots.append((round(float(np.average(x[block], weights=total[block])), 5), float(rating)))
     knots = [knot for place, knot in enumerate(knots) if not place or knot[0] > knots[place - 1][0]]
-    return tuple(zip(*knots, strict=True))
+    x, y = zip(*knots, strict=True)
+    return x, y

@@ -156,7 +156,8 @@ def evaluate(
         def part(chosen: np.ndarray, scores: Scores = scores) -> Agreement:
             return measure(dataset.rows, [scores.values], chosen=chosen, resamples=resamples, seed=seed)[0][0]
 
-        seen = dataset.seen[rated] if training_conditions is not None else None
+        assert scores.info is not None  # models were asked for, and no stored columns
+        seen = None if training_conditions is None or dataset.seen is None else dataset.seen[rated]
         reports.append(
             EvaluationReport(
                 model=scores.name,

@@ -56,7 +56,7 @@ class Dataset:
     name: str
     """For people: the file, or corpus and part."""
     pairs: tuple[Pair, ...]
-    """P rows, in the order of the source."""
+    """The p rows, in the order of the source."""
     numbers: np.ndarray
     """(p,) int64, the row's number in the source, from 1."""
     items: np.ndarray

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import torch
 from safetensors import SafetensorError
@@ -66,6 +67,7 @@ def evaluate_links(
         DataError: If the split is empty.
     """
     model.check_able("encodes")
+    model = cast("ConditionalEncoder", model)
     queries = split_queries(graph, split, limit=limit)
     check_comparable(model)
     texts = entity_texts(graph, model)
@@ -213,7 +215,7 @@ def stored_vectors(
     """
     backbone = model.backbone
     plain = model.separable or not (model.added_parameters or backbone.instruction)
-    pooling = getattr(model.method_config, "pooling", "mean")
+    pooling = model.method_config.pooling
     owner = f"{backbone.fingerprint} {pooling}" if plain else model.fingerprint
     digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
     parts, place = [], (folder or cache_folder()) / "entities" / digest
@@ -235,7 +237,7 @@ def stored_vectors(
 
 
 @torch.no_grad()
-def project(model: SeparableEncoder, pooled: Tensor) -> Tensor:
+def project(model: ConditionalEncoder, pooled: Tensor) -> Tensor:
     """Apply what a model puts on pooled sentences: (E, d) -> (E, d) on the CPU."""
     return torch.cat([model.project_sentences(part.to(model.backbone.device)).cpu() for part in pooled.split(PART)])
 
@@ -275,13 +277,14 @@ def query_vectors(
         raise DataError(f"Relations are numbered 0 to {2 * graph.num_relations - 1}, inverses included.")
     if not model.separable:
         names = relation_texts(graph, relations.tolist())
-        vectors = model.encode([texts[head] for head in heads.tolist()], names, progress=progress)
+        vectors = model.encode([texts[int(head)] for head in heads], names, progress=progress)
         return functional.normalize(torch.from_numpy(vectors), dim=1)
     result = torch.zeros(len(heads), entities.shape[1])
+    separable = cast("SeparableEncoder", model)
     for relation in relations.unique().tolist():  # one matrix W_r at a time
         rows = (relations == relation).nonzero().flatten()
-        condition = torch.from_numpy(model.encode_conditions([graph.relation_text(relation)]))
-        result[rows] = model.compose_grid(entities[heads[rows]], condition)[0]
+        condition = torch.from_numpy(separable.encode_conditions([graph.relation_text(relation)]))
+        result[rows] = separable.compose_grid(entities[heads[rows]], condition)[0]
     return functional.normalize(result, dim=1)
 
 

@@ -21,7 +21,7 @@ OVERALL = (
 
 
 @cache
-def pair_accuracies() -> dict[str, dict[str, float]]:
+def pair_accuracies() -> dict[str, dict[str, float | None]]:
     """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
     return {name: {part: one.value for part, one in parts.items()} for name, parts in _measured().items()}
 
@@ -35,23 +35,25 @@ def _measured() -> dict[str, dict[str, Metric]]:
     return {name: {part: one.pair_accuracy for part, one in found.parts.items()} for name, found in models.items()}
 
 
-def mean_accuracy(parts: Mapping[str, float]) -> float:
+def mean_accuracy(parts: Mapping[str, float | None]) -> float:
     """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
     return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))
 
 
 def mean_of(figures: Sequence[Metric]) -> Metric:
     """Return the mean of figures on different rows, with the interval that theirs imply."""
-    value = float(np.mean([one.value for one in figures]))
-    if any(one.low is None or one.high is None for one in figures):
+    value = float(np.mean(np.array([one.value for one in figures], dtype=float)))
+    reaches = [(one.high - one.low) / 2 for one in figures if one.low is not None and one.high is not None]
+    if len(reaches) < len(figures):
         return Metric(value)
-    reach = float(np.sqrt(np.sum([((one.high - one.low) / 2) ** 2 for one in figures]))) / len(figures)
+    reach = float(np.linalg.norm(reaches)) / len(figures)
     return Metric(value, value - reach, value + reach)
 
 
 def leading(figures: Mapping[str, Metric]) -> list[str]:
     """Return the name with the highest figure, and behind it those of which it is not sure that they are lower."""
-    ranked = sorted((name for name, one in figures.items() if one.value is not None), key=lambda n: -figures[n].value)
+    values = {name: one.value for name, one in figures.items() if one.value is not None}
+    ranked = sorted(values, key=lambda name: -values[name])
     best = ranked[:1]
     tries = len(ranked) - 1
     return best + [one for one in ranked[1:] if not judge_gap(figures[best[0]], figures[one], tries=tries).sure]
@@ -84,7 +86,8 @@ def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
     if best := best_encoder(infos):
         encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
         parts = {name: [found.get(name, {}).get(part) for part in OVERALL] for name in encoders}
-        means = {name: mean_of(figures) for name, figures in parts.items() if None not in figures}
+        known = {name: [one for one in figures if one is not None] for name, figures in parts.items()}
+        means = {name: mean_of(figures) for name, figures in known.items() if len(figures) == len(OVERALL)}
         crown(means or {best: Metric(0.0)}, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
     for part, text in (
         ("csts", "best by people’s ratings"), ("tables", "best on free conditions"), ("cebab", "best on reviews"),

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from condviz.data.texts import fold
 from condviz.errors import DataError
-from condviz.types import Pair, Record
+from condviz.types import Record, Texts
 
 LEVEL = 0.95
 """Of every interval."""
@@ -67,23 +68,25 @@ class PairAccuracy:
     """As ties_excluded, but equal similarities count one half."""
 
 
-def rank(values: Sequence[float]) -> np.ndarray:
+def rank(values: ArrayLike) -> np.ndarray:
     """Return the ranks of (p,) finite values from 1, float64; equal values share their mean rank."""
     _, place, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
-def spearman(ratings: Sequence[float], predictions: Sequence[float]) -> float | None:
+def spearman(ratings: ArrayLike, predictions: ArrayLike) -> float | None:
     """Compute the rank correlation of two (p,) arrays, in [-1, 1], or None: see `why_undefined`. Ties share a rank."""
     return None if why_undefined(ratings, predictions) else pearson(rank(ratings), rank(predictions))
 
 
-def pearson(ratings: Sequence[float], predictions: Sequence[float]) -> float | None:
+def pearson(ratings: ArrayLike, predictions: ArrayLike) -> float | None:
     """Compute the linear correlation of two (p,) arrays, in [-1, 1], or None as in `spearman`."""
-    return None if why_undefined(ratings, predictions) else float(np.corrcoef(ratings, predictions)[0, 1])
+    if why_undefined(ratings, predictions):
+        return None
+    return float(np.corrcoef(np.asarray(ratings), np.asarray(predictions))[0, 1])
 
 
-def why_undefined(ratings: Sequence[float], predictions: Sequence[float]) -> str:
+def why_undefined(ratings: ArrayLike, predictions: ArrayLike) -> str:
     """Return why a correlation is undefined (fewer than two rows, a constant, non-finite values), or ""."""
     ratings, predictions = _parallel(ratings, predictions)
     if len(ratings) < 2:
@@ -99,7 +102,7 @@ def why_undefined(ratings: Sequence[float], predictions: Sequence[float]) -> str
     return ""
 
 
-def spearman_ceiling(ratings: Sequence[float]) -> float | None:
+def spearman_ceiling(ratings: ArrayLike) -> float | None:
     """Compute the highest Spearman that scores without ties can reach on (p,) ratings, in [0, 1].
 
     Ratings that repeat cap it: two ratings in equal numbers at 0.866. None for fewer than two different ratings.
@@ -110,10 +113,7 @@ def spearman_ceiling(ratings: Sequence[float]) -> float | None:
 
 
 def pair_accuracy(
-    ratings_a: Sequence[float],
-    ratings_b: Sequence[float],
-    similarities_a: Sequence[float],
-    similarities_b: Sequence[float],
+    ratings_a: ArrayLike, ratings_b: ArrayLike, similarities_a: ArrayLike, similarities_b: ArrayLike
 ) -> PairAccuracy:
     """Count for how many sentence pairs the model orders the two conditions a and b as the ratings do.
 
@@ -145,7 +145,7 @@ def pair_accuracy(
     )
 
 
-def condition_pairs(pairs: Sequence[Pair]) -> np.ndarray:
+def condition_pairs(pairs: Sequence[Texts]) -> np.ndarray:
     """Find all pairs of different conditions under which one sentence pair is rated.
 
     Returns:
@@ -182,7 +182,7 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     return float(middle - half) if share > 0 else 0.0, float(middle + half) if share < 1 else 1.0
 
 
-def _parallel(first: Sequence[float], second: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+def _parallel(first: ArrayLike, second: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
         raise DataError(f"Two lists of equal length are needed, got shapes {first.shape} and {second.shape}.")

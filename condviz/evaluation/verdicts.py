@@ -6,11 +6,11 @@ interval leaves out what chance gives. "few" means that no outcome of so few cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from condviz.evaluation.metrics import Metric, Z, wilson
@@ -65,9 +65,7 @@ def judge(
     return Verdict(("more" if value > chance else "less") if sure else "none", float(value), float(low), float(high), n)
 
 
-def judge_share(
-    hits: Sequence[float], *, clusters: Sequence[int] | None = None, chance: float = 0.5, tries: int = 1
-) -> Verdict:
+def judge_share(hits: ArrayLike, *, clusters: ArrayLike | None = None, chance: float = 0.5, tries: int = 1) -> Verdict:
     """Judge the share of (n,) outcomes of 0 or 1 against chance, by the exact binomial test.
 
     Outcomes of one cluster, for instance of a sentence pair under several conditions, hang together: with `clusters`,
@@ -90,7 +88,7 @@ def judge_share(
     return judge(share, *wilson(share, effective), n, p=float(p), chance=chance, tries=tries)
 
 
-def judge_mean(values: Sequence[float], *, clusters: Sequence[int] | None = None, tries: int = 1) -> Verdict:
+def judge_mean(values: ArrayLike, *, clusters: ArrayLike | None = None, tries: int = 1) -> Verdict:
     """Judge the mean of (n,) values against 0 by Student's t; values of one cluster hang together."""
     values = np.asarray(values, dtype=float)
     n = len(values)
@@ -139,7 +137,7 @@ def judge_rise(before: float, after: float, n: int, *, correlation: bool = False
     return judge(value, value - reach, value + reach, n, p=p, tries=tries)
 
 
-def judge_drawn(value: float, drawn: Sequence[float], n: int, *, error: float = 0.0, tries: int = 1) -> Verdict:
+def judge_drawn(value: float, drawn: ArrayLike, n: int, *, error: float = 0.0, tries: int = 1) -> Verdict:
     """Judge a figure against what it is in (r,) draws in which there is no effect, for instance with shuffled values.
 
     The interval has the spread of the draws, or the standard `error` of the figure where that is larger.
@@ -153,10 +151,12 @@ def judge_drawn(value: float, drawn: Sequence[float], n: int, *, error: float = 
 
 def judge_gap(first: Metric, second: Metric, *, tries: int = 1) -> Verdict:
     """Judge how far one figure is above another, both with intervals, as if they were independent."""
-    if None in (first.value, first.low, first.high, second.value, second.low, second.high):
+    known = [
+        one for one in (first.value, first.low, first.high, second.value, second.low, second.high) if one is not None
+    ]
+    if len(known) < 6:
         return Verdict("few", np.nan, None, None, first.n or 0)
-    error = np.hypot(first.high - first.low, second.high - second.low) / (2 * Z)
-    value = first.value - second.value
+    value, error = known[0] - known[3], np.hypot(known[2] - known[1], known[5] - known[4]) / (2 * Z)
     p = float(2 * special.ndtr(-abs(value) / error)) if error > 0 else float(value == 0)
     return judge(value, value - Z * error, value + Z * error, first.n or 0, p=p, tries=tries)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation.evaluator import BaseEvaluator
@@ -23,8 +23,6 @@ from condviz.models.registry import load
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Row = str | Sequence[str]
-
 
 class ConditionalModule(InputModule):
     """A trained model with vectors: the one module of a SentenceTransformer.
@@ -41,7 +39,7 @@ class ConditionalModule(InputModule):
         self.model, self.condition = model, condition
 
     @property
-    def tokenizer(self) -> PreTrainedTokenizerBase:
+    def tokenizer(self) -> PreTrainedTokenizerBase | None:  # pyright: ignore[reportIncompatibleVariableOverride] (its own)
         """That of the encoder."""
         return self.model.backbone.tokenizer
 
@@ -54,7 +52,7 @@ class ConditionalModule(InputModule):
         """Return how many numbers a vector has under a condition."""
         return self.model.get_sentence_embedding_dimension()
 
-    def preprocess(self, inputs: Sequence[Row], prompt: str | None = None, **options: object) -> dict[str, Tensor]:
+    def preprocess(self, inputs: Sequence[Any], prompt: str | None = None, **options: object) -> dict[str, Any]:
         """Turn pairs, or texts, into tensors, named by sequence: "ids 0", "mask 0", "ids 1" ...
 
         Raises:
@@ -72,7 +70,7 @@ class ConditionalModule(InputModule):
             raise DataError("Inputs are pairs [sentence, condition], or texts without a condition, not a mixture.")
         else:
             rows = self.model.tokenize([tuple(row) for row in inputs])
-        found = {"conditional": not all(alone)}
+        found: dict[str, Any] = {"conditional": not all(alone)}
         for number, parts in enumerate(zip(*rows, strict=True)):
             tokens = vars(self.model.backbone.collate(parts))
             found |= {f"{name} {number}": value for name, value in tokens.items() if value is not None}
@@ -103,7 +101,7 @@ class ConditionalModule(InputModule):
         standard.save_checkpoint(self.model, Path(output_path))
 
     @classmethod
-    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> ConditionalModule:  # noqa: ANN401
+    def load(cls, model_name_or_path: str, subfolder: str = "", **options: Any) -> Self:  # noqa: ANN401 # pyright: ignore[reportIncompatibleMethodOverride] (its options are names)
         """Load a checkpoint, from a folder or the hub, in float32 on the CPU; the SentenceTransformer moves it.
 
         Its encoder is its own, so that it can be trained.
@@ -162,7 +160,7 @@ class ConditionalSTSEvaluator(BaseEvaluator):
         self.rows = [list(pair) for pair in zip(first + second, under + under, strict=True)]
         self.name, self.batch_size, self.primary_metric = name, batch_size, "spearman_cosine"
 
-    def __call__(
+    def __call__(  # pyright: ignore[reportIncompatibleMethodOverride] (models of pairs alone)
         self, model: SentenceTransformer, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
         """Return the figures; sentence-transformers' trainer calls it."""

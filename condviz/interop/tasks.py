@@ -1,5 +1,7 @@
 """Conditional similarity as a task of MTEB: tables with sentence1, sentence2, condition and label."""
 
+# pyright: reportMissingImports=false
+# An extra, which development does not install.
 from __future__ import annotations
 
 from pathlib import Path
@@ -60,7 +62,7 @@ class ConditionalSTS(AbsTaskSTS):
         columns = {
             "input1": [[row.sentence1, row.condition] for row in rows],
             "input2": [[row.sentence2, row.condition] for row in rows],
-            "score": [float(row.label) for row in rows],
+            "score": [float(label) for row in rows if (label := row.label) is not None],
         }
         self.dataset, self.data_loaded = {"test": Dataset.from_dict(columns)}, True
 

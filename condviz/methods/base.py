@@ -90,6 +90,7 @@ class Passes(Protocol):
 
     def parts(self, rows: Sequence[Encoded | Joined]) -> Iterable[list[int]]:
         """Group rows of similar length: positions in `rows`, each exactly once."""
+        ...
 
 
 LACKS = {
@@ -128,11 +129,6 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     answers_links: ClassVar[bool]
     condition_matrices: ClassVar[bool]
 
-    has_router: bool = False
-    """Whether this model weighs words by the condition: `token_weights`."""
-    needs_fitting: bool = False
-    """Whether this model is fitted to vectors, without labels or gradients."""
-
     def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401 (as Python passes it)
         super().__init_subclass__(**options)
         if "about" in cls.__dict__:
@@ -153,6 +149,16 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         trained = "" if self.info.trained else ", not trained"
         precision = str(encoder.dtype).removeprefix("torch.")
         return f"{type(self).__name__}({name!r}{trained}; {encoder.name}, {encoder.device.type}, {precision})"
+
+    @property
+    def has_router(self) -> bool:
+        """Whether this model weighs words by the condition: `token_weights`."""
+        return False
+
+    @property
+    def needs_fitting(self) -> bool:
+        """Whether this model is fitted to vectors, without labels or gradients."""
+        return False
 
     @property
     def info(self) -> ModelInfo:
@@ -244,7 +250,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     def score_unconditional(self, sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
         """Score p pairs without any condition, by the same weights: (p,) float32."""
         texts = list_texts(sentences1=sentences1, sentences2=sentences2)
-        return self._score(*texts, None).detach().numpy()
+        return self._score(texts[0], texts[1], None).detach().numpy()
 
     @abstractmethod
     def _score(

@@ -20,7 +20,7 @@ from condviz.methods.base import ConditionalScorer, Options, Passes
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import BiEncoderConfig, CrossEncoderConfig, TriEncoderConfig
 from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
-from condviz.methods.heads import activation, condition_layer, dropout_rate, sentence_transform, shrink
+from condviz.methods.heads import activation, condition_layer, dropout_rate, last_linear, sentence_transform, shrink
 
 
 class Unconditional(SeparableEncoder):
@@ -94,8 +94,9 @@ class BiEncoder(ConditionalEncoder):
         super().__init__(backbone, method_config)
         self.transform = sentence_transform(backbone, method_config)
 
-    def embed(self, pair: Tokens) -> Tensor:
+    def embed(self, *inputs: Tokens) -> Tensor:
         """Encode joint sequences: (b, d)."""
+        (pair,) = inputs
         return self.transform(self.backbone(pair, self.method_config.pooling))
 
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
@@ -162,10 +163,11 @@ class TriEncoder(SeparableEncoder):
         """Start with h_c' near 1: the product keeps the sentence. See `ConditionalScorer.start_identity`."""
         if self.concat is not None:
             super().start_identity()
-        shrink(self.condition[-1])
-        nn.init.ones_(self.condition[-1].bias)
+        shrink(last := last_linear(self.condition))
+        nn.init.ones_(last.bias)
 
     def start_untrained(self) -> None:
         """Let the condition's linear layer be the identity: h_c' = h_c."""
-        nn.init.eye_(self.condition[-1].weight)
-        nn.init.zeros_(self.condition[-1].bias)
+        last = last_linear(self.condition)
+        nn.init.eye_(last.weight)
+        nn.init.zeros_(last.bias)

@@ -44,8 +44,9 @@ class CASE(ConditionalEncoder):
         super().__init__(backbone, method_config)
         self.projection = make_projection(method_config, backbone.hidden_size)
 
-    def embed(self, joint: Tokens, condition: Tokens) -> Tensor:
+    def embed(self, *inputs: Tokens) -> Tensor:
         """Encode joint sequences, minus the conditions, projected: (b, d), or (b, projection_dim)."""
+        joint, condition = inputs
         pooling = self.method_config.pooling
         offset = self.backbone(joint, pooling)
         if self.method_config.subtract:
@@ -77,7 +78,7 @@ class CASE(ConditionalEncoder):
         Options as in `ConditionalScorer.score`.
         """
         texts = list_rows(conditions, sentences=sentences)
-        return self._run(partial(self._offsets, list(zip(*texts, strict=True))), options)
+        return np.asarray(self._run(partial(self._offsets, list(zip(*texts, strict=True))), options))
 
     @property
     def needs_fitting(self) -> bool:
@@ -86,7 +87,7 @@ class CASE(ConditionalEncoder):
 
     def fit_projection(self, sentences: Iterable[str], conditions: Texts, *, seed: int = 0) -> None:
         """Fit "pca" or "ica" to the offsets of training texts, of which there are at least as many as dimensions."""
-        if not self.needs_fitting:
+        if not isinstance(self.projection, FittedProjection):
             raise ConfigError(f"projection {self.method_config.projection!r} is not fitted; pca and ica are.")
         self.projection.fit(self.encode_offsets(sentences, conditions), self.method_config.projection, seed)
         self._head_hash = None
@@ -164,16 +165,15 @@ class CASE(ConditionalEncoder):
 
     def _shortened(self, instruction: str, other: str, text: str) -> Encoded:
         """Cut the text inside the instruction, so that the encoded text behind it is not lost."""
-        while other:
+        row = None
+        while row is None or (other and row.truncated):
             other = other[: len(other) * 3 // 4]
             (row,) = self._instructed([(instruction, other, text)])
-            if not row.truncated:
-                break
         return replace(row, truncated=True)
 
     def _instructed(self, prompts: Sequence[tuple[str, str, str]]) -> list[Encoded]:
         """Fill (instruction, other text, text) into the encoder's template, and pool from where the text begins."""
-        before = self.backbone.instruction.partition("{text}")[0]
+        before = (self.backbone.instruction or "").partition("{text}")[0]
         heads = [before.replace("{instruction}", instruction.format(other=other)) for instruction, other, _ in prompts]
         texts = [(head + text,) for head, (*_, text) in zip(heads, prompts, strict=True)]
         starts = [len(head) for head in heads] if self.method_config.pool_over == "text" else None
@@ -182,6 +182,9 @@ class CASE(ConditionalEncoder):
 
 class FittedProjection(nn.Module):
     """An affine map found without labels, by PCA or FastICA: z = (x - mean) W^T."""
+
+    mean: Tensor
+    weight: Tensor
 
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()

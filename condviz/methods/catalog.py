@@ -58,7 +58,8 @@ class Method:
     def describe(self, name: str, **known: Any) -> ModelInfo:  # noqa: ANN401 (fields of `ModelInfo`)
         """Describe a model of this method; `known` holds what only the model itself has."""
         names = ("title", "kind", "score_range", "reference", "summary", "conditional", "encodes", "answers_links")
-        return ModelInfo(**{"name": name, "method": self.name} | {key: getattr(self, key) for key in names} | known)
+        given: dict[str, Any] = {key: getattr(self, key) for key in names} | known
+        return ModelInfo(name, self.name, **given)
 
 
 CATALOG: dict[str, Method] = {

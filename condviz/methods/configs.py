@@ -22,7 +22,8 @@ def _checker(cls: type) -> type[BaseModel]:
     """Return what checks each setting by its annotation."""
     hints = get_type_hints(cls, include_extras=True)
     config = ConfigDict(strict=True, allow_inf_nan=False)
-    return create_model(cls.__name__, __config__=config, **{one.name: (hints[one.name], ...) for one in fields(cls)})
+    settings: dict[str, Any] = {one.name: (hints[one.name], ...) for one in fields(cls)}
+    return create_model(cls.__name__, __config__=config, **settings)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ class CSRBi(RoutedEncoder):
         mark = length + 1 + layers.place(condition.mask[:, 1:])  # stands for the condition, behind its separator
         marked = places == torch.as_tensor(mark, device=places.device)[..., None]
         visible = joint.mask[:, None] & (marked[..., None] | ~marked[..., None, :])  # nobody else sees it
-        visible = layers.lay_out(visible, joint.positions)
+        visible = layers.lay_out(visible, joint.counted_positions())
         weights: list[Tensor] = []
 
         def reweigh(layer: int, hidden: Tensor) -> Tensor | None:

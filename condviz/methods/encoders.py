@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 import numpy as np
 import torch
@@ -194,7 +194,7 @@ def _cosines(first: Array, second: Array, compute: Callable[[Tensor, Tensor], Te
         found = " and ".join(str(tuple(given.shape)) for given in rows)
         raise DataError(f"The vectors have the shapes {found}. Compare vectors of one length.")
     found = compute(rows[0], rows[1].to(rows[0].device)).clamp(-1, 1)
-    return found if isinstance(first, Tensor) else found.numpy()
+    return cast("Array", found if isinstance(first, Tensor) else found.numpy())
 
 
 def _units(vectors: Tensor) -> Tensor:
@@ -229,7 +229,8 @@ class SeparableEncoder(ConditionalEncoder):
             (b, d), as `encode` returns them.
         """
         if isinstance(sentences, Tensor):
-            return self.embed_composed(sentences, conditions, index)
+            chosen = None if index is None else torch.as_tensor(index)
+            return self.embed_composed(sentences, torch.as_tensor(conditions), chosen)
         rows = None if index is None else torch.tensor(np.array(index), device=self.backbone.device).long()
         with torch.no_grad():
             composed = self.embed_composed(self._to_tensor(sentences), self._to_tensor(conditions), rows)
@@ -241,7 +242,7 @@ class SeparableEncoder(ConditionalEncoder):
         Arrays give an array, tensors a tensor on the CPU without gradient.
         """
         if isinstance(sentences, Tensor):
-            return self.embed_grid(sentences, conditions)
+            return self.embed_grid(sentences, torch.as_tensor(conditions))
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
 
     def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
@@ -261,8 +262,9 @@ class SeparableEncoder(ConditionalEncoder):
 
         return compose
 
-    def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
+    def embed(self, *inputs: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
+        sentence, condition = inputs
         pooling = self.method_config.pooling
         sentences = self.project_sentences(self.backbone(sentence, pooling))
         return self.embed_composed(sentences, self.project_conditions(self.backbone(condition, pooling)))
@@ -320,7 +322,7 @@ class SeparableEncoder(ConditionalEncoder):
         encoded, conditioning = self._encode_plain(sentences, **options), self._encode_conditions(conditions, **options)
         return self.embed_grid(encoded, conditioning)
 
-    def _to_tensor(self, values: np.ndarray) -> Tensor:
+    def _to_tensor(self, values: np.ndarray | Tensor) -> Tensor:
         dtype = torch.promote_types(self.backbone.dtype, torch.float32)
         return torch.tensor(np.array(values), dtype=dtype, device=self.backbone.device)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from torch import nn
 
 from condviz.encoder.backbone import Backbone
@@ -21,6 +23,11 @@ def activation(backbone: Backbone) -> nn.Module:
 
     config = backbone.model.config
     return ACT2FN[getattr(config, "hidden_act", None) or getattr(config, "hidden_activation", "gelu")]
+
+
+def last_linear(head: nn.Module) -> nn.Linear:
+    """Return the linear layer that a head is, or ends with."""
+    return cast("nn.Linear", head[-1] if isinstance(head, nn.Sequential) else head)
 
 
 def shrink(*layers: nn.Linear) -> None:

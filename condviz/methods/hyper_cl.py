@@ -19,7 +19,7 @@ from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG
 from condviz.methods.configs import HyperCLConfig
 from condviz.methods.encoders import SeparableEncoder
-from condviz.methods.heads import condition_layer, sentence_transform, shrink
+from condviz.methods.heads import condition_layer, last_linear, sentence_transform, shrink
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""
@@ -136,7 +136,7 @@ class HyperCL(SeparableEncoder):
         With rank K it is near a projection on K random directions, which roughly keeps cosines.
         """
         size, rank = self.backbone.hidden_size, self.method_config.rank
-        last = [layer[-1] if isinstance(layer, nn.Sequential) else layer for layer in self.hypernetworks()]
+        last = [last_linear(layer) for layer in self.hypernetworks()]
         shrink(*last)
         if rank is None:
             last[0].bias.copy_(torch.eye(size).flatten())

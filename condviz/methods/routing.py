@@ -131,7 +131,7 @@ class HeavyRouter(HiddenRouter):
 
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
         """Average the heads' scores, then softmax. See `Router.weigh`."""
-        dtype = self.query[str(layer)].weight.dtype
+        dtype = next(self.query.parameters()).dtype
         query = self.query[str(layer)](condition[:, self.slot(layer)].to(dtype))
         keys = self.key[str(layer)](sentence.hidden.to(dtype))
         # The mean over heads of per-head products is the product over all heads, divided by their number.
@@ -227,13 +227,14 @@ class RoutedEncoder(ConditionalEncoder):
             Embeddings (b, d), with gradient where it is switched on, and the weights (b, L) of each routed layer.
         """
 
-    def embed(self, sentence: Tokens, condition: Tokens) -> Tensor:
+    def embed(self, *inputs: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
+        sentence, condition = inputs
         return self.embed_and_weigh(sentence, condition)[0]
 
     def behind_separator(self, row: Encoded) -> Encoded:
         """Prepend one more separator to a sequence, as the released code does."""
-        separator = self.backbone.tokenizer.convert_tokens_to_ids(self.backbone.separator)
+        separator = self.backbone.separator_id
         return replace(row, ids=(separator, *row.ids), types=(0, *row.types))
 
     @torch.no_grad()

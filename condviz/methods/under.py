@@ -137,7 +137,7 @@ class Conditioned:
         """Encode texts: (n, d) float32."""
         return self.encode(texts)
 
-    def get_params(self, deep: bool = True) -> dict[str, object]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return model and condition; a search over conditions sets the latter."""
         return {"model": self.model, "condition": self.condition}
 

@@ -106,7 +106,7 @@ def move(folder: Path, target: Path) -> Path:
     return target
 
 
-def load(folder: str | Path, **options: str) -> ConditionalScorer:
+def load(folder: str | Path, **options: Any) -> ConditionalScorer:  # noqa: ANN401 - of `load`
     """Load a checkpoint.
 
     Args:

@@ -112,8 +112,8 @@ def calibration_of(manifest: Mapping[str, Any]) -> Calibration | None:
     if content is None:
         return None
     try:
-        known = {field.name: content[field.name] for field in fields(Calibration)}
-        return Calibration(**known | {name: tuple(map(float, known[name])) for name in ("scores", "ratings")})
+        scores, ratings = (tuple(map(float, content[name])) for name in ("scores", "ratings"))
+        return Calibration(scores, ratings, content["error"], content["rows"])
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(
             f"{MANIFEST}: metrics: calibration: {error}. Fit it again: python -m condviz calibrate --model FOLDER"

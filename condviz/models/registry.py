@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pinned import explain_absent
@@ -185,13 +185,13 @@ def load(
         (1,)
     """
     if hasattr(name, "score"):
-        return name
+        return cast("ConditionalScorer", name)
     name, backbone = _text(name), os.fspath(backbone)
     if not backbone and (built := _split_built(name)) is not None:
         name, backbone = built
     if revision and (backbone or not _is_hub_id(name)):
         raise ConfigError(f'revision="{revision}" goes with a hub id "owner/name" alone, got {name!r}.')
-    options = {"device": device, "precision": precision, "backend": backend}
+    options: dict[str, Any] = {"device": device, "precision": precision, "backend": backend}
     if backbone:
         return _build_on(backbone, name, settings, options)
     if settings:
@@ -210,7 +210,7 @@ def load(
     return _load_trained(name, revision, **options)
 
 
-def _load_trained(name: str, revision: str, **options: str) -> ConditionalScorer:
+def _load_trained(name: str, revision: str, **options: Any) -> ConditionalScorer:  # noqa: ANN401 - of `load`
     from condviz.models import checkpoints
 
     folder, from_hub = _resolve(name)[0], False
@@ -226,7 +226,7 @@ def _load_trained(name: str, revision: str, **options: str) -> ConditionalScorer
     return model
 
 
-def _build_on(backbone: str, name: str, settings: Mapping[str, Any], options: Mapping[str, str]) -> ConditionalScorer:
+def _build_on(backbone: str, name: str, settings: Mapping[str, Any], options: Mapping[str, Any]) -> ConditionalScorer:
     """Build a method on an encoder, with the pooling that the encoder was trained with."""
     from condviz.encoder.pretrained import load_backbone
 
@@ -359,7 +359,7 @@ def _unknown(name: object) -> UnknownModelError:
     if ON in str(name):
         return _no_method(str(name).partition(ON)[0])
     if name in hub.REVISIONS:
-        return UnknownModelError(hub.explain_missing(name))
+        return UnknownModelError(hub.explain_missing(str(name)))
     names = [*list_models(), *link_models()]
     hint = suggest(str(name), [*names, *hub.REVISIONS])
     return UnknownModelError(f"There is no model {str(name)[:80]!r}.{hint} Models: {', '.join(names)}.")

@@ -68,7 +68,8 @@ def _add_modules(folder: Path) -> None:
     if model.is_plain_transformer:
         inside = folder / _TRANSFORMER
         model.backbone.model.save_pretrained(inside)
-        model.backbone.tokenizer.save_pretrained(inside)
+        if model.backbone.tokenizer is not None:
+            model.backbone.tokenizer.save_pretrained(inside)
         if getattr(model.backbone.model.config, "type_vocab_size", 0) > 1:
             # Some tokenizers would not tell sentence and condition apart.
             settings = json.loads((inside / "tokenizer_config.json").read_text(encoding="utf-8"))

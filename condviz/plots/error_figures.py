@@ -38,7 +38,7 @@ def plot_residuals(study: Study) -> go.Figure:
 
 def plot_against(study: Study) -> go.Figure:
     """Draw the error of the first model against that of the second; ids are positions in the dataset."""
-    first, second = study.first, study.second
+    first, second = study.judged
     known = np.isfinite(first.error) & np.isfinite(second.error)
     gain = np.abs(second.error) - np.abs(first.error)
     sides = {f"{first.model} is closer": gain >= RIGHT, f"{second.model} is closer": gain <= -RIGHT}
@@ -75,7 +75,7 @@ def _plot_sides(study: Study, sides: dict[str, np.ndarray], x: np.ndarray, y: np
     """Draw the rows of one side, of the other, and of neither, in a colour each."""
     figure = go.Figure()
     for (name, chosen), colour in zip(sides.items(), (*_COLOURS, "var(--cv-missing)"), strict=True):
-        rows = np.flatnonzero(chosen)
+        rows = np.flatnonzero(chosen).tolist()
         if not len(rows) and name in ("as rated", "as close"):
             continue
         figure.add_scattergl(

@@ -224,7 +224,7 @@ def to_html(result: EmbeddingMap) -> str:
     """Render headline, both sides, legend and measures, without a script."""
     colours = colouring(result)
     labels = {"before": "Map of the sentences alone", "after": "Map of the sentences under their conditions"}
-    drawn = {name: to_svg(plot_side(result, name, colours), label) for name, label in labels.items()}
+    drawn = {name: to_svg(plot_side(result, name, colours), labels[name]) for name in SIDES}
     return _render(result, colours, drawn, str)
 
 
@@ -431,7 +431,7 @@ def _solid(colour: str, tokens: Mapping[str, str]) -> str:
 
 
 def _standalone(figure: go.Figure, tokens: Mapping[str, str], *, library: bool) -> str:
-    record = json.loads(figure.to_json())
+    record = json.loads(str(figure.to_json()))
     for trace in record["data"]:
         # Plotly reads tips as markup; these are texts of the user.
         trace |= {"hoverinfo": "text", "hovertext": [html.escape(text) for text in trace["text"]]}

@@ -83,7 +83,7 @@ def _parts(hit: Hit) -> list[tuple[str, float | None]]:
     """Split the text at the words that carry it; these come with their effects."""
     carrying = words_of(hit)
     parts, end = [], 0
-    for word, effect in zip(hit.words.words2, hit.words.effects2, strict=True) if carrying else ():
+    for word, effect in zip(hit.words.words2, hit.words.effects2, strict=True) if carrying and hit.words else ():
         if word.text.lower() in carrying and effect > 0:
             parts += [(hit.text[end : word.start], None), (word.text, float(effect))]
             end = word.end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -60,7 +60,8 @@ def to_svg(figure: go.Figure, label: str, *, height: int = 300) -> Markup:
         label: What the picture shows, for those who cannot see it.
         height: In pixels at the natural width of `WIDTH`; the picture is as wide as its place.
     """
-    layout, traces = figure.layout, [trace for trace in figure.data if trace.x is not None and len(trace.x)]
+    layout: Any = figure.layout  # plotly types neither by what they hold
+    traces: list[Any] = [trace for trace in cast("Any", figure.data) if trace.x is not None and len(trace.x)]
     square = layout.xaxis.visible is False
     left, bottom, height = (EDGE, EDGE, WIDTH) if square else (LEFT, BOTTOM, height)
     across = _axis(layout.xaxis, [trace.x for trace in traces], left, WIDTH - EDGE)

@@ -37,7 +37,7 @@ def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
             line={"color": colour, "width": 2}, marker={"color": colour, "size": 6}, hovertemplate=tip,
         )
     )  # fmt: skip
-    if curve.kept in curve.steps:
+    if curve.kept is not None and curve.kept in curve.steps:
         value = curve.values[list(curve.steps).index(curve.kept)]
         figure.add_scatter(
             x=[curve.kept], y=[value], mode="markers+text", text=["kept"], textposition="top center", cliponaxis=False,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -23,7 +23,7 @@ from condviz.store.sources import Row, Source, read_source
 from condviz.types import Progress
 
 if TYPE_CHECKING:
-    from condviz.methods import ConditionalScorer
+    from condviz.methods import ConditionalEncoder, ConditionalScorer
 
 DEFAULT_MODEL = "hyper-cl"
 SLICE_ROWS = 2_048
@@ -201,7 +201,8 @@ def _fit_columns(folder: Path, meta: Meta, source: Source) -> Source:
 def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder:
     """Return what encodes lists of texts, one after the other: here, or on a cluster."""
     if ray is None:
-        return lambda slices: (to_stored(model.encode_sentences(texts)) for texts in slices)
+        encoder = cast("ConditionalEncoder", model)  # whose abilities have been checked
+        return lambda slices: (to_stored(encoder.encode_sentences(texts)) for texts in slices)
     from condviz.store.scale import map_slices
 
     identity, cluster = Identity.of(model), {"address": ray, "workers": workers}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -118,7 +118,7 @@ class Store(Corpus):
         self.folder, self.meta = folder, meta
         self.name, self.identity = folder.name, meta.identity
         with _reading(folder):
-            self._data = open_rows(folder)
+            self._data: Any = open_rows(folder)  # of lance, which is loaded when it is needed
             self._size = 0 if self._data is None else self._data.count_rows()
         if not self._size:
             raise DataError(f"{folder} has no rows yet. Run the build again: it goes on where it stopped.")
@@ -148,7 +148,9 @@ class Store(Corpus):
         for number, start in enumerate(range(0, len(self), BLOCK_ROWS), start=1):
             yield start, vectors[start : start + BLOCK_ROWS], norms[start : start + BLOCK_ROWS]
             if number % MAPPED_BLOCKS == 0 and hasattr(mmap, "MADV_DONTNEED"):
-                vectors.base.madvise(mmap.MADV_DONTNEED)  # what was read stays in the cache of the system, not in ours
+                cast("mmap.mmap", vectors.base).madvise(
+                    mmap.MADV_DONTNEED
+                )  # what was read stays in the cache of the system, not in ours
 
     def write_flat(self) -> None:
         """Write the flat copy of the vectors: scanning it takes a tenth of the time of decoding the rows.
@@ -195,7 +197,8 @@ class Store(Corpus):
     def column(self, name: str) -> np.ndarray:
         """Return one column for filters, (n,)."""
         stored = {"row": ROW, "text": TEXT}.get(name, name)
-        kind: Kind = {"row": "number", "text": "text"}.get(name) or self.columns[name]
+        own: dict[str, Kind] = {"row": "number", "text": "text"}
+        kind = own.get(name) or self.columns[name]
         with _reading(self.folder):
             return as_column(self._data.to_table(columns=[stored]).column(0).to_pylist(), kind)
 

@@ -6,11 +6,11 @@ same steps as without a cluster: a store is the same row for row, and a build th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice, tee
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -43,7 +43,8 @@ class OnRay:
         self._model, self._cluster = model, {"address": address, "workers": workers}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        return partial(self._gather, name) if name in get_args(Ability) else getattr(self._model, name)
+        known = name in get_args(Ability)
+        return partial(self._gather, cast("Ability", name)) if known else getattr(self._model, name)
 
     def _gather(self, ability: Ability, *columns: Sequence[str], progress: Progress | None = None) -> np.ndarray:
         """Do what the method of the model does; `progress` is told (rows done, different rows)."""
@@ -104,7 +105,7 @@ def map_slices(
                 rest = rest[len(columns[0]) :]
 
 
-def _blocks(data: Any, slices: Iterator[Columns], arguments: tuple, options: dict[str, Any]) -> Iterator[np.ndarray]:  # noqa: ANN401
+def _blocks(data: Any, slices: Iterator[Columns], arguments: tuple, options: dict[str, Any]) -> Generator[np.ndarray]:  # noqa: ANN401
     """Yield values in order, in blocks of any size."""
     import pyarrow as pa
 
@@ -117,7 +118,7 @@ def _blocks(data: Any, slices: Iterator[Columns], arguments: tuple, options: dic
 
 def _actors(resources: dict[str, float], workers: int) -> dict[str, Any]:
     """Return how many models there are to be, and what each needs of the cluster."""
-    from ray.data import ActorPoolStrategy
+    from ray.data import ActorPoolStrategy  # pyright: ignore[reportMissingImports] (an extra)
 
     gpus, cores = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
     most = gpus or cores
@@ -131,7 +132,7 @@ def _actors(resources: dict[str, float], workers: int) -> dict[str, Any]:
 @contextmanager
 def _cluster(address: str) -> Iterator[dict[str, float]]:
     """Connect to a cluster, or start one; leave it as it was."""
-    import ray
+    import ray  # pyright: ignore[reportMissingImports] (an extra)
 
     connected = ray.is_initialized()
     if not connected:

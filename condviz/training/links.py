@@ -226,6 +226,8 @@ class TripleHead(nn.Module):
     def __init__(self, method: SeparableEncoder, entities: Tensor, relations: Tensor) -> None:
         super().__init__()
         self.method = method
+        self.entities: Tensor
+        self.relations: Tensor
         self.register_buffer("entities", entities, persistent=False)
         self.register_buffer("relations", relations, persistent=False)
 

@@ -26,7 +26,6 @@ from condviz.errors import ConfigError, TrainingError
 from condviz.methods import ConditionalScorer
 from condviz.training.data import MixedOrder
 from condviz.training.job import SAVE_SECONDS
-from condviz.training.recipes import LinkRecipe, SentenceRecipe
 from condviz.training.runs import Report, Run
 
 LOG_STEPS = 10
@@ -108,11 +107,11 @@ class Task(ABC):
     divisible: ClassVar[bool] = True
     decays_all: ClassVar[bool] = False
     collate: Callable[[list], dict[str, Any]]
-    recipe: SentenceRecipe | LinkRecipe
+    recipe: Any  # that of the task
     device: str
-    method: ConditionalScorer
-    module: nn.Module
-    units: Sequence
+    method: Any  # of the class that the task needs
+    module: Any
+    units: Any
     order: MixedOrder
     batch_units: int
     whole_batches = False
@@ -175,6 +174,8 @@ class Loop(Trainer):
         stopped: Whether `steer` has stopped the training.
     """
 
+    model: Any  # the Trainer's may be None before it has begun
+
     def __init__(
         self,
         task: Task,
@@ -229,7 +230,7 @@ class Loop(Trainer):
             with self.accelerator.autocast():
                 return self.task.validate()
         except ArithmeticError as error:
-            self._stop(str(error))
+            raise self._stopping(str(error)) from error
 
     def _refresh(self) -> None:
         """Make the method forget the identity of its weights, which steps change, and with it what is cached."""
@@ -238,15 +239,15 @@ class Loop(Trainer):
 
     # Called by the Trainer
 
-    def _run_epoch(self, **options: object) -> None:
+    def _run_epoch(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - the Trainer's
         # A training that ran out of patience, and was killed before its end, is resumed with nothing left to do.
         patient = [one for one in self.callback_handler.callbacks if isinstance(one, EarlyStoppingCallback)]
         if any(one.early_stopping_patience_counter >= one.early_stopping_patience for one in patient):
             self.control.should_training_stop = True
         else:
-            super()._run_epoch(**options)
+            super()._run_epoch(*arguments, **options)
 
-    def _get_train_sampler(self, train_dataset: Sequence | None = None) -> Sampler[int]:
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:  # noqa: ANN401 - the Trainer's
         return self.task.order
 
     def create_optimizer(self, model: nn.Module | None = None) -> torch.optim.Optimizer:
@@ -257,16 +258,18 @@ class Loop(Trainer):
             self.optimizer = make(groups, **options)
         return self.optimizer
 
-    def compute_loss(self, model: nn.Module, inputs: Mapping[str, Any], **_: object) -> Tensor:
+    def compute_loss(self, model: nn.Module, inputs: dict[str, Any], *_: object, **__: object) -> Tensor:
         """Compute the loss, and stop if it is not a number."""
         loss = model(**inputs)["loss"]
         if not bool(loss.isfinite()):
-            self._stop(f"the loss is {loss.item()}")
+            raise self._stopping(f"the loss is {loss.item()}")
         return loss
 
-    def evaluate(self, *_: object, **__: object) -> dict[str, float]:
+    def evaluate(self, *_: object, **__: object) -> dict[str, Any]:
         """Validate, and log the figures."""
-        metrics = {f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()}
+        metrics: dict[str, Any] = {
+            f"eval_{name}": value for name, value in (self.validate() | self.score_probes()).items()
+        }
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -278,17 +281,17 @@ class Loop(Trainer):
     def _save_checkpoint(self, model: nn.Module, trial: object) -> None:
         # A step can leave weights that are not numbers after a loss that was one.
         if not all(bool(value.isfinite().all()) for value in self.model.parameters() if value.requires_grad):
-            self._stop("a weight is not a number")
+            raise self._stopping("a weight is not a number")
         super()._save_checkpoint(model, trial)
         if self.args.should_save:
             # Older states go only when the new one is known to be whole: a kill in between leaves one to go on from.
             self.run_folder.complete(self.run_folder.folder / f"checkpoint-{self.state.global_step}")
-            rotate_checkpoints(self.args.output_dir, KEPT_STATES, self.state.best_model_checkpoint)
+            rotate_checkpoints(str(self.args.output_dir), KEPT_STATES, self.state.best_model_checkpoint)
 
-    def _stop(self, reason: str) -> None:
+    def _stopping(self, reason: str) -> TrainingError:
         state = self.run_folder.last_state()
         kept = f"The last good state is kept in {state}" if state else "No state had been saved yet"
-        raise TrainingError(
+        return TrainingError(
             f"Training stopped after step {self.state.global_step}: {reason}. {kept}. Lower the learning rate, or set "
             'clip = 1.0 or precision = "float32", and begin again.'
         )
@@ -315,10 +318,17 @@ class Log(TrainerCallback):
         self._restart()
 
     def on_log(
-        self, args: object, state: TrainerState, control: object, logs: Mapping[str, float], **_: object
+        self,
+        args: object,
+        state: TrainerState,
+        control: object,
+        *,
+        logs: Mapping[str, float] | None = None,
+        **_: object,
     ) -> None:
         """Record loss or scores."""
         place = {"step": state.global_step, "steps": state.max_steps, "epoch": round(state.epoch or 0, 4)}
+        logs = logs or {}
         scores = {name.removeprefix("eval_"): value for name, value in logs.items() if name.startswith("eval_")}
         if not state.is_world_process_zero:
             return
@@ -355,16 +365,16 @@ class _Moments(TrainerCallback):
         if step in {math.ceil(steps * (part + 1) / self.per_epoch) for part in range(self.per_epoch)}:
             control.should_log = control.should_save = True
             control.should_evaluate = self.evaluated
-        wish = self._ask(args.device, state) if self.steer else "go"
+        wish = self._ask(self.steer, args.device, state) if self.steer else "go"
         if wish != "go" and not control.should_evaluate:  # an evaluation may end the training by itself
             control.should_save = True
             if wish == "stop":
                 control.should_training_stop = self.stopped = True
 
-    def _ask(self, device: torch.device, state: TrainerState) -> Wish:
+    def _ask(self, steer: Steer, device: torch.device, state: TrainerState) -> Wish:
         """Return the strongest wish of all processes: one that stopped alone would leave the others waiting for it."""
         wishes = get_args(Wish)
-        wish = wishes.index(self.steer(state.global_step, state.max_steps))
+        wish = wishes.index(steer(state.global_step, state.max_steps))
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             shared = torch.tensor(wish, device=device)
             torch.distributed.all_reduce(shared, torch.distributed.ReduceOp.MAX)

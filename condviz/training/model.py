@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -74,7 +74,7 @@ class TrainingModel(nn.Module):
     ) -> None:
         super().__init__()
         self._pretrained = (pretrained,)  # in a tuple: its weights are not those of this module
-        self.method = method
+        self.method: Any = method  # what the loss asks for, a method of this class has
         self.loss = loss
         self.frozen = frozen
         self.tokens = 0
@@ -141,13 +141,14 @@ class TrainingModel(nn.Module):
     def _plain_distance(self, sentences: list[str]) -> Tensor:
         """Compute the mean squared distance of cosines without a condition to the pretrained ones: ()."""
         method, (pretrained,) = self.method, self._pretrained
+        assert pretrained is not None  # the loss has a term `plain`
         texts = list(dict.fromkeys(sentences))
         vectors = self.embed_alone(texts)
         known = self._move(pretrained.encode([(text,) for text in texts], pooling=method.method_config.pooling))
         cosines = [
             normalized @ normalized.T for normalized in (functional.normalize(v.float()) for v in (vectors, known))
         ]
-        return functional.mse_loss(*cosines)
+        return functional.mse_loss(cosines[0], cosines[1])
 
     def fill_cache(self, sentences: list[str], conditions: list[str]) -> None:
         """Encode texts, row by row, in one go sorted by length, where the encoder stays as it is."""
@@ -365,7 +366,7 @@ def freeze_lowest(backbone: Backbone, layers: int) -> None:
         block.requires_grad_(False)
 
 
-def _lowest(backbone: Backbone, layers: int) -> Sequence[nn.Module]:
+def _lowest(backbone: Backbone, layers: int) -> Iterable[nn.Module]:
     if not layers:
         return ()
     blocks = backbone.layers.blocks

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 
@@ -97,8 +97,8 @@ def check(
         recipe = admit(recipe, roots)
     except DataError as error:
         return Preflight(device, problems=(str(error),))
-    if isinstance(recipe, LinkRecipe):
-        return _check_links(recipe, device)
+    if not isinstance(recipe, SentenceRecipe):
+        return _check_links(cast("LinkRecipe", recipe), device)
     with _start_probe(recipe, device) as probe:
         found = _follow(read(recipe), progress)
         steps = count_steps(recipe, found, processes)
@@ -224,7 +224,7 @@ def _seconds(recipe: SentenceRecipe, found: Survey, steps: int, tried: Measured)
     texts = count_texts([*rows, *found.validation], separable=CATALOG[recipe.method].separable) if tried.encoding else 0
     return (
         tried.preparation
-        + steps * (recipe.accumulation * tried.batch + tried.update)
+        + steps * (recipe.accumulation * (tried.batch or 0.0) + tried.update)
         + evaluations * len(found.validation) * tried.scoring
         + texts * tried.encoding
     )
@@ -273,6 +273,7 @@ def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
         if recipe.graph in (EVERYDAY, *LARGE):
             return recipe
         return replace(recipe, graph=_place("graph", recipe.graph, [*folders, ASSETS / "graph"]))
+    assert isinstance(recipe, SentenceRecipe)  # there are two kinds
     recipe = replace(
         recipe,
         train=tuple(_source(source, folders) for source in recipe.train),

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import torch
@@ -88,8 +88,9 @@ class Try:
             loss = self.model(**moved)["loss"]
         loss.backward()
         middle = self.now()
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        if self.optimizer is not None:
+            self.optimizer.step()
+            self.optimizer.zero_grad()
         return middle - start, self.now() - middle
 
     def time_encoding(self, rows: Sequence[Example]) -> float:
@@ -183,7 +184,8 @@ def _time(tried: Try, batches: Sequence[Sequence[Unit]]) -> tuple[float, float]:
         seconds.append(tried.run_batch(batch))
         if time.perf_counter() - start > MEASURE_S:
             break
-    return tuple(map(statistics.fmean, zip(*seconds, strict=True)))
+    batch, update = map(statistics.fmean, zip(*seconds, strict=True))
+    return batch, update
 
 
 def free_memory(device: str) -> int:
@@ -226,7 +228,7 @@ def main() -> None:
         return
     asked = json.loads(request)
     try:
-        recipe = from_dict(asked["recipe"])
+        recipe = cast("SentenceRecipe", from_dict(asked["recipe"]))
         found = asdict(measure(recipe, asked["device"], lambda: json.load(sys.stdin), imports=imports))
     except CondvizError as error:
         found = {"problem": str(error)}

@@ -416,7 +416,8 @@ def _override(content: dict[str, Any], text: str) -> None:
         table = table[_index(table, key, text)] if isinstance(table, list) else table.setdefault(key, {})
         if not isinstance(table, dict | list):
             raise ConfigError(f"--set {text}: {key} is {table!r}, which has no keys inside.")
-    table[_index(table, last, text) if isinstance(table, list) else last] = value
+    place: Any = _index(table, last, text) if isinstance(table, list) else last
+    table[place] = value
 
 
 def _index(table: list, key: str, text: str) -> int:

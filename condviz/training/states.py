@@ -89,5 +89,6 @@ def _compute(backbone: Backbone, texts: Sequence[str], layers: int) -> dict[str,
 
 def _whole(part: Mapping[str, Tensor] | None, texts: int) -> Mapping[str, Tensor] | None:
     """Return stored states, or None where they are not those of so many texts."""
-    fits = part is not None and {"states", "lengths"} <= part.keys() and len(part["lengths"]) == texts
-    return part if fits and int(part["lengths"].sum()) == len(part["states"]) else None
+    if part is None or not {"states", "lengths"} <= part.keys() or len(part["lengths"]) != texts:
+        return None
+    return part if int(part["lengths"].sum()) == len(part["states"]) else None

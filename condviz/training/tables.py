@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -58,7 +59,8 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
         )
     groups = rated.groupby(list(TEXT_COLUMNS), sort=False)[LABEL_COLUMN]
     spread = groups.nunique()
-    rows = tuple(Pair(*texts, label=label) for texts, label in groups.mean().items())
+    means: Any = groups.mean()  # three texts -> rating
+    rows = tuple(Pair(*texts, label=label) for texts, label in means.items())
     if len(rows) < MIN_ROWS:
         raise DataError(f"{name} has {_count(len(rows))} to learn from. At least {MIN_ROWS} different ones are needed.")
     if len({row.label for row in rows}) == 1:
@@ -67,7 +69,7 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
             "lower or higher."
         )
     long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
-    averaged = "; where ratings differ, their mean is taken" if (spread > 1).any() else " left out"
+    averaged = "; where ratings differ, their mean is taken" if spread.max() > 1 else " left out"
     facts = (
         (len(pairs) - len(rated), "without a rating left out"),
         (len(rated) - len(rows), f"repeated{averaged}"),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from condviz.training.job import read_records
 from condviz.training.links import LinkTask
 from condviz.training.loop import Loop, Probe, Signals, Steer, Task
 from condviz.training.model import SentenceTask
-from condviz.training.recipes import LinkRecipe, Recipe, load_recipe
+from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, load_recipe
 from condviz.training.runs import Report, Run, shareable
 from condviz.types import Trained
 from condviz.version import __version__
@@ -116,7 +116,7 @@ def carry_out(
     if isinstance(recipe, LinkRecipe):
         task: Task = LinkTask(recipe, device, report=report)
     else:
-        task = SentenceTask(recipe, device, vectors=vectors)
+        task = SentenceTask(cast("SentenceRecipe", recipe), device, vectors=vectors)
     loop = Loop(task, run, report=report, steer=steer, probes=probes)
     started = time.time()
     if state is not None:  # what the steps and evaluations up to it took
