@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import shtab
 
@@ -88,7 +89,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands: Any = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     serve = commands.add_parser(
         "serve", help="start the page", description="Start the page and print its address.", parents=[backend()]
     )
@@ -134,11 +135,10 @@ def _serve(options: argparse.Namespace) -> None:
         from condviz.ui.app import build_app, launch_options
 
         launch = launch_options(options.host, options.port)
-        if options.mcp:
-            launch["mcp_server"] = True
+        launch |= {"prevent_thread_lock": True, "quiet": True} | ({"mcp_server": True} if options.mcp else {})
         blocks = build_app()
         try:
-            blocks.launch(**(launch | {"prevent_thread_lock": True, "quiet": True}))
+            blocks.launch(**launch)
         except OSError as error:
             place = f"{launch['server_name']}:{launch['server_port']}"
             raise ConfigError(

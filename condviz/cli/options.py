@@ -180,7 +180,7 @@ def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `reading` as `read_table` or `read_pairs` takes them."""
-    form = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
+    form: dict[str, Any] = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
     form["separator"] = {"\\t": "\t", "tab": "\t"}.get(options.separator, options.separator)
     if len(form["separator"]) > 1:
         raise ConfigError(f"A separator is one character, or tab, got {form['separator']!r}.")

@@ -80,7 +80,11 @@ class Parser(argparse.ArgumentParser):
         text = "no notes and no bars on standard error"
         self.add_argument("-q", "--quiet", action=_Quiet, nargs=0, default=argparse.SUPPRESS, help=text)
 
-    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # noqa: ANN401
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] (overloads that say the same)
+        self,
+        args: Iterable[str] | None = None,
+        namespace: Any = None,  # noqa: ANN401
+    ) -> tuple[Any, list[str]]:
         """Parse as argparse does, with a --json that takes no file from the words behind it (see `options.form`)."""
         words = list(sys.argv[1:] if args is None else args)
         option: Any = self._option_string_actions.get("--json")

@@ -175,7 +175,7 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
             message = message.replace(str(path), path.name)
         raise DataError(message) from error
     if not len(graph.triples):
-        raise DataError(f"{names[-1]} has no rows, so nothing shows which questions make sense. Add some.")
+        raise DataError(f"{[*names][-1]} has no rows, so nothing shows which questions make sense. Add some.")
     if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
         raise DataError(
             f"The graph has {graph.num_entities:,} entities and {len(graph.triples):,} triples; at most "

@@ -28,7 +28,7 @@ from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows
 from condviz.evaluation.metrics import condition_pairs, is_seen
-from condviz.types import Pair, columns
+from condviz.types import Pair, Texts, columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,12 +226,12 @@ def corpus_dataset(corpus: str, part: str) -> Dataset:
     return make_dataset(f"{corpus} {part}", pairs, extra=extra, notes=notes, ratings=ratings)
 
 
-def row_keys(pairs: Sequence[Pair]) -> str:
+def row_keys(pairs: Sequence[Texts]) -> str:
     """Return what tells rows from others, 8 hexadecimal digits each: sentences in either order, and condition."""
     return "".join(_row_key(pair) for pair in pairs)
 
 
-def _row_key(pair: Pair) -> str:
+def _row_key(pair: Texts) -> str:
     texts = *sorted(map(fold, (pair.sentence1, pair.sentence2))), fold(pair.condition)
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:KEY_DIGITS]
 

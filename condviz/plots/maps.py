@@ -94,7 +94,7 @@ def headline(result: EmbeddingMap) -> str:
     """
     points = result.points
     before, after, chance = result.before.agreement, result.after.agreement, result.after.chance
-    if before is None or after is None:
+    if before is None or after is None or chance is None:
         nearest = [side.neighbors.indices[:, 0] for side in (result.before, result.after)]
         changed = float((nearest[0] != nearest[1]).mean())
         count = len(points.texts)

@@ -100,7 +100,7 @@ def _marks(trace: Any, x: Callable, y: Callable) -> Iterator[dict[str, Any]]:  #
         symbol = marker.symbol if marker.symbol is None or isinstance(marker.symbol, str) else marker.symbol[index]
         shown = {"x": x(across), "y": y(up), "radius": round(0.5 * (marker.size or 6), 1), "line": marker.line.color}
         text = texts if isinstance(texts, str) else texts[index] if index < len(texts) else ""
-        yield shown | {"polygon": _POLYGONS.get(symbol), "colour": _colour(marker, index), "text": text}
+        yield shown | {"polygon": _POLYGONS.get(symbol or ""), "colour": _colour(marker, index), "text": text}
 
 
 def _colour(marker: Any, index: int) -> str:  # noqa: ANN401 - plotly's marker

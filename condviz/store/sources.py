@@ -131,7 +131,7 @@ def read_source(
     if blank:
         report.remarks.append(f"{blank:,} {'row has' if blank == 1 else 'rows have'} no text and were left out.")
     names = _filter_names([chosen, *kinds])
-    columns = {names[other]: kind or "text" for other, kind in kinds.items()}
+    columns: dict[str, Kind] = {names[other]: kind or "text" for other, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad, form)
     return Source(str(path), tuple(files), chosen, columns, total, left_out, digest, names, form, report)
 

@@ -299,7 +299,7 @@ def kill(process: Process | None) -> None:
     """End a process and all that it started, at once."""
     import psutil
 
-    if not is_alive(process):
+    if process is None or not is_alive(process):
         return
     with suppress(psutil.NoSuchProcess):
         root = psutil.Process(process.pid)

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from filelock import FileLock, Timeout
 
@@ -49,7 +49,7 @@ from condviz.training.job import (
 if TYPE_CHECKING:
     from condviz.training.loop import Probe
     from condviz.training.preflight import Preflight
-    from condviz.training.recipes import Recipe
+    from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe
 
 SWITCH = "CONDVIZ_TRAINING"
 LOCK_S = 30.0
@@ -131,16 +131,17 @@ class Jobs:
 
         _require_enabled()
         require("accelerate", "train")
-        recipe = admit(recipe, self.roots)
+        recipe = cast("SentenceRecipe | LinkRecipe", admit(recipe, self.roots))
         device, processes = choose_processes(device)
         if isinstance(recipe, LinkRecipe):  # its probes would be sentences, and its batches cannot be divided
             probes, processes = (), 1
-        probes = choose_probes(recipe) if probes is None else probes
+        elif probes is None:
+            probes = choose_probes(recipe)
         with self._lock():
             self._check_name(recipe.name)
             status = Status(
                 "queued", time.time(), device, processes, str(self.checkpoints / recipe.name),
-                tuple(map(tuple, probes)), owner=hash_token(owner),
+                tuple((one, two, condition) for one, two, condition in probes), owner=hash_token(owner),
             )  # fmt: skip
             folder = self.folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
             folder.mkdir()
@@ -235,7 +236,7 @@ class Jobs:
     def free_name(self, name: str) -> str:
         """Return the name, or, where it is taken, the same with "-2", or its number counted on: "run-5", "run-6"."""
         taken = self._taken()
-        stem, number = re.fullmatch(r"(.*?)(?:-([1-9][0-9]*))?", name, re.DOTALL).groups()
+        stem, number = re.findall(r"\A(.*?)(?:-([1-9][0-9]*))?\Z", name, re.DOTALL)[0]
         further = (f"{stem}-{i}" for i in count(int(number or 1) + 1))
         return next(found for found in chain([name], further) if found not in taken)
 
@@ -344,7 +345,7 @@ class Jobs:
             if self._is_lost(job):
                 word = read_json(job.folder / "end.json") or {"state": "dead", "reason": f"{GONE} {_kept(job)}"}
                 # Hours may have passed since; the last sign of life tells how long it has worked.
-                ended = max(job.heartbeat.time, job.status.started)
+                ended = max(job.heartbeat.time, job.status.started or 0.0)
                 self._end(job, word["state"], word["reason"], ended=ended)
         for job in self._next(self._read()):
             try:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from condviz.encoder.backbone import Backbone, Item
+from condviz.encoder.backbone import Backbone
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.pretrained import load_backbone
 from condviz.encoder.tokens import Encoded, Joined, batches_by_length
@@ -41,7 +41,7 @@ from condviz.training.data import (
 )
 from condviz.training.loop import Task
 from condviz.training.losses import info_nce, mean_squared_error, quadruplet
-from condviz.training.recipes import Lora, Loss, Recipe, SentenceRecipe
+from condviz.training.recipes import LinkRecipe, Lora, Loss, Recipe, SentenceRecipe
 from condviz.training.runs import shareable_path
 from condviz.types import columns
 
@@ -124,7 +124,7 @@ class TrainingModel(nn.Module):
         first, second = self.embed(items)[self._move(index)].chunk(2)
         return self.method.similarity_pairwise(first, second)
 
-    def embed(self, items: list[Item]) -> Tensor:
+    def embed(self, items: list[Any]) -> Tensor:
         """Encode different items: (n, d), or scores (n,) of a cross-encoder. See `ConditionalScorer.embed_items`."""
         return self.method.embed_items(items, self)
 
@@ -304,7 +304,7 @@ def build_model(recipe: SentenceRecipe, vectors: EmbeddingCache | None = None) -
     return model
 
 
-def load_start(recipe: Recipe) -> ConditionalScorer:
+def load_start(recipe: SentenceRecipe | LinkRecipe) -> ConditionalScorer:
     """Build the model with which a training starts, on an encoder of its own, in float32 on the CPU."""
     backbone = load_pretrained(recipe)
     for module in backbone.modules():

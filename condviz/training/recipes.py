@@ -398,7 +398,7 @@ def _known_keys(cls: type, path: Sequence[str]) -> list[str]:
     for key in path:
         if not key.isdecimal():
             hint = get_type_hints(cls)[key]
-            cls = next((part for part in (hint, *get_args(hint)) if is_dataclass(part)), cls)
+            cls = next((part for part in (hint, *get_args(hint)) if isinstance(part, type) and is_dataclass(part)), cls)
     return [item.name for item in fields(cls)]
 
 

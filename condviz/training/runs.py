@@ -118,7 +118,7 @@ def shareable(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
     The encoder alone keeps its folder, since the checkpoint is loaded with it.
     """
-    places = {
+    places: dict[str, Any] = {
         part: [{**source, "path": shareable_path(source["path"])} for source in recipe[part]]
         for part in ("train", "validation")
         if part in recipe

@@ -32,7 +32,8 @@ class Heart:
         self.folder = folder
         self.beat = Heartbeat(time.time(), worker=find_process())
         self.stop_asked = threading.Event()
-        self.since = self.first_step = None
+        self.since: float | None = None
+        self.first_step = 0
         self.last_save = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)

@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from itertools import chain
-from typing import IO
+from typing import IO, Any
 
 from condviz.errors import DataError
 
@@ -61,7 +61,7 @@ def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
     return encoding
 
 
-def read_lines(name: str, file: IO[bytes] | IO[str], encoding: str = "") -> Iterator[str]:
+def read_lines(name: str, file: Any, encoding: str = "") -> Iterator[str]:  # noqa: ANN401 - of bytes or text
     """Yield the lines of a file with their ends, without byte order marks; broken bytes become half characters."""
     if encoding:
         # UTF-16 has half characters of its own; a broken byte of UTF-8 becomes one, which marks the cell.

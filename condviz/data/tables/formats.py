@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
 from condviz.data.tables.report import MAX_CELL_CHARACTERS, Place, Report, is_missing
@@ -59,7 +59,7 @@ def fold_name(name: str) -> str:
 # ---- text files ------------------------------------------------------------------------------------------------------
 def read_text(name: str, file: IO[bytes] | IO[str], report: Report, form: Form, ending: str) -> Rows:
     """Yield (line or None, record) of a text file by the ending of its name; without one, by how it begins."""
-    encoding = "" if isinstance(file, io.TextIOBase) else find_encoding(name, file, form.encoding)
+    encoding = "" if isinstance(file, io.TextIOBase) else find_encoding(name, cast("IO[bytes]", file), form.encoding)
     report.encoding = encoding
     if encoding == WINDOWS and not form.encoding:
         report.remarks.append(

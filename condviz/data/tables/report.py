@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Literal
+from typing import Any, Literal, cast
 
 from condviz.data.texts import check_cell
 from condviz.errors import DataError
@@ -121,7 +121,7 @@ def format_rows(rows: Iterable[Sequence[str]]) -> str:
     """Format rows of cells as CSV, each with a line feed at its end."""
     lines: list[str] = []
     # Python's own end of line, which is cut off again, so that cells with either half of it are quoted.
-    csv.writer(SimpleNamespace(write=lines.append)).writerows(rows)
+    csv.writer(cast("Any", SimpleNamespace(write=lines.append))).writerows(rows)
     return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 

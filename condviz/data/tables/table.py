@@ -6,7 +6,7 @@ import io
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from condviz.data.files import find_files
 from condviz.data.tables.formats import Form, Rows, read_arrow, read_memory, read_text
@@ -127,7 +127,7 @@ def read_records(source: Any, report: Report, form: Form, max_bytes: int | None 
 
 def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Rows:  # noqa: ANN401
     if source == "-" if isinstance(source, str) else hasattr(source, "read"):
-        file = sys.stdin.buffer if source == "-" else source
+        file: Any = sys.stdin.buffer if source == "-" else source
         report.name = "Standard input" if source == "-" else Path(str(getattr(source, "name", report.name))).name
         content = file.read(-1 if max_bytes is None else max_bytes + 1)
         _check_size(report.name, len(content), max_bytes)
@@ -154,7 +154,7 @@ def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: F
     file.seek(0)
     if isinstance(start, str) or not start.startswith((b"PAR1", b"ARROW1")):
         return read_text(name, file, report, form, Path(name).suffix.lower())
-    return read_arrow(name, file, report)
+    return read_arrow(name, cast("IO[bytes]", file), report)
 
 
 def _check_size(name: str, size: int, max_bytes: int | None) -> None:
