@@ -5,13 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
-
-if TYPE_CHECKING:
-    from xdist.scheduler import LoadFileScheduling
 
 # Of torch, and of every process that a test starts: on small models, threads that wait for each other cost ten times as
 # much as one. Set before anything imports torch.
@@ -73,16 +69,3 @@ def pytest_collection_finish() -> None:
     """Look for garbage from now on, without searching a million imported objects each time."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Give each file to one worker; those that drive a browser go to the same one, which has a page and a browser."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByFile(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return "tests/e2e" if file.startswith("tests/e2e/") else file
-
-    return ByFile(config, log) if config.getvalue("dist") == "loadfile" else None

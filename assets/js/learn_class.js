@@ -28,7 +28,7 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("#cv-learn-class [data-room]");
-    if (button?.type === "button") act(button.dataset.room);
+    if (button?.type === "button" && event.detail < 2) act(button.dataset.room);
   });
   document.addEventListener("submit", (event) => {
     if (!event.target.matches?.(".cv-class-join")) return;

@@ -88,7 +88,7 @@ def connect(
         notice: Where errors are shown. Emptied when the handler starts to answer.
         stop: Button that cancels the run; hidden again after an error.
         heavy: The handler runs a model.
-        options: Further options of the event.
+        options: Further options of the event; `trigger_mode="once"` where a double click must not act twice.
     """
     outputs = list(dict.fromkeys([*outputs, notice, *([stop] if stop else [])]))
     after = {stop: gr.update(visible=False)} if stop else {}
@@ -100,8 +100,7 @@ def connect(
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
     # What is pressed or chosen while the answer before is on its way must not be lost.
-    last = heavy or gr.EventData in get_type_hints(guarded).values()
-    chosen = {**PRIVATE, **(HEAVY if heavy else {}), **({"trigger_mode": "always_last"} if last else {}), **options}
+    chosen = {**PRIVATE, "trigger_mode": "always_last", **(HEAVY if heavy else {}), **options}
     if isinstance(triggers, list | tuple):
         run = gr.on(list(triggers), guarded, inputs, outputs, **chosen)
     else:
@@ -121,28 +120,20 @@ def steps_of(answer: Any) -> Iterator[dict]:  # noqa: ANN401 - what a handler re
 
 
 def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], notice: gr.HTML) -> Callable:
-    def clear(step: dict) -> dict:
-        # An empty step only lets the run be cancelled.
-        return step if not step or notice in step else {notice: "", **step}
-
-    def said(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
-        if not isgeneratorfunction(handler):
-            yield clear(handler(*args, **kwargs) or {})
-            return
-        for step in handler(*args, **kwargs):
-            before = visitors_before() if not step or notice in step else 0
-            ahead = f"{before} {'requests are' if before > 1 else 'request is'} ahead of yours."
-            waits = {notice: busy(ahead)} if before else {}
-            yield clear(step) | waits or {notice: gr.skip()}
+    def told(step: dict) -> dict:
+        before = visitors_before() if isgeneratorfunction(handler) and (not step or notice in step) else 0
+        if before:
+            return step | {notice: busy(f"{before} {'requests are' if before > 1 else 'request is'} ahead of yours.")}
+        return {notice: "" if step else gr.skip(), **step}  # an empty step only lets the run be cancelled
 
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
         try:
-            for step in said(*args, **kwargs):
+            for step in steps_of(handler(*args, **kwargs)):
                 # In a step of its own: once the result has come, the page opens the sections that a link names.
-                if folds := {part: update for part, update in step.items() if isinstance(part, gr.Accordion)}:
+                if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:
                     yield folds
-                yield {part: update for part, update in step.items() if part not in folds}
+                yield told({part: update for part, update in (step or {}).items() if part not in folds})
         except Stopped:
             return
         except Exception as error:

@@ -39,6 +39,11 @@ def values(link: str) -> dict[str, list[str]]:
     return parse_qs(urlsplit(link).query)
 
 
+def shares(page: Page, address: dict[str, list[str]]) -> None:
+    """Wait until the address of a page has come to say the same as another."""
+    page.wait_for_url(lambda url: values(url) == address, wait_until="commit")
+
+
 def pick(page: Page, label: str, choice: str) -> None:
     """Choose in a menu of the open tab."""
     page.locator("#cv-page").get_by_label(label, exact=True).click()
@@ -56,7 +61,7 @@ def test_compare(open_page: Callable[..., Page]) -> None:
         expect(other.get_by_label("Show untrained models, too")).to_be_checked()
         expect(other.get_by_label("most alike first")).to_be_checked()
         expect(other.locator("#cv-export [data-copy=link]")).to_be_visible()
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))
     a_tab_that_is_left_keeps_its_address(page)
     back_opens_the_sections_of_its_address(page)
 
@@ -66,12 +71,12 @@ def a_tab_that_is_left_keeps_its_address(page: Page) -> None:
     follow_link(page, "Models")
     expect(page).to_have_url(re.compile("/models$"))
     follow_link(page, "Compare")
-    assert values(page.url) == before
+    shares(page, before)
     page.go_back()
     expect(page.locator(".cv-nav [aria-current]")).to_have_text("Models")
     page.go_back()
     expect(page.locator("#cv-matrix table")).to_be_visible()
-    assert values(page.url) == before
+    shares(page, before)
 
 
 def back_opens_the_sections_of_its_address(page: Page) -> None:
@@ -116,7 +121,7 @@ def test_words(open_page: Callable[..., Page]) -> None:
         expect(chosen).to_have_attribute("data-layer", "3")
         expect(chosen).to_have_attribute("data-head", "5")
         expect(other.locator("#cv-words-heads").get_by_role("radio").nth(1)).to_be_checked()
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))
 
 
 def test_links_and_models(open_page: Callable[..., Page]) -> None:
@@ -134,7 +139,7 @@ def a_section_has_a_link(page: Page, title: str, part: str, shown: str) -> None:
     expect(page).to_have_url(re.compile(f"open={part}"))
     with newcomer(page, page.url) as other:
         expect(other.locator(shown)).to_be_visible()
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))
 
 
 def test_errors(open_page: Callable[..., Page]) -> None:
@@ -151,7 +156,7 @@ def test_errors(open_page: Callable[..., Page]) -> None:
         expect(other.locator("#cv-err-worst table")).to_be_visible()
         expect(other.locator("#cv-err-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-err-row [data-number]")).to_have_attribute("data-number", number)
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))
 
 
 def test_map(open_page: Callable[..., Page]) -> None:
@@ -167,7 +172,7 @@ def test_map(open_page: Callable[..., Page]) -> None:
         expect(other.locator("#cv-map-hand-out [data-copy=link]")).to_be_visible()
         expect(other.locator("#cv-map-legend [data-act=value]").nth(1)).to_have_attribute("aria-pressed", "true")
         expect(other.get_by_test_id("map-neighbors")).to_be_visible()
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))
 
 
 def test_train(open_page: Callable[..., Page]) -> None:
@@ -185,4 +190,4 @@ def test_train(open_page: Callable[..., Page]) -> None:
         expect(other.locator("#cv-train-name").locator("textarea, input")).to_have_value("mine")
         expect(other.locator("#cv-train-upload")).to_be_hidden()
         expect(other.locator("#cv-train-log-text")).to_be_visible()
-        assert values(other.url) == values(page.url)
+        shares(other, values(page.url))

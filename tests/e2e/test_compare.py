@@ -51,7 +51,7 @@ def test_a_link_keeps_theme_and_open_sections(open_page: Callable[..., Page]) ->
     follow_link(page, "Models")
     expect(page).to_have_url(re.compile("/models.__theme=dark"))
     page.go_back()
-    expect(page.locator("body")).to_have_class(re.compile("dark"))
+    expect(page.get_by_test_id("theme-toggle")).to_have_attribute("aria-pressed", "true")
     scored(page, "the sport")
 
 

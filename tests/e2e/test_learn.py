@@ -14,8 +14,11 @@ from condviz.data.lessons import Lesson, load_lessons
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-TALLEST = {380: 2000, 1024: 2000, 1440: 2000}
-"""Height of a step by width."""
+WIDTHS, TALLEST = (380, 1024, 1440), 2000
+FITS = """([width, height]) => {
+    const { scrollWidth, scrollHeight } = document.documentElement;
+    return scrollWidth <= width && scrollHeight < height;
+}"""
 READY = "#cv-learn-picture [data-ready=true]"
 SMALL = """() => [...document.querySelectorAll(".cv-learn *")]
     .filter((node) => node.checkVisibility() && !node.closest("svg, sub, sup"))
@@ -38,11 +41,10 @@ def test_a_lesson_by_keyboard_at_three_widths_in_both_themes(open_page: Callable
     for step in range(1, count + 1):
         at(page, step)
         expect(page.locator("#cv-learn-notice [role=alert]")).to_have_count(0)
-        for place, width in enumerate(TALLEST):
+        for place, width in enumerate(WIDTHS):
             page.set_viewport_size({"width": width, "height": 800})
             page.evaluate("(dark) => document.body.classList.toggle('dark', dark)", (place + step) % 2 == 0)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (step, width)
-            assert page.evaluate("document.documentElement.scrollHeight") < TALLEST[width], (step, width)
+            page.wait_for_function(FITS, arg=[width, TALLEST])  # figures follow the window
             assert page.evaluate(SMALL) == [], (step, width)
         if step < count:
             page.locator(".cv-step-title").focus()

@@ -39,7 +39,7 @@ class Share:
         """Connect the buttons; they act on the training that is shown, for whoever has the secret of its owner."""
         connect(self.pack.click, self.make_zip, [shown, owner], [self.zip], notice=self.notice)
         sent = [self.repository, self.hub_token, self.private, shown, owner]
-        connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice)
+        connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice, trigger_mode="once")
 
     def make_zip(self, shown: Mapping[str, Any], owner: str) -> dict:
         """Pack the finished model."""

@@ -28,7 +28,7 @@ from condviz.ui.train.share import Share, zip_of
 
 TICK_SECONDS = 1.5
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
-_IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form", "trigger_mode": "always_last"}
+_IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form"}
 
 
 class TrainTab:
@@ -159,10 +159,11 @@ class TrainTab:
             self.page.models_changed,
         ]  # fmt: skip
         seen = [self.shown, self.owner]
-        connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main)
+        once = {"trigger_mode": "once"}  # a double click is one
+        connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
         for part in (self.run, self.runs):
-            connect(part.act, self.act, seen, painted, notice=self.notice)
-        connect(self.timer.tick, self.refresh, seen, painted, **quiet)
+            connect(part.act, self.act, seen, painted, notice=self.notice, **once)
+        connect(self.timer.tick, self.refresh, seen, painted, **quiet, **once)
         for part in (self.loss_part, self.runs_part, self.log_part):
             connect(part.expand, self.redraw, seen, painted, **quiet)
         linked = [*painted, self.source, self.quality, *filled, self.upload_box]
