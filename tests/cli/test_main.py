@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -102,8 +102,9 @@ def table(tmp_path: Path) -> str:
     return str(path)
 
 
-def give_stdin(monkeypatch: pytest.MonkeyPatch, content: str) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+@pytest.fixture
+def give_stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    return lambda content: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
 
 
 def test_score_prints_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,12 +118,12 @@ def test_score_prints_a_matrix(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_score_says_whether_the_sentences_tell_the_condition(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["score", "--applies", "--model", "words"]
     assert cli.main([*words, *PAIR, "--condition", "the sport"]) == 0
     assert re.search(r"sentence 2 tells it +0.25", capsys.readouterr().out)
-    give_stdin(monkeypatch, TABLE)
+    give_stdin(TABLE)
     assert cli.main([*words, "-"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(row["applies"]) for row in rows] == pytest.approx([0.3, 0.9, 0.2, 0.1])
@@ -136,9 +137,9 @@ def test_score_takes_all_models_that_work(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_score_reads_a_table_from_standard_input(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    give_stdin(monkeypatch, TABLE)
+    give_stdin(TABLE)
     assert cli.main(["score", "-", "--model", "words"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["score_words"] for row in rows] == ["0.100000001", "0.300000012", "0.200000003", "0.100000001"]
@@ -223,10 +224,10 @@ def test_without_an_extra_its_name_is_told(
 
 
 def test_two_models_of_one_name_are_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.modules["condviz.models.registry"], "load", lambda name, **_: Model("csr", trained=True))
-    give_stdin(monkeypatch, TABLE)
+    give_stdin(TABLE)
     assert cli.main(["score", "-", "--model", "csr", "--model", "elsewhere/csr"]) == 2
     assert "'csr': elsewhere/csr is the second" in capsys.readouterr().err
 
@@ -280,17 +281,17 @@ def test_a_table_with_faults_and_another_scale_is_evaluated_and_joins_back(
 
 
 def test_a_table_without_conditions_is_scored_under_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    give_stdin: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    give_stdin(monkeypatch, "sentence1,sentence2\na,b\n")
+    give_stdin("sentence1,sentence2\na,b\n")
     assert cli.main(["score", "-", "--model", "words", "--condition", "xyz"]) == 0
     assert capsys.readouterr().out == "sentence1,sentence2,score_words\na,b,0.300000012\n"
 
 
 def test_evaluate_without_labels_only_scores(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    give_stdin: Callable[[str], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    give_stdin(monkeypatch, "sentence1;sentence2;condition\na;b;c\n")
+    give_stdin("sentence1;sentence2;condition\na;b;c\n")
     out = tmp_path / "out.csv"
     assert cli.main(["evaluate", "--model", "words", "--data", "-", "--out", str(out)]) == 0
     assert "Rows scored: 1. None has a label" in capsys.readouterr().out

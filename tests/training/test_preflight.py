@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -32,22 +33,28 @@ def write(recipe: SentenceRecipe, text: str) -> None:
     Path(recipe.train[0].path).write_text(HEADER + text)
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, tried: probe.Measured | str) -> None:
-    """Measure nothing, and give this."""
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Let a try measure nothing, and answer what is given."""
     monkeypatch.setattr(preflight, "_start_probe", lambda *_: nullcontext())
-    monkeypatch.setattr(preflight, "_try", lambda *_: tried)
+    return lambda tried: monkeypatch.setattr(preflight, "_try", lambda *_: tried)
 
 
-def start_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> list[subprocess.Popen]:
-    """Let another program answer as the process of a try; returns those that are started."""
+@pytest.fixture
+def start_instead(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list]:
+    """Let another program answer as the process of a try, waited for in turns; give those that are started."""
     started, start = [], subprocess.Popen
 
-    def run(_: list[str], **options: Any) -> subprocess.Popen:
-        started.append(start([sys.executable, "-c", code], **options))
-        return started[-1]
+    def give(code: str) -> list[subprocess.Popen]:
+        def run(_: list[str], **options: Any) -> subprocess.Popen:
+            started.append(start([sys.executable, "-c", code], **options))
+            return started[-1]
 
-    monkeypatch.setattr(preflight.subprocess, "Popen", run)
-    return started
+        monkeypatch.setattr(preflight.subprocess, "Popen", run)
+        return started
+
+    monkeypatch.setattr(preflight, "TICK_S", 0.001)
+    return give
 
 
 def measured(**changes: Any) -> probe.Measured:
@@ -70,8 +77,8 @@ def test_steps_are_those_of_the_training(tmp_path: Path, changes: dict[str, Any]
     assert loop.stopped
 
 
-def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, "too slow")
+def test_rows_that_are_not_used_are_counted(tmp_path: Path, answer: Callable[[Any], None]) -> None:
+    answer("too slow")
     recipe = toy_recipe(tmp_path, keep="last", validation=[])
     pairs = "".join(f"a{i},b,x,1\na{i},b,y,5\n" for i in range(10))
     write(recipe, pairs + "a0,b,x,1\nc,d,x,\nalone,d,x,2\n")  # repeated, without a label, without a partner
@@ -83,9 +90,9 @@ def test_rows_that_are_not_used_are_counted(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_labels_that_contradict_each_other_and_rows_on_both_sides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, answer: Callable[[Any], None]
 ) -> None:
-    answer(monkeypatch, "")
+    answer("")
     recipe = toy_recipe(tmp_path, batching="rows", loss={"mse": 1.0})
     write(recipe, "".join(f"a{i},b,x,1\na{i},b,x,5\n" for i in range(10)))
     advice = check(recipe, roots=[tmp_path], device="cpu").advice
@@ -136,14 +143,16 @@ def test_a_try_measures_time_and_memory(
     assert (found.fitting_rows, found.cut_texts) == (8, 0)
 
 
-def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[Any], None]
+) -> None:
     peaks = iter([2 * GB, 3 * GB, 5 * GB, 3 * GB])  # before; a quarter and a half of the batch; the end
     monkeypatch.setattr(probe, "peak_memory", lambda device: next(peaks))
     monkeypatch.setattr(probe, "free_memory", lambda device: 5 * GB)
     recipe = toy_recipe(tmp_path, batch_size=16, accumulation=2)
     found = probe.measure(recipe, "cpu", lambda: request(recipe))
     assert (found.batch, found.memory, found.fitting_rows) == (None, 9 * GB, 4)
-    answer(monkeypatch, found)
+    answer(found)
     told = check(recipe, roots=[tmp_path], device="cpu")
     assert told.problems == (
         "This needs about 9.0 GB of memory, and 5.0 GB are free on this machine. batch_size = 4 with accumulation = 8 "
@@ -152,16 +161,16 @@ def test_a_batch_that_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (told.minutes, told.memory) == (None, 9 * GB)
 
 
-def test_the_time_is_that_of_all_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, measured(preparation=10.0, batch=2.0, update=0.5, scoring=0.1, cut_texts=3))
+def test_the_time_is_that_of_all_parts(tmp_path: Path, answer: Callable[[Any], None]) -> None:
+    answer(measured(preparation=10.0, batch=2.0, update=0.5, scoring=0.1, cut_texts=3))
     found = check(toy_recipe(tmp_path, epochs=2), roots=[tmp_path], device="cpu")
     assert found.steps == 6
     assert found.minutes == pytest.approx((10 + 6 * 2.5 + 4 * 24 * 0.1) / 60)
     assert any("3 of the texts are longer" in line for line in found.advice)
 
 
-def test_a_frozen_encoder_reads_each_text_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer(monkeypatch, measured(encoding=60.0))
+def test_a_frozen_encoder_reads_each_text_once(tmp_path: Path, answer: Callable[[Any], None]) -> None:
+    answer(measured(encoding=60.0))
     recipe = toy_recipe(tmp_path, "hyper-cl", config={"rank": 4}, tuning="frozen", loss={"mse": 1.0})
     task = SentenceTask(recipe, "cpu")
     task.prepare()
@@ -192,9 +201,9 @@ def test_a_table_is_read_for_every_check(tmp_path: Path) -> None:
     assert preflight.read(recipe).result().rows == 2 != before
 
 
-def test_a_probe_that_waits_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_that_waits_is_asked_first(tmp_path: Path, start_instead: Callable[[str], list]) -> None:
     code = "print('ready', flush=True); input(); input(); print('{\"problem\": \"asked\"}')"
-    started = start_instead(monkeypatch, code)
+    started = start_instead(code)
     assert spare.prepare() is spare.prepare()
     assert started[0].stdout.readline() == "ready\n"
     for _ in range(2):
@@ -202,8 +211,10 @@ def test_a_probe_that_waits_is_asked_first(tmp_path: Path, monkeypatch: pytest.M
     assert len(started) == 2
 
 
-def test_a_probe_that_nobody_asks_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    start_instead(monkeypatch, "import signal; signal.pause()")
+def test_a_probe_that_nobody_asks_is_ended(
+    monkeypatch: pytest.MonkeyPatch, start_instead: Callable[[str], list]
+) -> None:
+    start_instead("import signal; signal.pause()")
     monkeypatch.setattr(spare, "IDLE_S", 0.0)
     first = spare.prepare()
     assert first.wait(60) == -9
@@ -222,24 +233,24 @@ def test_a_probe_that_nobody_asks_is_ended(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_a_try_that_ends_badly_is_a_problem_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, problem: str
+    tmp_path: Path, start_instead: Callable[[str], list], code: str, problem: str
 ) -> None:
-    monkeypatch.setattr(preflight, "TICK_S", 0.001)  # so that it is waited for in several turns
-    start_instead(monkeypatch, code)
+    start_instead(code)
     assert problem in check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems[0]
 
 
-def test_a_request_larger_than_a_pipe_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_larger_than_a_pipe_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_instead: Callable[[str], list]
+) -> None:
     code = "import sys; sys.stdin.readline(); print('{\"problem\": \"' + str(len(sys.stdin.read())) + ' read\"}')"
-    start_instead(monkeypatch, code)
-    monkeypatch.setattr(preflight, "TICK_S", 0.001)  # over long before it is read
+    start_instead(code)
     monkeypatch.setattr(preflight, "TIMEOUT_S", 20.0)
     monkeypatch.setattr(preflight, "_sample", lambda recipe, found: {"text": "a" * 300_000})
     assert check(toy_recipe(tmp_path), roots=[tmp_path], device="cpu").problems == ("300012 read",)
 
 
-def test_who_stops_waiting_ends_the_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started = start_instead(monkeypatch, "import signal; signal.pause()")
+def test_who_stops_waiting_ends_the_try(tmp_path: Path, start_instead: Callable[[str], list]) -> None:
+    started = start_instead("import signal; signal.pause()")
 
     def stop(done: int, total: int) -> None:
         raise InterruptedError

@@ -374,20 +374,26 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, monkeypatch: 
         train(quick(tmp_path, batch_size=24, validation=[], keep="last"), tmp_path / "toy")
 
 
-def pretend_validation(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
-    told, rest = iter(values), {"pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
-    monkeypatch.setattr(Loop, "validate", lambda self: {"spearman": next(told), **rest})
+@pytest.fixture
+def pretend_validation(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def give(*values: float) -> None:
+        told, rest = iter(values), {"pearson": 0.0, "pair_accuracy": 0.0, "rows": 1}
+        monkeypatch.setattr(Loop, "validate", lambda self: {"spearman": next(told), **rest})
+
+    return give
 
 
-def test_early_stopping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend_validation(monkeypatch, 0.0, 10.0, 30.0, 20.0, 25.0, 99.0)
+def test_early_stopping(tmp_path: Path, pretend_validation: Callable[..., None]) -> None:
+    pretend_validation(0.0, 10.0, 30.0, 20.0, 25.0, 99.0)
     folder = train(quick(tmp_path, epochs=9, patience=2), tmp_path / "toy")
     training = read_manifest(folder)["training"]
     assert (training["steps"], training["best_step"]) == (12, 6)
 
 
-def test_early_stopping_is_final(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend_validation(monkeypatch, 0.0, 10.0, 5.0, 99.0, 98.0)
+def test_early_stopping_is_final(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pretend_validation: Callable[..., None]
+) -> None:
+    pretend_validation(0.0, 10.0, 5.0, 99.0, 98.0)
     recipe, save = quick(tmp_path, epochs=9, patience=1), trainer_module._save
 
     def kill(*_: object) -> None:
