@@ -37,7 +37,9 @@ class Rounds:
         if report.failed:
             self.failed[test] += 1
             crash = getattr(report.longrepr, "reprcrash", None)
-            self.errors.setdefault(test, (crash.message if crash else str(report.longrepr)).splitlines()[0])
+            error = (crash.message if crash else str(report.longrepr)).splitlines()[0]
+            self.errors.setdefault(test, error)
+            sys.stdout.write(f"\n{report.nodeid}: {error}\n")  # at once: a run takes long
         elif report.when == "call":
             self.passed[test] += 1
 
