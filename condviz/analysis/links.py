@@ -7,6 +7,7 @@ is the entity whose own vector is nearest to that of the entity under the relati
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Container
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -101,6 +102,8 @@ def get_predictor(
 ) -> LinkPredictor:
     """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
     found = graph if isinstance(graph, Graph) else load_graph(graph or EVERYDAY)
+    for note in found.notes if found is not graph else ():
+        warnings.warn(note.replace("--header", "load_graph(..., header=True)"), stacklevel=3)
     encoder = load(model)
     key = (encoder.fingerprint, id(found))
     with _lock:

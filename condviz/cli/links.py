@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import device, form, format_table, models, progress_bar, show
+from condviz.cli.options import device, form, format_table, models, progress_bar, show, tell
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
     graph = "everyday, wn18rr, fb15k237, a folder or one table (default: that of the model, else the first one on this "
     parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
+    text = "whether the first rows of the graph's tables name the columns (default: found out)"
+    parser.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
     parser.set_defaults(command=run)
@@ -50,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
     from condviz.models.registry import link_models, load
 
     graph = _choose_graph(options)
+    tell(*graph.notes)
     entity, relations = options.entity, [graph.find_relation(text) for text in options.relation]
     if not relations and (question := parse_question(graph, entity)):  # before the model loads
         entity, relations = question[0], [question[1]]
@@ -70,7 +73,7 @@ def _choose_graph(options: argparse.Namespace) -> Graph:
 
     trained_on = describe(options.model).graph if options.model and not options.graph else ""
     if options.graph or trained_on:
-        return load_graph(options.graph or trained_on)
+        return load_graph(options.graph or trained_on, options.header)
     for name in list_graphs():
         graph = load_graph(name)
         try:

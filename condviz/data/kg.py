@@ -86,6 +86,7 @@ class Graph:
         splits: "train", "valid" and "test" -> (t, 3) int64: head, relation, tail. May be empty.
         hops: Steps to the candidates that re-ranking prefers; SimKGC takes 5 for WN18RR and 2 for FB15k-237.
         notice: Who has to be named where anything made from the graph is shown, and the licence.
+        notes: What was taken where its tables leave a doubt, and how to change it; a sentence each.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Graph:
     splits: Mapping[str, np.ndarray]
     hops: int = 5
     notice: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def num_entities(self) -> int:

@@ -5,9 +5,9 @@ The data sets are third-party: they are read from the folder CONDVIZ_DATA, else 
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -29,7 +29,9 @@ TABLES = ("entities.tsv", "relations.tsv", "triples.tsv")
 _NAMES = "name label text title"
 ENTITY_HEADER = ("id entity", _NAMES, "description definition text")
 RELATION_HEADER = ("id relation", f"{_NAMES} description")
-TRIPLE_HEADER = ("head subject source from", "relation predicate", "tail object target to", "split")
+TRIPLE_HEADER = (
+    "head subject source from h s entity1", "relation predicate r p edge", "tail object target to t o entity2", "split"
+)  # fmt: skip
 """What the cells of a first row have to be, all of them, to name the columns."""
 MAX_TABLE_BYTES = 5 * 2**20
 MAX_ENTITIES, MAX_TRIPLES = 5_000, 100_000
@@ -51,12 +53,13 @@ _ADVICE = "Put the files of the graph into this folder, or set CONDVIZ_DATA to t
 
 
 @cache
-def load_graph(name: str | Path = "wn18rr") -> Graph:
+def load_graph(name: str | Path = "wn18rr", header: bool | None = None) -> Graph:
     """Load a graph once per process.
 
     Args:
         name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", a folder of tables (see
             `read_tables`), or one file of triples.
+        header: Whether the first rows of somebody's tables name the columns; None finds out, see `Graph.notes`.
 
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
@@ -68,13 +71,13 @@ def load_graph(name: str | Path = "wn18rr") -> Graph:
     if name in known:
         return known[name](data_folder() / name)
     if Path(name).is_file():
-        return _read_triples(Path(name).stem, Path(name))
+        return _read_triples(Path(name).stem, Path(name), header=header)
     if not Path(name).is_dir():
         names = ", ".join((EVERYDAY, *known))
         raise DataError(
             f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
         )
-    return read_tables(Path(name))
+    return read_tables(Path(name), header)
 
 
 def list_graphs() -> list[str]:
@@ -127,7 +130,7 @@ def parse_freebase_relation(relation: str) -> str:
     return " ".join(reversed(parts)).strip()
 
 
-def read_tables(folder: Path) -> Graph:
+def read_tables(folder: Path, header: bool | None = None) -> Graph:
     """Read anybody's graph from three tab-separated tables in UTF-8, with or without a line of column names.
 
     `entities.tsv`: id, name, description (may be blank). `relations.tsv`: id, text. `triples.tsv`: head, relation,
@@ -138,11 +141,11 @@ def read_tables(folder: Path) -> Graph:
         DataError: If a file is missing or cannot be used; the message names file and row.
     """
     if not (folder / TABLES[0]).is_file() and not (folder / TABLES[1]).is_file():
-        return _read_triples(folder.name, folder / TABLES[2])
-    return _read_tables(folder.name, *(folder / name for name in TABLES))
+        return _read_triples(folder.name, folder / TABLES[2], header=header)
+    return _read_tables(folder.name, *(folder / name for name in TABLES), header=header)
 
 
-def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
+def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, Graph]:
     """Read a graph that a visitor uploaded: one table of triples, or three with the names of `TABLES`, anywhere.
 
     Returns:
@@ -161,14 +164,14 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
         )
     if len(names) == 1 and names[0] in TABLES[:2]:
         raise DataError(f"{names[0]} alone has no triples. Choose one table of triples (head, relation, tail).")
-    content = sha256()
+    content = sha256(str(header).encode())
     for name in names:
         if found[name].stat().st_size > MAX_TABLE_BYTES:
             raise DataError(f"{name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(found[name].read_bytes())
     try:
         read = _read_tables if len(names) > 1 else _read_triples
-        graph = read("yours", *(found[name] for name in names))
+        graph = read("yours", *(found[name] for name in names), header=header)
     except DataError as error:
         message = str(error)
         for path in found.values():  # where the server keeps it says nothing to the visitor
@@ -185,32 +188,36 @@ def read_files(paths: Sequence[Path]) -> tuple[str, Graph]:
     return content.hexdigest(), graph
 
 
-def _read_tables(name: str, entities: Path, relations: Path, triples: Path) -> Graph:
-    found = [(*row, "")[:3] for _, row in _table(entities, ENTITY_HEADER, 2)]
+def _read_tables(name: str, entities: Path, relations: Path, triples: Path, *, header: bool | None) -> Graph:
+    notes: list[str] = []
+    found = [(*row, "")[:3] for _, row in _table(entities, ENTITY_HEADER, 2, header, notes)]
     labels = _labels([(key, name) for key, name, _ in found])
     nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
-    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2)]
-    splits, place = _split(triples)
-    return build_graph(name, nodes, kinds, splits, place=place)
+    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2, header, notes)]
+    splits, place = _split(triples, header, notes)
+    return replace(build_graph(name, nodes, kinds, splits, place=place), notes=tuple(notes))
 
 
-def _read_triples(name: str, triples: Path) -> Graph:
+def _read_triples(name: str, triples: Path, *, header: bool | None) -> Graph:
     """Read a graph from its triples alone: what they name are its entities and relations."""
-    splits, place = _split(triples)
+    notes: list[str] = []
+    splits, place = _split(triples, header, notes)
     rows = [row for split in SPLITS for row in splits[split]]
     if not rows:
         raise DataError(f"{triples} has no rows. Write one for each triple: head, relation, tail.")
     keys = list(dict.fromkeys(end for head, _, tail in rows for end in (head, tail)))
     nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
     kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
-    return build_graph(name, nodes, kinds, splits, place=place)
+    return replace(build_graph(name, nodes, kinds, splits, place=place), notes=tuple(notes))
 
 
-def _split(triples: Path) -> tuple[dict[str, list[Row]], Callable[[str, int], str]]:
+def _split(
+    triples: Path, header: bool | None, notes: list[str]
+) -> tuple[dict[str, list[Row]], Callable[[str, int], str]]:
     """Return the triples of each split, and what says where one of them stands."""
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
     lines: dict[str, list[int]] = {split: [] for split in SPLITS}
-    for line, row in _table(triples, TRIPLE_HEADER, 3):
+    for line, row in _table(triples, TRIPLE_HEADER, 3, header, notes):
         split = row[3].strip().lower() if len(row) == 4 else "train"
         if split not in splits:
             raise DataError(f"{triples}, line {line}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
@@ -234,7 +241,9 @@ def _kinds(triples: dict[str, list[Row]]) -> list[str]:
     return list(dict.fromkeys(kind for rows in triples.values() for _, kind, _ in rows))
 
 
-def _table(path: Path, headers: Sequence[str], least: int) -> list[tuple[int, Row]]:
+def _table(
+    path: Path, headers: Sequence[str], least: int, header: bool | None, notes: list[str]
+) -> list[tuple[int, Row]]:
     """Return (line, cells) of a table of somebody's; its first row names the columns only if all cells do.
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
@@ -256,11 +265,11 @@ def _table(path: Path, headers: Sequence[str], least: int) -> list[tuple[int, Ro
         raise DataError(f"{path}, line {broken[0][0]} {broken[0][1]}")
     rows = [(line, tuple(cells)) for line, cells in found if any(map(str.strip, cells))]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
-    if rows and all(like):
+    if rows and header is None and any(like) and not all(like):
+        first = ", ".join(cell[:30] for cell in rows[0][1])
+        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names columns: --header.")
+    if rows and (all(like) if header is None else header):
         rows = rows[1:]
-    elif any(like):
-        first, names = ", ".join(rows[0][1]), " | ".join(headers)
-        warnings.warn(f"{path}: the first row ({first}) was taken as a row. Names would be: {names}.", stacklevel=2)
     _check_rows(path, rows, least, len(headers))
     return rows
 

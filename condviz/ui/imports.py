@@ -35,6 +35,7 @@ MAX_BYTES = 5 * 2**20
 FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
 SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
 HEADERS = [("found out", ""), ("names of columns", "names"), ("a row like the others", "row")]
+IS_HEADER = {"names": True, "row": False}
 ENCODINGS = [("found out", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
 SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """The usual ones; the first that fits is offered."""
@@ -268,7 +269,7 @@ class Import:
             return {}
         header, separator, encoding, condition, low, high, words, *columns = fields
         asked = Reading(
-            file, {"names": True, "row": False}.get(header), separator or "", (encoding or "").strip(),
+            file, IS_HEADER.get(header), separator or "", (encoding or "").strip(),
             tuple((role, column) for role, column in zip(self.pickers, columns, strict=True) if column),
             (condition or "").strip(), new=False,
         )  # fmt: skip

@@ -22,8 +22,9 @@ from condviz.plots import links as picture
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.first_screen import read_first
+from condviz.ui.imports import HEADERS, IS_HEADER
 from condviz.ui.limits import Newest
-from condviz.ui.markup import busy, dimmed, html, render
+from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, tries
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import Values, first, write_link
@@ -101,6 +102,8 @@ class LinksTab:
             html(text, elem_id="cv-links-help")
             files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
             self.upload = gr.UploadButton("Upload a graph", elem_id="cv-links-upload", **files)
+            told = {"label": "First row of its tables", "elem_id": "cv-links-header", "scale": 0, "min_width": 200}
+            self.header = gr.Dropdown(HEADERS, value="", **told)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
         with Section(
             self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
@@ -119,7 +122,8 @@ class LinksTab:
             connect(component.ask, self.click, [*form, self.shown], filled, **main)
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
         told, uploaded = {**main, "notice": self.upload_notice}, [*filled, self.notice]
-        connect(self.upload.upload, self.read_upload, [self.upload, self.shown], uploaded, **told)
+        read = [self.upload, self.header, self.shown]
+        connect([self.upload.upload, self.header.input], self.read_upload, read, uploaded, **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
@@ -195,13 +199,21 @@ class LinksTab:
         near = found.search(str(event.input_value or ""), limit=SUGGESTIONS)
         return {self.entity: gr.Dropdown([found.entities[number].label for number in near])}
 
-    def read_upload(self, paths: list[str] | None, shown: LinkProfile | None) -> Iterator[dict]:
+    def read_upload(self, paths: list[str] | None, header: str, shown: LinkProfile | None) -> Iterator[dict]:
         """Read the tables of a visitor's own graph and ask about its first entity."""
-        digest, graph = read_files([Path(path) for path in paths or []])
+        if not paths:
+            yield {self.upload_notice: ""}
+            return
+        digest, graph = read_files([Path(path) for path in paths], header=IS_HEADER.get(header))
         key = f"upload-{digest[:24]}"
         self._uploads[key] = replace(graph, name=key)
         yield {self.graph: self._menu(key)}
         yield from self.change_graph(key, shown)
+        head, relation, tail = graph.triples[0]
+        first_ = f"{graph.entities[head].name}, {graph.relations[relation].text}, {graph.entities[tail].name}"
+        said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities; the first: {first_}."
+        notes = [note.replace("--header", "choose it below") for note in graph.notes]
+        yield {self.upload_notice: notice("", " ".join([said, *notes]), tone="info")}
 
     def _menu(self, graph: str) -> gr.Dropdown:
         """Choose a graph; an uploaded one is offered, too."""

@@ -136,9 +136,13 @@ def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: P
     (folder / TABLES[0]).write_text("id\tIndonesia\nhead\thead\nnose\tnose\n")
     (folder / TABLES[1]).write_text("id\tidentity\nhas\thas\n")
     (folder / TABLES[2]).write_text("head\thas\tnose\nhead\tid\tid\n")
-    with pytest.warns(UserWarning, match="was taken as a row"):
-        graph = read_tables(folder)
+    graph = read_tables(folder)
+    assert any("was taken as a row" in note and "--header" in note for note in graph.notes)
     assert (graph.num_entities, graph.num_relations, len(graph.triples)) == (3, 2, 2)
+    (folder / TABLES[2]).write_text("von\tRelation\tnach\nhead\thas\tnose\n")
+    (folder / TABLES[0]).write_text("Nummer\tWort\nhead\thead\nnose\tnose\n")
+    graph = read_tables(folder, header=True)
+    assert (graph.num_entities, len(graph.triples), graph.notes) == (2, 1, ())
 
 
 def test_names_that_pandas_has_quoted_lose_the_quotes_and_others_keep_them(tmp_path: Path) -> None:

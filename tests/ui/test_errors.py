@@ -66,7 +66,7 @@ def test_a_further_filter_narrows_the_slice_and_no_filter_is_cut(tab: ErrorsTab,
 
 def test_rows_that_trained_the_model_are_left_out_when_asked(tab: ErrorsTab, tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "sentence1,sentence2,condition,label,score_m")
-    choice = last(tab.read_upload(str(path), "minilm", ""))[tab.choice]
+    choice = last(tab.read_upload(source_of(path).reading, "minilm", ""))[tab.choice]
     left_out = last(tab.find("upload", "m", "", "", True, choice.source, choice))[tab.choice]
     assert left_out.exclude_seen
     assert read_link(left_out.link)[1]["ex"] == ["True"]

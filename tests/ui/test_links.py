@@ -36,7 +36,7 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
 
 def upload(tab: LinksTab, tmp_path: Path) -> tuple[str, dict]:
     folder = write_graph(tmp_path / "mine")
-    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], None), tab)
+    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], "", None), tab)
 
 
 def merge(steps: Any, tab: LinksTab) -> dict:
@@ -73,10 +73,21 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
 def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
     path = tmp_path / "capitals.tsv"
     path.write_text("Rome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\nItaly\tlanguage\tItalian\n", encoding="utf-8")
-    done = merge(tab.read_upload([str(path)], None), tab)
+    done = merge(tab.read_upload([str(path)], "", None), tab)
     assert done[tab.shown].entity == "Rome"
     asked = merge(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None), tab)
     assert (asked[tab.shown].entity, asked[tab.shown].answers[0].answers[0].name) == ("Italy", "Rome")
+
+
+def test_a_first_row_of_a_graph_in_doubt_is_told_and_can_be_changed(tab: LinksTab, tmp_path: Path) -> None:
+    path = tmp_path / "own.tsv"
+    path.write_text("thing\trelation\tother\nRome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\n", encoding="utf-8")
+    done = merge(tab.read_upload([str(path)], "", None), tab)
+    assert "was taken as a row" in done[tab.upload_notice]
+    assert "3 triples" in done[tab.upload_notice]
+    done = merge(tab.read_upload([str(path)], "names", None), tab)
+    assert "2 triples" in done[tab.upload_notice]
+    assert "was taken" not in done[tab.upload_notice]
 
 
 def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
