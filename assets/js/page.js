@@ -23,7 +23,6 @@
   const queryOf = (link) => link?.split("?")[1] ?? "";
   let shown, example;  // query of what the page shows, and of what it showed first
   let keys = [];  // further keys of its address
-  let own = "";  // query for this sitting alone: where the server keeps what was uploaded, which no copied link tells
   let last = location.search;
   const set = (query, push) => {
     last = query.size ? `?${query}` : "";
@@ -77,7 +76,6 @@
     const answers = pending && fresh && (!first || !stateful);
     shown = link;
     keys = (element.dataset.keys || "").split(" ");
-    own = element.dataset.own || "";
     if (first) example = link;
     if (before === link && !answers) return;
     if (answers) {
@@ -95,7 +93,8 @@
   const left = () => { try { return JSON.parse(sessionStorage.getItem("condviz-left")) || {}; } catch { return {}; } };
   const leave = () => {
     const query = params();
-    for (const [key, value] of new URLSearchParams(own)) query.set(key, value);
+    // For this sitting alone: where the server keeps what was uploaded, which no copied link tells.
+    for (const { dataset } of $$("[data-own]")) for (const [key, value] of new URLSearchParams(dataset.own)) query.set(key, value);
     try { sessionStorage.setItem("condviz-left", JSON.stringify({ ...left(), [view()]: `${query}` })); } catch { /* private mode */ }
   };
   const lead = () => {

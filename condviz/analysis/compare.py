@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from annotated_doc import Doc
 
 from condviz.analysis.reference import percentile, reference_pairs, reference_scores
 from condviz.analysis.words import MAX_WORDS, check_words, count_words, leave_one_word_out
@@ -17,6 +18,7 @@ from condviz.errors import DataError
 from condviz.evaluation.csts import listed
 from condviz.models.registry import load
 from condviz.paths import ASSETS
+from condviz.spec import checked
 from condviz.types import Comparison, Progress
 
 if TYPE_CHECKING:
@@ -34,13 +36,16 @@ SAME_WORDING = 0.6
 LIBRARY = ASSETS / "conditions.json"
 
 
+@checked
 def compare(
     models: str | ConditionalScorer | Sequence[str | ConditionalScorer],
     sentence1: str,
     sentence2: str,
     conditions: str | Sequence[str],
     *,
-    words: bool = False,
+    words: Annotated[
+        bool, Doc("Also find what each word does to the score of the first model, by leaving it out")
+    ] = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Score a pair under m conditions with M models.
@@ -49,7 +54,7 @@ def compare(
         models: Names or loaded models, one or several.
         sentence1, sentence2: The two texts.
         conditions: One condition, or up to 20 different ones.
-        words: Also find what each word does to the score of the first model; costs one score per word and condition.
+        words: As the signature says; costs one score per word and condition.
         progress: Told (models done, M) and, with `words`, then (conditions done, m); may raise to stop.
 
     Raises:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from annotated_doc import Doc
+from annotated_types import Interval
 
 from condviz.analysis.readings import DeletionTest, WordReading
 from condviz.analysis.reference import reference_pairs
 from condviz.data.texts import check_condition, check_conditions, check_sentence, leave_out, plain_cell, split_words
 from condviz.errors import DataError
 from condviz.models.registry import load
+from condviz.spec import Field, Key, checked
 from condviz.types import TOLD, Attribution, Progress, TokenWeights, Word
 
 if TYPE_CHECKING:
@@ -207,10 +210,17 @@ def to_csv(readings: Sequence[WordReading]) -> str:
     return frame.to_csv(index=False, float_format="%.6f")
 
 
+@checked
 def delete_words(
     model: ConditionalScorer,
     reading: WordReading,
-    num_words: int = 2,
+    num_words: Annotated[
+        int,
+        Interval(ge=1, le=MAX_DELETED),
+        Doc("Heaviest words, against as many random ones"),
+        Key("delete"),
+        Field("Words deleted at once"),
+    ] = 2,
     *,
     draws: int = DRAWS,
     seed: int = 0,
@@ -230,19 +240,18 @@ def delete_words(
     Args:
         model: The model of the reading.
         reading: From `condviz.analysis.words.read_words`.
-        num_words: Words to delete at once, 1 to `MAX_DELETED`.
+        num_words: As the signature says.
         draws: Number of random draws.
         seed: Decides the random words.
         progress: As in `ConditionalScorer.score`.
 
     Raises:
-        DataError: If `num_words` is out of range, or no sentence has two words.
+        ConfigError: If `num_words` is not allowed.
+        DataError: If no sentence has two words.
 
     Source:
         Comprehensiveness: DeYoung et al. 2020, ERASER, arXiv:1911.03429; here against random words of the same text.
     """
-    if not isinstance(num_words, int) or not 1 <= num_words <= MAX_DELETED:
-        raise DataError(f"The number of words to delete must be from 1 to {MAX_DELETED}, got {num_words!r}.")
     generator = np.random.default_rng(seed)
     texts = [text.sentence for text in reading.texts]
     held_out = () if reading.source == "router" else held_out_sentences(texts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,24 +18,38 @@ from condviz.data.language import is_foreign
 from condviz.data.texts import check_condition, check_conditions, check_sentence
 from condviz.errors import DataError
 from condviz.plots import similarity
+from condviz.spec import takes
 from condviz.types import Comparison, Pair
 from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first
 from condviz.ui.imports import FILE_TYPES, PAIRS, Import, Reading
-from condviz.ui.markup import busy, dimmed, html, noted, notice, render
+from condviz.ui.limits import Newest
+from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
+from condviz.ui.requests import UPLOADS
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
+KEPT_TABLES = 100
 LISTED = 200
 """Rows of a scored table that the page shows; the file holds all."""
 TRIED = 6
 """Examples offered beside the result; all of them are in a section of their own."""
 _CLICKS = "condviz.examples(element, (data) => trigger('example', data));"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A table that was scored: the file of all rows, those that the page shows, and what is to be said of it."""
+
+    file: Path
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    told: str
 
 
 class CompareTab:
@@ -44,6 +60,7 @@ class CompareTab:
         self.page, self.pool = page, page.pool
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]
+        self._scored: Newest[str, Scored] = Newest(KEPT_TABLES)
         self.fails = [example for example in self.examples.values() if example.fails]
         stored = read_first(Comparison, "compare", self.pool.default)
         with gr.Row(elem_classes="cv-split"):
@@ -97,6 +114,7 @@ class CompareTab:
                 self.table_stop = stop_button(scale=0)
             self.table_notice = html("", elem_id="cv-table-notice")
             self.own = Import(self.file, PAIRS, "cv-compare", self.table_notice)
+            self.table_told = html("", elem_id="cv-table-told")
             table = {"interactive": False, "wrap": True, "max_height": 420}
             self.rows = gr.Dataframe(visible=False, elem_id="cv-table-rows", **table)
             label = "Download with scores (CSV)"
@@ -114,12 +132,13 @@ class CompareTab:
         for component in (self.tries, self.cards):
             connect(component.example, self.example, [self.model, self.shown], [*form, *done], **run)
         connect(self.ranking.adopt, self.adopt, [*form, self.shown], [*form, *done], **run)
-        filled = [*form, self.untrained, *done]
-        self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=("s1", "s2", "c"), **main)
+        table = [self.table_told, self.rows, self.download]
+        filled, keys = [*form, self.untrained, *table, *done], ("s1", "s2", "c", "table")
+        self.page.on_link(self.open_link, [self.model, self.shown], filled, needs=keys, **main)
         self.page.on_models(self.model)
         told = {"notice": self.table_notice, "stop": self.table_stop, "heavy": True}
         asked = [self.file, self.own.reading, self.model]
-        connect(self.score_table.click, self.table, asked, [self.rows, self.download], **told)
+        connect(self.score_table.click, self.table, asked, table, **told)
         publish(self.api_compare, "compare")
         publish(self.api_score, "score")
         publish(self.api_attribution, "attribution")
@@ -171,7 +190,10 @@ class CompareTab:
         conditions = joined(values.get("c", []))
         # Links of the first edition name several models; the best of them leads.
         chosen = self.pool.default if self.pool.default in known else next(iter(known), model)
-        yield {self.untrained: "untrained" in values}
+        yield {self.untrained: "untrained" in values, **self._show_table(first(values, "table"))}
+        if shown and not any(values.get(key) for key in ("s1", "s2", "c")):
+            yield {self.result: self._picture(shown)}
+            return
         yield from self._fill(first(values, "s1"), first(values, "s2"), conditions, chosen, shown)
 
     def _fill(self, *values: Any) -> Iterator[dict]:  # noqa: ANN401 - as `compare` takes them
@@ -233,6 +255,7 @@ class CompareTab:
         from condviz.data.files import write_text
         from condviz.data.tables import format_predictions
 
+        yield {self.table_told: ""}
         table = self.own.current(file, reading).pairs()
         if len(table.pairs) > limits.TABLE_ROWS:
             raise DataError(
@@ -249,16 +272,28 @@ class CompareTab:
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
-        told = " ".join([*cut, *table.notes])
-        yield {
-            self.table_notice: notice("", told, tone="info") if told else "",
-            self.rows: gr.Dataframe(rows, headers=head, visible=True),
-            self.download: gr.DownloadButton(value=str(target), visible=True),
-            self.table_stop: gr.update(visible=False),
+        token = secrets.token_hex(16)
+        self._scored[token] = Scored(target, head, rows, " ".join([*cut, *table.notes]))
+        UPLOADS.use(token, [file])
+        yield self._show_table(token) | {self.table_stop: gr.update(visible=False)}
+
+    def _show_table(self, token: str) -> dict:
+        """Show a scored table of this sitting, and keep where it lies with the page; one that is gone is told."""
+        scored = self._scored.get(token)
+        if scored is None or not scored.file.is_file():
+            gone = "The scored table is not on this server any more. Choose the file and score it again."
+            return {self.table_told: render("compare/table.html", token="", told=gone)} if token else {}
+        return {
+            self.table_told: render("compare/table.html", token=token, told=scored.told),
+            self.rows: gr.Dataframe(scored.rows, headers=scored.head, visible=True),
+            self.download: gr.DownloadButton(value=str(scored.file), visible=True),
         }
 
     # ---- endpoints ---------------------------------------------------------------------------------------------------
-    def api_compare(self, sentence1: str, sentence2: str, conditions: list[str], models: list[str]) -> dict[str, Any]:
+    @takes(condviz.compare)
+    def api_compare(
+        self, sentence1: str, sentence2: str, conditions: list[str], models: list[str], **options: Any,  # noqa: ANN401
+    ) -> dict[str, Any]:  # fmt: skip
         """Score one pair under every condition with every model.
 
         Args:
@@ -270,7 +305,7 @@ class CompareTab:
         Returns:
             {"models", "conditions", "scores", "unconditional", "percentiles", ...}; missing numbers are null.
         """
-        return self.pool.run(condviz.compare, models, sentence1, sentence2, conditions).result().to_dict()
+        return self.pool.run(condviz.compare, models, sentence1, sentence2, conditions, **options).result().to_dict()
 
     def api_score(
         self, sentences1: list[str], sentences2: list[str], conditions: list[str], model: str

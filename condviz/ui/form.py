@@ -40,6 +40,11 @@ class Fields:
         """Return what a link says of them: (key, text)."""
         return write_options(self.function, {name: given[name] for name in self.components if name in given})
 
+    def note(self, given: Mapping[str, Any]) -> dict[str, str]:
+        """Return what a link says of them by key, "" for defaults: as `noted` takes it."""
+        keys = [options_of(self.function)[name].key.name for name in self.components]
+        return dict.fromkeys(keys, "") | dict(self.write(given))
+
     def read(self, values: Values) -> dict[str, Any]:
         """Return what a link says, by name."""
         found = read_options(self.function, values)

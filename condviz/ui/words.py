@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
-import condviz
 from condviz.analysis.readings import WordReading
+from condviz.analysis.words import check_texts, delete_words, read_words, to_record
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError
@@ -20,13 +21,12 @@ from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
 from condviz.ui.first_screen import read_first
+from condviz.ui.form import Fields
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, joined, lines, number, pair_link
 
-DELETE_CHOICES, DELETE_COUNT = (1, 2, 3, 5), 2
-"""Words deleted at once in the deletion test, and how many at first."""
 MAX_MODELS = 8
 """Lines below one another that can be compared by eye."""
 MAX_TOKENS = 6_000
@@ -100,9 +100,8 @@ class WordsTab:
             part.ask(self.others)
             self.side = html("", elem_id="cv-words-models-view")
         with self._part("deletion", "Does the model use these words? The deletion test", self.show_deletion) as part:
-            choices = list(DELETE_CHOICES)
-            self.count = gr.Dropdown(choices, value=DELETE_COUNT, label="Words deleted at once", min_width=160)
-            part.ask(self.count)
+            self.deleting = Fields(delete_words, prefix="cv-words")
+            part.ask(*self.deleting.components.values(), event="release")
             self.deletion = html("", elem_id="cv-words-deletion-view")
         with self._part("heads", "Layers and heads", self.show_heads) as part:
             self.head_condition = gr.Dropdown([], label="Condition", min_width=160)
@@ -132,8 +131,8 @@ class WordsTab:
     def _connect(self) -> None:
         asked = [*self.form, self.shown]
         done = [self.result, self.shown, *self.page.folded]
-        controls = [self.tokens, self.layer, self.more, self.less, self.others, self.count]
-        controls += [self.head_condition, self.figure_condition]
+        controls = [self.tokens, self.layer, self.more, self.less, self.others, self.head_condition]
+        controls += [self.figure_condition, *self.deleting.components.values()]
         main = {"notice": self.notice, "stop": self.stop, "heavy": True}
         connect([self.run.click, self.model.input], self.ask, asked, [self.sentence2, *done], **main)
         connect(self.tries.example, self.example, [self.shown], [*self.form, *done], **main)
@@ -211,7 +210,6 @@ class WordsTab:
     def _controls(self, reading: WordReading, link: Values) -> dict:
         """Set the controls of the sections as a link has them."""
         choices, layers, last = self._readers(), _layers(reading), len(reading.conditions) - 1
-        deleted = number(link, "delete", DELETE_COUNT, low=1, high=max(DELETE_CHOICES))
         conditions = (
             (self.more, "more", 0), (self.less, "less", min(1, last)),
             (self.head_condition, "heads", 0), (self.figure_condition, "figures", 0),
@@ -220,7 +218,7 @@ class WordsTab:
             self.tokens: "tokens" in link,
             self.layer: gr.Dropdown(layers, value=number(link, "layer", -1, low=-len(layers), high=-1)),
             self.others: gr.CheckboxGroup(choices, value=_known(choices, link.get("others", []))),
-            self.count: deleted if deleted in DELETE_CHOICES else DELETE_COUNT,
+            **self.deleting.updates(self.deleting.read(link)),
             **{menu: _menu(reading, number(link, key, place, low=0, high=last)) for menu, key, place in conditions},
         }
 
@@ -279,7 +277,7 @@ class WordsTab:
         for name in chosen:
             title = self._info(name).title
             try:
-                work = self._run(name, condviz.read_words, texts, reading.conditions)
+                work = self._run(name, read_words, texts, reading.conditions)
                 readings.append((yield from self.parts["models"].follow(work, f"Reading with {title}.")))
             except CondvizError as error:
                 failed[title] = str(error)
@@ -287,14 +285,13 @@ class WordsTab:
             side = render("words/models.html", strips=words.strips(readings) if readings else "", failed=failed)
             yield {self.side: noted(side, others=_unless(chosen, routers))}
 
-    def show_deletion(self, reading: WordReading, count: int) -> Iterator[dict]:
+    def show_deletion(self, reading: WordReading, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Test whether the score depends on the heaviest words."""
-        from condviz.analysis.words import delete_words
-
-        work = self._run(reading.model.name, delete_words, reading, int(count))
+        options = self.deleting.check(fields)
+        work = self._run(reading.model.name, partial(delete_words, **options), reading)
         test = yield from self.parts["deletion"].follow(work, "Deleting words and scoring again.")
         shown = router.deletion([test], [reading.model.title])
-        yield {self.deletion: noted(shown, delete=_unless(count, DELETE_COUNT))}
+        yield {self.deletion: noted(shown, **self.deleting.note(options))}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
         """Show attention in every layer and head."""
@@ -345,8 +342,6 @@ class WordsTab:
         Returns:
             {"conditions", "models"}. Weights, ranks and shares have the shape (layers, conditions, words).
         """
-        from condviz.analysis.words import check_texts, delete_words, read_words, to_record
-
         texts, conditions = check_texts(_sentences(sentence1, sentence2), conditions)
         names = list(dict.fromkeys(models))
         if not 1 <= len(names) <= MAX_MODELS:
@@ -385,8 +380,6 @@ class WordsTab:
         return self.pool.run(_on_model, base, variant, function, *args)
 
     def _start_reading(self, sentence: str, sentence2: str, conditions: str, model: str) -> Work:
-        from condviz.analysis.words import check_texts, read_words
-
         # Named as the fields are; `check_texts` would count the sentences.
         names = ("the sentence", "the second sentence")
         texts = [check_sentence(text, name) for text, name in zip(_sentences(sentence, sentence2), names, strict=False)]

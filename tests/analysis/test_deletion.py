@@ -10,7 +10,7 @@ import pytest
 from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import DRAWS, HELD_OUT, delete_words, held_out_sentences, read_words, without_words
 from condviz.data.texts import split_words
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.methods import ConditionalScorer
 from condviz.methods.csr import CSR, CSRConfig
 from tests.tiny import SENTENCES, tiny_backbone
@@ -105,7 +105,7 @@ def test_words_are_cut_out_of_the_right_places() -> None:
 
 @pytest.mark.parametrize("count", [0, 11, 1.5])
 def test_the_number_of_words_is_checked(csr: CSR, count: int) -> None:
-    with pytest.raises(DataError, match="must be from 1 to 10"):
+    with pytest.raises(ConfigError, match="a whole number from 1 to 10"):
         delete_words(csr, read_words(csr, PAIR, CONDITIONS), count)
 
 

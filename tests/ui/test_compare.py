@@ -126,6 +126,20 @@ def test_a_table_comes_back_with_scores(tab: compare.CompareTab, tmp_path: Path)
         last(tab.table(None, None, "hyper-cl"))
 
 
+def test_a_scored_table_is_there_again_in_the_sitting(tab: compare.CompareTab, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text(f"sentence1,sentence2,condition\n{SENTENCES[0]},{SENTENCES[1]},the sport\n", encoding="utf-8")
+    scored, shown = last(tab.table(str(file), None, "hyper-cl")), run(tab)
+    own = str(scored[tab.table_told]).partition('data-own="')[2].partition('"')[0]
+    values = read_link(f"?{own}")[1]
+    back = last(tab.open_link(values, "hyper-cl", shown))
+    assert back[tab.rows].value == scored[tab.rows].value
+    assert Path(back[tab.download].value["path"]).is_file()
+    assert tab.sentence1 not in back, "the example of the page stays"
+    (tmp_path / "pairs-hyper-cl.csv").unlink()
+    assert "again" in last(tab.open_link(values, "hyper-cl", shown))[tab.table_told]
+
+
 def test_the_finder_ranks_conditions_that_fit(tab: compare.CompareTab) -> None:
     ranking = str(last(tab.find(run(tab)))[tab.ranking])
     assert "the sport" in ranking

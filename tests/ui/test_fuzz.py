@@ -55,7 +55,7 @@ SAID = {
     "recipe": ("key", "toml", "name", "method"),
     "owner": ("key", "name", "job"),
     "job": ("id",),
-    "delete": ("words to delete",),
+    "delete": ("num_words",),
     "k": ("number of", "hits"),
     "where": ("filter", "column"),
     "contains": ("regular expression", "text"),

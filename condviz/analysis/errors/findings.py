@@ -151,7 +151,7 @@ def find_errors(
     training_conditions: Collection[str] | None = None,
     wordings: Mapping[str, str] | None = None,
     exclude_seen: Annotated[
-        bool, Doc("As far as checkpoints tell"), Key("ex"), Field("Leave out rows that trained a model")
+        bool, Doc("As their checkpoints tell which"), Key("ex"), Field("Leave out rows that trained a model")
     ] = False,
     scale: tuple[float, float] | None = None,
     seed: int = 0,
