@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import device, form, progress_bar, show, tell
+from condviz.cli.options import device, form, progress_bar, reading, reading_of, show, tell, write
 from condviz.errors import ConfigError, TrainingError, TrainingStopped
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -34,7 +34,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands `train` and `jobs` to a parser."""
     parser = commands.add_parser(
         "train",
-        parents=[device(None)],
+        parents=[device(None), reading()],
         help="train a model by a recipe",
         description="Train a model by a recipe (assets/recipes/*.toml), on rated sentence pairs or on the links of a "
         "knowledge graph, and leave a checkpoint. On several GPUs: accelerate launch -m condviz train RECIPE.",
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     from condviz.training.recipes import load_recipe
 
     encoder = [f"backbone={options.backbone}"] if options.backbone else []
-    recipe = load_recipe(options.recipe, [*options.set, *encoder])
+    recipe = _read_tables(load_recipe(options.recipe, [*options.set, *encoder]), options)
     if options.follow:
         start(recipe, options)
         return
@@ -94,6 +94,23 @@ def run(options: argparse.Namespace) -> None:
             raise
     if os.environ.get("RANK", "0") == "0":  # of several processes, the first speaks
         sys.stdout.write(f"{done.folder}\n")
+
+
+def _read_tables(recipe: Recipe, options: argparse.Namespace) -> Recipe:
+    """Return the recipe with its tables read as asked, after telling what is left out of them."""
+    from condviz.training.data import TABLE, read_as, read_source
+    from condviz.training.recipes import SentenceRecipe
+
+    if not isinstance(recipe, SentenceRecipe):
+        return recipe
+    recipe = read_as(recipe, reading_of(options))
+    for source in (*recipe.train, *recipe.validation):
+        if source.name == TABLE:
+            report = read_source(source).report
+            tell(*(f"{source.path}: {note}" for note in report.notes))
+            if options.left_out and report.left_out:
+                write(options.left_out, report.left_out_csv())
+    return recipe
 
 
 def run_jobs(options: argparse.Namespace) -> None:

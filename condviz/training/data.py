@@ -9,9 +9,10 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,8 @@ from torch.utils.data import Sampler
 
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair
-from condviz.data.tables import read_pairs
+from condviz.data.tables import PairTable, read_pairs
+from condviz.data.tables.pairs import check_read
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.recipes import Batching, SentenceRecipe, Source
 from condviz.types import Pair, columns
@@ -133,10 +135,29 @@ def digest(rows: Sequence[Example]) -> str:
     return content.hexdigest()
 
 
-def _read_table(source: Source) -> tuple[list[Example], int]:
-    """Read a table with its column "teacher", if it has one: rows with a label, each once, and how many it has."""
-    path = find_table(source.path)
-    table = read_pairs(path)
+def read_as(recipe: SentenceRecipe, reading: Mapping[str, Any]) -> SentenceRecipe:
+    """Return a recipe whose tables are read in another way; raises ConfigError where it has no table.
+
+    Args:
+        recipe: Any.
+        reading: What `read_pairs` takes; what is blank changes nothing.
+    """
+    given = {name: value for name, value in reading.items() if value not in (None, "", False, {})}
+    sources = (*recipe.train, *recipe.validation)
+    if not any(source.name == TABLE for source in sources):
+        check_read("What this recipe trains on", **given)
+    changed = [replace(source, **given) if source.name == TABLE else source for source in sources]
+    return replace(recipe, train=tuple(changed[: len(recipe.train)]), validation=tuple(changed[len(recipe.train) :]))
+
+
+def read_source(source: Source) -> PairTable:
+    """Read the table of a source; errors as in `read_pairs`."""
+    return read_pairs(find_table(source.path), **source.reading)
+
+
+def _read_table(source: Source) -> tuple[list[Example], PairTable]:
+    """Read a table with its column "teacher", if it has one: rows with a label, each once, and all of it."""
+    table = read_source(source)
     column = table.columns.index("teacher") if "teacher" in table.columns else None
     rows: dict[Pair, Example] = {}
     for index, (pair, cells) in enumerate(zip(table.pairs, table.rows, strict=True)):
@@ -149,11 +170,12 @@ def _read_table(source: Source) -> tuple[list[Example], int]:
         except ValueError:
             teacher = math.nan
         if teacher is not None and not math.isfinite(teacher):
-            raise DataError(f"{path}: {table.place(index)}: teacher is {cell!r}, expected a number or a blank cell.")
+            place = f"{source.path}: {table.place(index)}"
+            raise DataError(f"{place}: teacher is {cell!r}, expected a number or a blank cell.")
         rows[pair] = Example(pair.sentence1, pair.sentence2, pair.condition, pair.label, group, teacher)
     if not rows:
         raise DataError(f"{source.path}: no row has a label, so there is nothing to learn from.")
-    return list(rows.values())[: source.rows or None], len(table.pairs)
+    return list(rows.values())[: source.rows or None], table
 
 
 # Batches
@@ -283,18 +305,19 @@ class Survey:
 def survey(recipe: SentenceRecipe) -> Survey:
     """Survey the data of a recipe; what is wrong is returned in `problems`, not raised."""
     try:
-        parts, raw = [], 0
+        parts, raw, notes = [], 0, []
         for source in recipe.train:
             is_table = source.name == TABLE and recipe.batching != "blocks"
-            part, count = _read_table(source) if is_table else (load_rows(source, recipe), 0)
+            part, table = _read_table(source) if is_table else (load_rows(source, recipe), None)
             parts.append(part)
-            raw += count or len(part)
+            raw += len(table.pairs) + len(table.report.left_out) if table else len(part)
+            notes += table.notes if table else ()
         units = [make_units(part, recipe.batching) for part in parts]
         validation = [row for source in recipe.validation for row in load_source(source)]
     except CondvizError as error:
         return Survey(problems=(str(error),))
     rows = [row for part in units for unit in part for row in unit]
-    said = tuple(_problems(recipe, rows, validation)), tuple(_advice(rows, validation))
+    said = tuple(_problems(recipe, rows, validation)), (*notes, *_advice(rows, validation))
     return Survey(len(rows), len(validation), raw - len(rows), tuple(map(tuple, units)), tuple(validation), *said)
 
 

@@ -59,6 +59,21 @@ class Source:
     """In blocks: how many times the corpus is divided and worded anew; an epoch has all of them."""
     rows: Annotated[Int, Field(ge=0)] = 0
     """Most rows that are taken, the first ones; 0 takes all."""
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    condition: str = ""
+    scale: Annotated[tuple[Number, Number] | None, OrNone] = None
+    labels: Mapping[str, Number] = Field(default_factory=dict)
+    header: Annotated[Switch | None, OrNone] = None
+    separator: str = ""
+    encoding: str = ""
+    skip_bad: Switch = False
+    """How a "csv" is read, from `columns` on: as `condviz.read_pairs` takes them."""
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `read_pairs` takes."""
+        names = ("columns", "condition", "scale", "labels", "header", "separator", "encoding", "skip_bad")
+        return {name: getattr(self, name) for name in names}
 
     def __post_init__(self) -> None:
         if (self.name == "csv") != bool(self.path):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.errors import DataError
+from condviz.errors import ConfigError, DataError
 from condviz.methods.base import number
-from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units
-from condviz.training.recipes import Source
+from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units, read_as, survey
+from condviz.training.recipes import Source, from_dict
 
 row = st.builds(
     Example,
@@ -125,3 +126,44 @@ def test_a_source_gives_no_more_rows_than_asked_for() -> None:
     assert len(load_source(Source("tables", "validation", rows=6))) == 6
     scenes = load_source(Source("scenes", "dev"))
     assert len(make_units(scenes, "pairs")) == len(scenes) / 2 > 100
+
+
+RECIPE = {
+    "name": "m",
+    "method": "hyper-cl",
+    "config": {"rank": 4},
+    "keep": "last",
+    "train": [{"name": "csv", "path": "x"}],
+}
+
+
+def test_a_table_of_a_recipe_is_read_on_its_scale_with_its_words_and_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("premise;other;label\na;b;no\nc;d;yes\ne;f;0,5\ng;h;much\n")
+    source = {
+        "name": "csv",
+        "path": str(path),
+        "scale": [0, 1],
+        "labels": {"no": 0, "yes": 1},
+        "condition": "the topic",
+    }
+    source |= {"columns": {"sentence1": "premise", "sentence2": "other"}, "skip_bad": True}
+    recipe = from_dict(RECIPE | {"train": [source]})
+    assert [row.label for row in load_source(recipe.train[0])] == [1, 5, 3]
+    assert from_dict(recipe.to_dict()).train == recipe.train
+    found = survey(recipe)
+    assert any("mapped to 1" in note for note in found.advice)
+    assert any("1 row that cannot be used" in note for note in found.advice)
+    assert found.dropped == 1
+
+
+def test_options_of_the_command_line_change_how_tables_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("sentence1,sentence2,condition,label\na,b,c,0\nd,e,f,1\n")
+    recipe = from_dict(RECIPE | {"train": [{"name": "csv", "path": str(path)}]})
+    with pytest.raises(DataError, match="--scale LOW HIGH"):
+        load_source(recipe.train[0])
+    changed = read_as(recipe, {"scale": [0.0, 1.0], "labels": {}, "header": None, "skip_bad": False})
+    assert [row.label for row in load_source(changed.train[0])] == [1, 5]
+    with pytest.raises(ConfigError, match="scale would change nothing"):
+        read_as(from_dict(RECIPE | {"train": [{"name": "scenes"}]}), {"scale": [0.0, 1.0]})

@@ -159,7 +159,8 @@ class Ratings:
         if not low <= value <= high:
             raise DataError(
                 f"{place} must be a number from {low:g} to {high:g}, got {cell.strip()[:40]!r}. Leave it blank, or "
-                f"write {HIDDEN_LABEL:g}, where no rating is known. Other scales: --scale LOW HIGH (scale=)."
+                f"write {HIDDEN_LABEL:g}, where no rating is known. Other scales: --scale LOW HIGH (scale=); words: "
+                "--labels WORD=NUMBER (labels=)."
             )
         first, last = self.scale
         return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
