@@ -134,7 +134,8 @@ def _serve(options: argparse.Namespace) -> None:
     try:
         from condviz.ui.app import build_app, launch_options
 
-        launch = launch_options(options.host, options.port)
+        os.environ["GRADIO_SERVER_NAME"] = options.host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
+        launch = launch_options(None, options.port)
         launch |= {"prevent_thread_lock": True, "quiet": True} | ({"mcp_server": True} if options.mcp else {})
         blocks = build_app()
         try:

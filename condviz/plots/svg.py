@@ -30,8 +30,8 @@ _POLYGONS = {
 
 
 @dataclass(frozen=True)
-class _Axis:
-    """One axis: its range, and the pixels that its ends lie at."""
+class Axis:
+    """One axis: its range, and where its ends lie, in pixels or per cent."""
 
     low: float
     high: float
@@ -41,6 +41,7 @@ class _Axis:
     drawn: bool = True
 
     def place(self, value: float) -> float:
+        """Return where a value lies."""
         share = (float(value) - self.low) / (self.high - self.low)
         return round(self.start + share * (self.end - self.start), 1)
 
@@ -77,17 +78,17 @@ def to_svg(figure: go.Figure, label: str, *, height: int = 300) -> Markup:
     )
 
 
-def _axis(axis: Any, columns: Sequence[Any], start: float, end: float) -> _Axis:  # noqa: ANN401 - plotly's x or y axis
+def _axis(axis: Any, columns: Sequence[Any], start: float, end: float) -> Axis:  # noqa: ANN401 - plotly's x or y axis
     title, drawn = axis.title.text or "", axis.visible is not False
     if axis.range:
-        return _Axis(float(axis.range[0]), float(axis.range[1]), start, end, title, drawn)
+        return Axis(float(axis.range[0]), float(axis.range[1]), start, end, title, drawn)
     values = np.concatenate([np.asarray(column, dtype=np.float64) for column in columns] or [np.zeros(1)])
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     if axis.rangemode == "tozero":
         low, high = min(low, 0.0), max(high, 0.0)
     room = 0.06 * (high - low) or 0.5
-    return _Axis(0.0 if low == 0 and axis.rangemode == "tozero" else low - room, high + room, start, end, title, drawn)
+    return Axis(0.0 if low == 0 and axis.rangemode == "tozero" else low - room, high + room, start, end, title, drawn)
 
 
 def _marks(trace: Any, x: Callable, y: Callable) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - a trace of plotly

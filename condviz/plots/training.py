@@ -1,72 +1,89 @@
-"""Curves of trainings: one figure over the steps, and the step whose weights are kept."""
+"""Curves of trainings, without a script: figures over the steps, other trainings and levels to compare them with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
+import numpy as np
+from markupsafe import Markup
 
-from condviz.plots.maps import CATEGORY_COLOURS
-from condviz.plots.svg import to_svg
+from condviz.plots.html import plain, render
+from condviz.plots.svg import Axis
 from condviz.types import Trained
 
 FIGURES = (("spearman", "Spearman × 100", 1), ("MRR", "MRR", 3), ("loss", "loss", 4))
 """Key, title and decimals of what is drawn of a finished training: the first that was measured."""
+COLOURS = 10
+MOST_DOTS = 60
+"""A curve with more values is a line alone."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over steps."""
+    """Values over steps.
+
+    Attributes:
+        steps, values: (n,) each; None where a value is missing.
+        kept: Step whose weights are kept; None where that is not known.
+        end: Last step of the training; 0 where that is not known.
+        name: Of the training, for the legend.
+    """
 
     steps: Sequence[int] = ()
     values: Sequence[float | None] = ()
-    """(n,) each; None where a value is missing."""
     kept: int | None = None
-    """Step whose weights are kept; None where that is not known."""
     end: int = 0
-    """Last step of the training; 0 where that is not known."""
+    name: str = ""
+
+    def points(self) -> list[tuple[int, float]]:
+        """Return the steps with a value."""
+        pairs = zip(self.steps, self.values, strict=True)
+        return [(step, value) for step, value in pairs if value is not None and np.isfinite(value)]
 
 
-def plot_curve(curve: Curve, title: str = "", *, digits: int = 1) -> go.Figure:
-    """Draw a curve over the steps of a training; a ring marks the step that is kept, `digits` are those of the tips."""
-    colour, tip = CATEGORY_COLOURS[0], f"step %{{x:,}}: %{{y:.{digits}f}}<extra></extra>"
-    figure = go.Figure(
-        go.Scatter(
-            x=list(curve.steps), y=list(curve.values), mode="lines" if len(curve.values) > 60 else "lines+markers",
-            line={"color": colour, "width": 2}, marker={"color": colour, "size": 6}, hovertemplate=tip,
-        )
-    )  # fmt: skip
-    if curve.kept is not None and curve.kept in curve.steps:
-        value = curve.values[list(curve.steps).index(curve.kept)]
-        figure.add_scatter(
-            x=[curve.kept], y=[value], mode="markers+text", text=["kept"], textposition="top center", cliponaxis=False,
-            marker={"size": 13, "color": "rgba(0,0,0,0)", "line": {"color": colour, "width": 2}}, hovertemplate=tip,
-        )  # fmt: skip
-    figure.update_layout(
-        xaxis={"title": {"text": "step"}, "rangemode": "tozero", "range": [0, 1.02 * curve.end] if curve.end else None},
-        yaxis={"title": {"text": title}},
-        showlegend=False,
-        margin={"l": 8, "r": 20, "t": 24, "b": 8},
-        hovermode="closest",
-    )
-    return figure
+def draw_curves(
+    curves: Sequence[Curve], title: str = "", *, levels: Mapping[str, float] | None = None, digits: int = 1
+) -> Markup:
+    """Draw curves over the steps; a ring marks the step that is kept. "" where there is no value yet.
 
-
-def plot_training(trained: Trained) -> go.Figure:
-    """Draw the figure that chose the weights over the steps, or the loss where nothing was validated."""
-    for key, title, digits in FIGURES:
-        rows = [record for record in trained.curve if key in record and record["event"] != "end"]
-        if rows:
-            kept = max(
-                (row for row in rows if row["event"] == "evaluation"), key=lambda row: row[key] or 0, default=None
-            )
-            curve = Curve([row["step"] for row in rows], [row[key] for row in rows], kept["step"] if kept else None)
-            return plot_curve(curve, title, digits=digits)
-    return plot_curve(Curve())
+    Args:
+        curves: The first is in front and in the first colour.
+        title: Of what is measured.
+        levels: Name -> a value that is drawn as a dashed line, for instance that before the training.
+        digits: Decimals of the tips.
+    """
+    levels = levels or {}
+    found = [curve.points() for curve in curves]
+    values = [*(value for points in found for _, value in points), *levels.values()]
+    if not any(found):
+        return Markup("")
+    low, high = min(values), max(values)
+    room = 0.08 * (high - low) or 0.5
+    last = max([step for points in found for step, _ in points] + [curve.end for curve in curves])
+    x, y = Axis(0, max(last, 1), 0, 100, "step"), Axis(low - room, high + room, 100, 0, title)
+    lines = []
+    for number, (curve, points) in enumerate(zip(curves, found, strict=True)):
+        placed = [
+            (x.place(step), y.place(value), f"step {step:,}: {plain(value, digits)}", step) for step, value in points
+        ]
+        path = "M" + " ".join(f"{across},{up}" for across, up, *_ in placed) if placed else ""
+        dots = placed if len(placed) <= MOST_DOTS else [one for one in placed if one[-1] == curve.kept]
+        lines.append((path, f"var(--cv-cat-{number % COLOURS + 1})", dots, curve))
+    named: dict[float, str] = {}
+    for name, value in levels.items():
+        place = y.place(value)
+        named[place] = f"{named[place]}; {name}" if place in named else name
+    return render("curves.html", x=x, y=y, lines=lines[::-1], levels=named.items())
 
 
 def to_html(trained: Trained) -> str:
-    """Render a finished training: its curve, without a script."""
-    figure = plot_training(trained)
-    return to_svg(figure, f"{figure.layout.yaxis.title.text} over the steps of {trained.name}")
+    """Render a finished training: the figure that chose the weights, or the loss where nothing was validated."""
+    for key, title, digits in FIGURES:
+        rows = [record for record in trained.curve if key in record and record["event"] != "end"]
+        if rows:
+            measured = [row for row in rows if row["event"] == "evaluation"]
+            kept = max(measured, key=lambda row: row[key] or 0, default={"step": None})["step"]
+            curve = Curve([row["step"] for row in rows], [row[key] for row in rows], kept, name=trained.name)
+            return draw_curves([curve], title, digits=digits)
+    return ""

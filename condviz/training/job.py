@@ -36,6 +36,8 @@ SAVE_SECONDS = 600.0
 """A training that is killed loses at most this much work, however long its epochs are."""
 UNFINISHED = ("queued", "running", "stopping")
 RESUMABLE = ("stopped", "failed", "dead")
+SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")
+"""Settings of a page that is meant for others."""
 LOG_BYTES = 64 * 1024
 """How much of the end of a log is shown."""
 SAME_BIRTH_S = 5.0
@@ -178,12 +180,12 @@ class Job:
         return max(map(int, states), default=None)
 
     def may_change(self, token: str | None) -> bool:
-        """Whether the holder of a token may stop, resume or delete it and read its log.
+        """Whether the holder of a token may see, stop, resume and delete it.
 
-        On a Space, where visitors do not know each other, only who started it; elsewhere everybody who reaches the
-        page works on the same machine. None stands for the owner of the machine, at its command line.
+        Where others reach the page, only who started it; else everybody works on the same machine. None stands for
+        the owner of the machine, at its command line.
         """
-        if token is None or not os.environ.get("SPACE_ID"):
+        if token is None or not is_shared():
             return True
         return bool(self.status.owner) and hmac.compare_digest(self.status.owner, hash_token(token))
 
@@ -204,6 +206,12 @@ class Job:
                 return file.read().decode("utf-8", "replace")
         except OSError:
             return ""
+
+
+def is_shared() -> bool:
+    """Whether the page is meant for others than those who sit at this machine."""
+    listens = os.environ.get("GRADIO_SERVER_NAME", "")
+    return any(map(os.environ.get, SHARED)) or listens not in ("", "localhost", "127.0.0.1", "::1")
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ PICTURES = {
     "search": ".cv-search",
     "errors": "#cv-err-plot .cv-figure-plot",
     "links": ".cv-answers",
-    "train": "#cv-train-curve .cv-figure-plot",
+    "train": "#cv-train-curve .cv-curves",
     "models": ".cv-models",
 }
 SEARCH = "search?" + urlencode({"q": TRIES[0][0], "c": TRIES[0][1], "m": "hyper-cl"}, doseq=True)

@@ -28,9 +28,10 @@ SECONDS = 300_000
 LOGGED = 10
 """The first step with a point in the figure of the loss."""
 CHANGES = {
-    r'init = "hyper-cl"': 'backbone = "{encoder}"',
-    r'method = "hyper-cl"': 'method = "bi-encoder"',
-    r'tuning = "frozen"': 'tuning = "full"',
+    r'init = ".*"': 'backbone = "{encoder}"',
+    r'tuning = "lora"': 'tuning = "full"',
+    r"frozen_layers = .*\n": "",
+    r"\[lora\]\nrank = 16\nalpha = 32.0\n": "",
     r"epochs = \d+": "epochs = 8",
     r"batch_size = \d+": "batch_size = 16",
     r"lr = \S+": "lr = 0.003",
@@ -105,7 +106,7 @@ def test_a_table_becomes_a_model_in_compare(
     page.locator("#cv-train-start").click()
     state(page, "running")
     training = hold(Jobs(folder / "jobs"))
-    page.locator("#cv-train-curve .scatterlayer .point").first.wait_for(timeout=SECONDS)
+    page.locator("#cv-train-curve .cv-curves-dot").first.wait_for(timeout=SECONDS)
     page.reload(wait_until="commit")
     state(page, "running")
     page.get_by_test_id("run-stop").click()
@@ -121,6 +122,9 @@ def test_a_table_becomes_a_model_in_compare(
     expect(page.get_by_test_id("learned").locator("tbody tr")).to_have_count(6, timeout=SECONDS)
     told = Client(address, verbose=False).predict(api_name="/train_status")["jobs"]
     assert [(job["name"], job["state"]) for job in told] == [("first", "done")]
+    page.get_by_test_id("to-errors").click()
+    expect(page.get_by_test_id("errors")).to_contain_text("kept back from first", timeout=SECONDS)
+    page.go_back()
     page.get_by_test_id("try").click()
     expect(page.locator("#cv-result .cv-headline").first).to_be_visible(timeout=SECONDS)
     expect(page).to_have_url(re.compile("m=first"))

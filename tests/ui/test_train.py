@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from condviz.errors import ConfigError, DataError, TrainingError
+from condviz.models.registry import describe
 from condviz.training.job import write_status
 from condviz.training.recipes import LinkRecipe, from_dict
 from condviz.ui.app import Settings, build_app
@@ -30,7 +31,7 @@ from tests.pages import last
 from tests.training.toy import toy_recipe, write_table
 from tests.training.toy_jobs import end, pretend_jobs
 
-NOTHING = {"run": None, "replay": None, "drawn": None}
+NOTHING = train.NOTHING
 
 
 def make_tab() -> train.TrainTab:
@@ -83,7 +84,19 @@ def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
         assert recipe.name == "mine"
         assert [source.name for source in recipe.train] == (["csv"] if table else ["scenes"])
         assert recipe.batch_size <= (5 if table and table["rows"] == 40 else 80) + 3
-        assert recipe.init == ("hyper-cl" if table else "")
+        assert recipe.init == (recipe_text.best_start() if table else "")
+
+
+@pytest.mark.parametrize("preset", recipe_text.QUALITIES)
+def test_a_training_starts_from_any_model_that_is_offered_with_its_method(preset: str) -> None:
+    table = {"table": ["a.csv", "b.csv"], "batching": "pairs", "rows": 400}
+    names = [name for _, name in recipe_text.starts()]
+    assert names[0] == recipe_text.best_start()
+    assert names[-1] == recipe_text.PRETRAINED
+    for name in names:
+        recipe = from_dict(recipe_text.parse(recipe_text.compose(preset, "mine", table, name)))
+        assert recipe.init == name
+        assert recipe.method == (describe(name).method if name else "hyper-cl")
 
 
 def test_every_shipped_recipe_fills_the_fields(tab: train.TrainTab) -> None:
@@ -124,6 +137,10 @@ def test_an_uploaded_table_shows_five_rows_and_is_divided(tab: train.TrainTab, t
     again = tab.own.change(str(path), opened[tab.own.reading], *fields)
     assert "one role only" in again[tab.notice]
     assert tab.read_table(str(path), again[tab.own.reading], 20, "quick", "mine")[tab.table] is None
+    token = re.search('data-own="own=(.*?)"', str(updates[tab.help]))[1]
+    again = tab.open_link({"own": [token]}, NOTHING, "", "mine", None)
+    assert again[tab.upload]["value"] == str(path)
+    assert again[tab.own.pickers["label"]]["value"] == "rating"
 
 
 def test_texts_of_tables_and_runs_are_escaped(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -238,18 +255,30 @@ def test_a_deleted_training_leaves_other_models_in_the_menus(tab: train.TrainTab
     assert tab.pool.names == ("minilm", "csr on intfloat/e5-small-v2")
 
 
-def test_on_a_space_strangers_see_no_buttons_and_no_log(
-    tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("setting", ["SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS", "GRADIO_SERVER_NAME"])
+def test_where_others_come_trainings_belong_to_who_started_them(
+    tab: train.TrainTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     job = submit(tab, tmp_path, owner="mine")
     (job.folder / "log.txt").write_text("secret")
-    monkeypatch.setenv("SPACE_ID", "somebody/condviz")
+    monkeypatch.setenv(setting, "0.0.0.0" if setting == "GRADIO_SERVER_NAME" else "somebody/condviz")
     monkeypatch.setenv("CONDVIZ_TRAINING", "1")
     stranger, owner = (tab.refresh({**NOTHING, "run": job.id}, token) for token in ("yours", "mine"))
-    assert ("data-act" in stranger[tab.run], "secret" in stranger[tab.log]) == (False, False)
-    assert ("data-act" in owner[tab.run], "secret" in owner[tab.log]) == (True, True)
-    assert "secret" not in json.dumps(tab.api_status(job.id))
-    assert [bool(tab.api_status(job.id, token)["probes"]) for token in ("yours", "mine")] == [False, True]
+    assert 'data-state="recorded"' in stranger[tab.run]
+    assert job.id not in f"{stranger[tab.runs]}{stranger[tab.run]}"
+    assert "secret" not in stranger[tab.log]
+    assert ('data-act="stop"' in owner[tab.run], "secret" in owner[tab.log]) == (True, True)
+    assert (tab.api_status()["jobs"], len(tab.api_status(owner="mine")["jobs"])) == ([], 1)
+    for call in (lambda: tab.api_status(job.id), lambda: tab.open_link({"run": [job.id]}, NOTHING, "yours", "m", None)):
+        with pytest.raises(DataError, match="somebody else"):
+            call()
+    assert tab.api_status(job.id, "mine")["probes"]
+    with pytest.raises(DataError, match="not the password"):
+        tab.unlock("", NOTHING, "yours")
+    monkeypatch.setenv(train.OPERATOR, "boss")
+    unlocked = tab.unlock("boss", NOTHING, "yours")
+    assert job.id in unlocked[tab.run]
+    assert unlocked[tab.shown]["operator"]
     record = {"event": "start", "step": 0, "probes": [0.5] * len(job.status.probes)}
     seen = [replace(view.view_job(job, token), records=(record,)) for token in ("yours", "mine")]
     assert [bool(view.render_learned(run, {})) for run in seen] == [False, True], "its rows are the owner's, too"
@@ -273,6 +302,29 @@ def test_on_a_space_only_the_owner_packs_a_model(
         with pytest.raises(DataError, match="somebody else"):
             call()
     assert tab.share_model.zip in tab.share_model.make_zip(shown, "mine")
+
+
+def test_other_trainings_are_drawn_beside_the_one_that_is_shown(tab: train.TrainTab, tmp_path: Path) -> None:
+    first, second = submit(tab, tmp_path), tab.jobs.submit(toy_recipe(tmp_path, name="other"), device="cpu")
+    for job in (first, second):
+        records(job)
+    shown = {**NOTHING, "run": first.id}
+    alone, both = tab.refresh(shown, ""), tab.act(event(act="over", run=second.id), shown, "")
+    assert (alone[tab.curve].count("<path"), both[tab.curve].count("<path")) == (1, 2)
+    assert "other" in both[tab.curve]
+    assert "by chance" in alone[tab.curve]
+    again = tab.act(event(act="over", run=second.id), both[tab.shown], "")
+    assert again[tab.curve].count("<path") == 1
+
+
+def test_the_rows_that_were_kept_back_open_in_errors(tab: train.TrainTab, tmp_path: Path) -> None:
+    job = submit(tab, tmp_path)
+    records(job)
+    assert "to-errors" not in tab.refresh({**NOTHING, "run": job.id}, "")[tab.learned]
+    end(tab.jobs, job)
+    learned = tab.refresh({**NOTHING, "run": job.id}, "")[tab.learned]
+    token = re.search(r"errors\?ed=([^&]*)&", html.unescape(str(learned)))[1]
+    assert train.Desk.uploads[token].reading.path == job.recipe["validation"][0]["path"]
 
 
 def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainTab, tmp_path: Path) -> None:
@@ -339,7 +391,7 @@ def test_a_link_holds_what_was_changed_in_the_form(tab: train.TrainTab, table: d
     base = recipe_text.compose("better", recipe_text.NAME, table)
 
     def link(text: str) -> dict[str, list[str]]:
-        shown = str(tab.note("table", "better", "better", table, text)[tab.noted])
+        shown = str(tab.note("table", "better", "better", table, None, text)[tab.noted])
         query = html.unescape(re.search('data-noted="(.*?)"', shown)[1])
         assert "up%2Fa.csv" not in query  # nobody learns where an upload lies
         return {key: found for key, found in read_link(f"?t=train&{query}")[1].items() if found != [""]}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from cachetools import LRUCache
@@ -122,20 +122,23 @@ class Choice:
 class Desk:
     """Tables, scores, studies, and what was found in them."""
 
+    uploads: ClassVar[Newest[str, Source]] = Newest(UPLOADS_KEPT)
+    """Token -> a table, of all visitors; Train puts what a training kept back here, too."""
+
     def __init__(self, pool: ModelPool) -> None:
         """Prepare; reads nothing."""
         self.pool = pool
-        self.uploads: Newest[str, Source] = Newest(UPLOADS_KEPT)
         self._datasets: LRUCache = LRUCache(DATASETS, getsizeof=_dataset_bytes)
         self._scores: LRUCache = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)
         self._studies: LRUCache = LRUCache(STUDIES, getsizeof=_study_bytes)
         self._results: LRUCache = LRUCache(60)
         self._lock = threading.Lock()
 
-    def remember(self, source: Source) -> Source:
+    @classmethod
+    def remember(cls, source: Source) -> Source:
         """Keep an upload for the rest of the sitting, and its file when the page is left; returns it with its token."""
         source = replace(source, token=f"upload-{secrets.token_hex(16)}")
-        self.uploads[source.token] = source
+        cls.uploads[source.token] = source
         UPLOADS.use(source.token, [source.reading.path])
         return source
 

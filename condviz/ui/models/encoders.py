@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +11,7 @@ import gradio as gr
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CondvizError, DataError
 from condviz.models import registry
+from condviz.training.job import is_shared
 from condviz.ui.events import connect, follow
 from condviz.ui.markup import html, noted, notice, render
 from condviz.ui.page import Page, stop_button
@@ -34,8 +34,6 @@ METHODS = (
 )
 KEPT = 3
 """Models of this section that are in memory; the one that was used longest ago goes when another is loaded."""
-SHARED = ("SPACE_ID", "CONDVIZ_PASSWORD", "CONDVIZ_HOSTS")
-"""Settings of a page that is meant for others."""
 
 
 class EncoderForm:
@@ -97,11 +95,6 @@ class EncoderForm:
             self.encoder: encoder if encoder in ENCODERS or (encoder and self.local) else gr.skip(),
             self.method: method if method in METHODS else gr.skip(),
         }
-
-
-def is_shared() -> bool:
-    """Whether others use this page, too."""
-    return any(os.environ.get(name) for name in SHARED)
 
 
 def check_encoder(encoder: object, request: gr.Request) -> str:

@@ -10,8 +10,12 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
+from condviz.evaluation.leaders import best_encoder, pair_accuracies
 from condviz.methods.catalog import CATALOG
+from condviz.models import registry
+from condviz.models.manifest import read_manifest
 from condviz.paths import ASSETS
 
 RECIPES = ASSETS / "recipes"
@@ -24,7 +28,6 @@ EXAMPLE_SETTINGS = {"start": "identity", "batching": "blocks", "batch_size": 80,
 FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "method": (("method",), "Method", [(entry.title, name) for name, entry in CATALOG.items() if entry.conditional]),
     "backbone": (("backbone",), "Encoder (hub id)", ""),
-    "init": (("init",), "Start from the weights of", ""),
     "tuning": (("tuning",), "Trained parameters", ["full", "layers", "lora", "frozen"]),
     "frozen_layers": (("frozen_layers",), "Frozen lower layers", 0),
     "epochs": (("epochs",), "Epochs", 3),
@@ -35,7 +38,12 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, Any]] = {
     "seed": (("seed",), "Seed", 42),
 }
 """Name -> place in the recipe, label, and choices of a menu, or what is meant where the recipe does not say."""
-LINK_KEYS = ("data", "quality", "preset", "name", "recipe", *FIELDS)
+PRETRAINED = ""
+"""Where a training starts that starts from no trained model."""
+TUNED = {"quick": {"tuning": "lora", "lora": {"rank": 16, "alpha": 32.0}, "frozen_layers": 2, "lr": 5e-4},
+         "better": {"tuning": "layers", "frozen_layers": 2, "lr": 5e-5}}  # fmt: skip
+"""How a method learns whose head alone would be too little, or nothing."""
+LINK_KEYS = ("data", "quality", "preset", "from", "name", "recipe", *FIELDS)
 """What a link keeps of the form."""
 
 
@@ -47,16 +55,37 @@ def parse(text: object) -> dict[str, Any]:
         raise ConfigError(f"The recipe is not valid TOML: {error}. Correct that line.") from error
 
 
-def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
+def starts() -> list[tuple[str, str]]:
+    """Return the models that a training may start from, as choices: those that agree best with people first."""
+    found = pair_accuracies()
+    infos = [registry.describe(name) for name in registry.list_models()]
+    infos = [info for info in infos if info.trained and info.conditional and not info.graph]
+    rated = {info.name: found.get(info.name, {}).get("csts", 0.0) for info in infos}
+    choices = [
+        (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
+        for info in sorted(infos, key=lambda info: -rated[info.name])
+    ]  # fmt: skip
+    return [*choices, ("The pretrained encoder alone", PRETRAINED)]
+
+
+def best_start() -> str:
+    """Return the model that a training starts from unless the visitor chooses another one."""
+    return best_encoder(registry.describe(name) for name in registry.list_models())
+
+
+def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str | None = None) -> str:
     """Compose the recipe for a thoroughness.
 
     Args:
         preset: Key of `QUALITIES`.
         name: Of the model.
         table: {"table": [train, validation] paths, "batching", "rows"}; None takes the example.
+        start: The model to start from, `PRETRAINED` for none; None takes the best. All have learnt from the example.
     """
     document = tomlkit.parse(read_preset(preset))
     document["name"] = str(name or "").strip()
+    if table is not None:
+        _start_from(document, preset, best_start() if start is None else start)
     sources = EXAMPLE
     if table is None:
         document.pop("init", None)
@@ -73,6 +102,26 @@ def compose(preset: str, name: str, table: Mapping[str, Any] | None) -> str:
         document.pop(key, None)
         document[key] = rows
     return tomlkit.dumps(document)
+
+
+def _start_from(document: tomlkit.TOMLDocument, preset: str, start: str) -> None:
+    if start == PRETRAINED:
+        document.pop("init", None)
+        document["start"] = "identity"
+        return
+    made = read_manifest(registry.find_folder(start))
+    if made["method"] != document["method"]:
+        document.pop("head_lr", None)
+        document.update(TUNED[preset])
+    document.update({"init": start, "method": made["method"], "config": _inline(made["config"])})
+    if made["backbone"]["name"] != DEFAULT_BACKBONE:
+        document.update({"backbone": made["backbone"]["name"], "revision": made["backbone"]["revision"]})
+
+
+def _inline(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an item of tomlkit
+    table = tomlkit.inline_table()
+    table.update({key: value for key, value in values.items() if value is not None})
+    return table
 
 
 def read_fields(text: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Share:
         if not shown["run"]:
             raise DataError("There is no model yet. Train one first.")
         job = self.jobs.get(shown["run"])
-        if not job.may_change(owner):
+        if not job.may_change(None if shown.get("operator") else owner):
             raise DataError("This model was trained by somebody else: only they can pack or upload it.")
         if job.state != "done" or not job.out.is_dir():
             raise DataError(f"Training {job.name} is {job.state}: it has no model.")

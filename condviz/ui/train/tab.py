@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import gradio as gr
+from markupsafe import Markup
 
 from condviz.errors import CondvizError, ConfigError, DataError
+from condviz.training.job import is_shared
 from condviz.training.jobs import Jobs, is_enabled
+from condviz.ui.errors.desk import Desk, Source
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.imports import FILE_TYPES, TRAINED, Import, Reading
+from condviz.ui.limits import Counts, Newest
 from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, Tab, section, stop_button
-from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import Work
-from condviz.ui.state import MAX_TEXT, Values, first
+from condviz.ui.requests import UPLOADS
+from condviz.ui.state import MAX_TEXT, Values, first, write_link
 from condviz.ui.train import recipe as recipes
 from condviz.ui.train import view as views
 from condviz.ui.train.share import Share, zip_of
 
+NONE = "none"
+"""How links name the pretrained encoder as the start."""
 TICK_SECONDS = 1.5
+NOTHING: Mapping[str, Any] = {"run": None, "replay": None, "drawn": None, "over": (), "operator": False}
+"""What is shown before anything was chosen."""
+OPERATOR = "CONDVIZ_OPERATOR"
+"""Environment variable: the password of whoever runs the page, and may see all trainings."""
+TRIES = 10
+"""Of that password within a minute, by all visitors together."""
+KEPT: Newest[str, Reading] = Newest(100)
+"""Token -> an uploaded table and how it is read, for the rest of the sitting."""
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form"}
+MOST_OVER = 8
+"""Curves beside the one that is shown."""
+_OPENED: Newest[str, str] = Newest(100)
+"""Training -> the token of its kept-back rows in Errors."""
 
 
 class TrainTab:
@@ -49,12 +69,12 @@ class TrainTab:
                 self.sample = html("", elem_id="cv-train-table")
                 script = "condviz.train(element, watch, (data) => trigger('act', data));"
                 self.run = html(views.render_run(start) if start else "", elem_id="cv-train-run", script=script)
-                self.curve = plotly_panel(elem_id="cv-train-curve", label="Held-back rows over the steps", height=260)
+                self.curve = html(views.render_curve(start, ()) if start else "", elem_id="cv-train-curve")
                 self.learned = html("", elem_id="cv-train-learned")
         self._sections(script)
         self.owner = gr.BrowserState("", storage_key="condviz-trainings", secret="condviz")
-        self.takes = gr.State({})
-        self.table, self.shown = gr.State(None), gr.State({"run": None, "replay": None, "drawn": None})
+        self.takes, self._tries = gr.State({}), Counts(60)
+        self.table, self.shown = gr.State(None), gr.State(dict(NOTHING))
         self.timer = gr.Timer(TICK_SECONDS, active=False)
         self._connect()
 
@@ -69,7 +89,13 @@ class TrainTab:
             self.upload = gr.File(label="Table of rated pairs", height=70, **files)
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
             self.own = Import(self.upload, TRAINED, "cv-train", self.notice)
-        html(render("train/step.html", number=2, title="How thorough?"), elem_id="cv-train-step2")
+        html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
+        begin = {
+            "label": "Start from",
+            "info": "and how many of people’s pairs it orders right",
+            "elem_id": "cv-train-from",
+        }
+        self.begins = gr.Dropdown(recipes.starts(), value=recipes.best_start(), **begin)
         plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
         self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
@@ -109,9 +135,13 @@ class TrainTab:
         with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
             self._advanced()
         with section("Loss", elem_id="cv-train-losses") as self.loss_part:
-            self.loss = plotly_panel(elem_id="cv-train-loss", label="Training loss over the steps", height=260)
-        with section("All trainings on this machine", elem_id="cv-train-runs") as self.runs_part:
+            self.loss = html("", elem_id="cv-train-loss")
+        title = "Your trainings" if is_shared() else "All trainings on this machine"
+        with section(title, elem_id="cv-train-runs") as self.runs_part:
             self.runs = html("", elem_id="cv-train-history", script=script)
+            with gr.Row(visible=is_shared() and bool(os.environ.get(OPERATOR))):
+                self.password = gr.Textbox(label="Password of whoever runs this page", type="password", max_lines=1)
+                self.all = gr.Button("Show all trainings", scale=0, min_width=140)
         with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
             self.share_model = Share(self.jobs)
         with section("Log", elem_id="cv-train-log") as self.log_part:
@@ -123,14 +153,15 @@ class TrainTab:
         quiet = {"notice": self.share_model.notice}
         texts = [self.recipe, self.written]
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
-        made = [self.source, self.quality, self.name, self.table]
-        read = [self.upload, self.own.reading, self.share, self.quality, self.name]
+        made = [self.source, self.quality, self.name, self.table, self.begins]
+        read = [self.upload, self.own.reading, self.share, self.quality, self.name, self.begins]
         table = [self.sample, self.table, self.help, *filled]
         connect([self.own.reading.change, self.share.input], self.read_table, read, table, **form)
-        chosen = [*filled, self.upload_box, self.sample]
-        connect(self.source.input, self.choose, made, chosen, **form)
+        chosen = [*filled, self.upload_box, self.begins]
+        connect(self.source.input, self.choose_source, made, chosen, **form)
+        connect(self.begins.input, self.choose, made, chosen, **form)
         thorough = connect(self.quality.input, self.choose, made, chosen, **form)
-        preset = [self.preset, self.name, self.source, self.table]
+        preset = [self.preset, self.name, self.source, self.table, self.begins]
         connect(self.preset.input, self.choose_preset, preset, filled, **form)
         connect(self.recipe.blur, self.edit, [self.recipe], filled, **form)
         for key, field in [("name", self.name), *self.fields.items()]:
@@ -145,13 +176,11 @@ class TrainTab:
         asked = [self.source, self.table, self.written]
         checked = [*asked, self.quality, self.preset, self.takes]
         main = {"notice": self.notice, "stop": self.stop}
-        tried = [self.found, self.curve, self.quality, self.takes]
+        tried = [self.found, self.quality, self.takes]
         # The last field may still be on its way when a button is pressed: its turn comes first.
         check, start = (button.click(lambda: None, **PRIVATE, **_IN_TURN) for button in (self.check, self.start))
         for asked_by, look in ((check.then, self.look), (thorough.then, self.estimate)):
-            run = connect(asked_by, look, checked, tried, **main, concurrency_limit=1)
-            # A stopped check must not leave its progress on the picture.
-            run.failure(lambda: panel_update(message=""), None, self.curve, queue=False, **PRIVATE)
+            connect(asked_by, look, checked, tried, **main, concurrency_limit=1)
         other = [self.source.input, self.table.change]
         connect(other, self.forget_times, None, [self.quality, self.takes], queue=False, **quiet)
         painted = [
@@ -163,16 +192,17 @@ class TrainTab:
         connect(start.then, self.begin, [*asked, *seen], [*painted, self.found, self.owner], **main, **once)
         for part in (self.run, self.runs):
             connect(part.act, self.act, seen, painted, notice=self.notice, **once)
+        connect([self.all.click, self.password.submit], self.unlock, [self.password, *seen], painted, **quiet)
         connect(self.timer.tick, self.refresh, seen, painted, **quiet, **once)
         for part in (self.loss_part, self.runs_part, self.log_part):
             connect(part.expand, self.redraw, seen, painted, **quiet)
-        linked = [*painted, self.source, self.quality, *filled, self.upload_box]
+        linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
         told = {"notice": self.notice, "heavy": False, "otherwise": lambda shown, owner, *_: self.refresh(shown, owner)}
-        self.page.on_link(self.open_link, [*seen, self.name, self.table], linked, **told)
+        self.page.on_link(self.open_link, [*seen, self.name, self.table, self.begins], linked, **told)
         # The menus that are filled in the same answer have their values only once it has arrived.
         changed = [self.written.change, self.source.change, self.quality.change, self.preset.change]
         filled_in = gr.on(changed, lambda: None, queue=False, **PRIVATE)
-        form = [self.source, self.quality, self.preset, self.table, self.written]
+        form = [self.source, self.quality, self.preset, self.table, self.begins, self.written]
         connect(filled_in.then, self.note, form, [self.noted], queue=False, **quiet)
         # A visitor owns trainings by a secret that is kept in the browser.
         own = {"queue": False, **PRIVATE}
@@ -185,7 +215,10 @@ class TrainTab:
         publish(self.api_stop, "train_stop", heavy=False)
 
     # ---- the form ----------------------------------------------------------------------------------------------------
-    def read_table(self, file: str | None, reading: Reading | None, share: float, quality: str, name: str) -> dict:
+    def read_table(
+        self, file: str | None, reading: Reading | None, share: float, quality: str, name: str,
+        start: str | None = None,
+    ) -> dict:  # fmt: skip
         """Take the rated rows of an uploaded table, and keep its two parts for training."""
         # Without a table that can be used, the recipe must not name the one before.
         empty = {self.table: None, self.sample: "", **self._fill(recipes.compose(quality, name, None), quality)}
@@ -204,27 +237,33 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store(table, part, self.jobs.uploads)]
+        token = secrets.token_hex(16)
+        KEPT[token] = reading
+        UPLOADS.use(token, [file])
+        filled = self._fill(recipes.compose(quality, name, facts, start), quality)
         view = render("train/table.html", table=table, train=len(train), held=len(held))
-        return {
-            self.help: "",
-            self.sample: view,
-            self.table: facts,
-            **self._fill(recipes.compose(quality, name, facts), quality),
-        }
+        kept = Markup('<span data-own="own={}"></span>').format(token)
+        return {self.help: kept, self.sample: view, self.table: facts, **filled}
 
-    def choose(self, source: str, quality: str, name: str, table: dict | None) -> dict:
-        """Compose the recipe for other data or another thoroughness."""
-        text = recipes.compose(quality, name, table if source == "table" else None)
-        filled = self._fill(text, quality)
-        if self.enabled and source == "example":  # whoever chooses it is about to check or to train
+    def choose(self, source: str, quality: str, name: str, table: dict | None, start: str | None = None) -> dict:
+        """Compose the recipe for other data, another start or another thoroughness."""
+        return self._fill(self._base(source, quality, table, start, name), quality)
+
+    def choose_source(self, source: str, quality: str, name: str, table: dict | None, *_: str) -> dict:
+        """Take the visitor's table, or the example: shipped models have learnt from it, so it starts without them."""
+        mine = source == "table"
+        start = recipes.best_start() if mine else recipes.PRETRAINED
+        filled = self.choose(source, quality, name, table, start)
+        if self.enabled and not mine:  # whoever chooses it is about to check or to train
             from condviz.training import preflight
 
-            preflight.read(self._read(text))
-        return {**filled, self.upload_box: gr.update(visible=source == "table")}
+            preflight.read(self._read(filled[self.recipe]))
+        begins = gr.update(value=start, interactive=mine)
+        return {**filled, self.upload_box: gr.update(visible=mine), self.begins: begins}
 
-    def choose_preset(self, preset: str, name: str, source: str, table: dict | None) -> dict:
+    def choose_preset(self, preset: str, name: str, source: str, table: dict | None, start: str | None = None) -> dict:
         """Fill in a shipped recipe; those for tables get the visitor's data and name."""
-        return self._fill(self._base(source, preset, table, name), preset)
+        return self._fill(self._base(source, preset, table, start, name), preset)
 
     def edit(self, text: str) -> dict:
         """Show a recipe that was edited by hand in the fields."""
@@ -246,23 +285,15 @@ class TrainTab:
         """Read the data and try a few steps: what the training takes, and what stands in its way."""
         _need_table(source, table, text)
         work = Work(lambda progress: self.jobs.check(self._read(text), progress=progress))
-        began = time.monotonic()
         try:
-            for _ in work.steps():
-                doing = f"Reading the data, then trying a few steps: {time.monotonic() - began:.0f} s"
-                shown = {self.curve: panel_update(message=doing, tone="busy"), self.stop: gr.update(visible=True)}
-                yield {**shown, self.found: "", self.notice: gr.skip()}
-            found = work.result()
-        except Exception:
-            yield {self.curve: panel_update(message="")}
-            raise
+            said = "Reading the data, then trying a few steps."
+            found = yield from follow(work, said, self.notice, self.stop)
         finally:
             self._prepare()  # whoever has checked will change something and check again
         if found.minutes is not None and preset == quality:
             takes = {**takes, quality: found.minutes}
         yield {
             self.found: views.render_check(found),
-            self.curve: panel_update(message=""),
             self.stop: gr.update(visible=False),
             self.quality: gr.update(choices=views.label_qualities(takes)),
             self.takes: takes,
@@ -306,10 +337,11 @@ class TrainTab:
             focus: Bring it into view: it has just been started.
             asked: A link asked for it.
         """
-        jobs = self.jobs.list()
+        token = _token(shown, owner)
+        jobs = [job for job in self.jobs.list() if job.may_change(token)]
         job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
         seconds = None if shown["replay"] is None else time.time() - shown["replay"]
-        run = views.view_job(job, owner, log=True) if job else views.replay(seconds)
+        run = views.view_job(job, token, log=True) if job else views.replay(seconds)
         if run is None:
             return {self.timer: gr.Timer(active=False)}
         moving = run.state in views.ACTIVE or run.left is not None
@@ -317,88 +349,107 @@ class TrainTab:
             self.run: views.render_run(run, focus=focus, asked=asked),
             self.timer: gr.Timer(active=moving or any(job.state in ("queued", "running") for job in jobs)),
             self.shown: {**shown, "run": run.id if job else shown["run"], "drawn": run.stamp},
-            self.runs: views.render_runs(jobs, run.id),
+            self.runs: views.render_runs(jobs, run.id, shown["over"], shared=is_shared()),
             self.log: render("train/log.html", log=run.log, mine=run.mine),
         }
         if run.stamp != shown["drawn"]:
-            updates |= self._draw(run)
+            others = [views.view_job(one, token) for one in jobs if one.id in shown["over"] and one.id != run.id]
+            updates |= {
+                self.curve: views.render_curve(run, others),
+                self.loss: views.render_loss(run),
+                self.learned: views.render_learned(run, views.find_ratings(run), _in_errors(run)),
+            }
         return updates | ({self.page.models_changed: time.time()} if self._add_models() else {})
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
-        """Fill a section that was opened: figures are not drawn where nobody sees them."""
+        """Fill a section that was opened."""
         return self.refresh({**shown, "drawn": None}, owner)
 
-    def _draw(self, run: views.RunView) -> dict:
-        from condviz.plots.training import plot_curve
-
-        waiting = "" if run.measured else "The first measurement on the held-back rows comes in a moment."
-        curve = plot_curve(run.curve()).update_layout(uirevision=str(run.stamp))
-        return {
-            self.curve: panel_update(figure=curve, message=waiting),
-            self.loss: panel_update(figure=plot_curve(run.loss_curve(), "loss", digits=4)),
-            self.learned: views.render_learned(run, views.find_ratings(run)),
-        }
+    def unlock(self, password: str, shown: Mapping[str, Any], owner: str) -> dict:
+        """Show whoever runs the page the trainings of all visitors."""
+        wanted = os.environ.get(OPERATOR, "")
+        if self._tries["all"] >= TRIES:
+            raise DataError("Too many wrong passwords were tried. Wait a minute.")
+        if not wanted or not hmac.compare_digest(str(password or "").encode(), wanted.encode()):
+            self._tries["all"] += 1
+            raise DataError("That is not the password of whoever runs this page.")
+        return self.refresh({**shown, "operator": True}, owner)
 
     def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
         """Stop, resume, rerun, delete, show or replay a training."""
         action, run = str(event.act), str(event.run)
         if action == "replay":
-            return self.refresh({"run": "", "replay": time.time(), "drawn": None}, owner)
+            return self.refresh({**shown, "run": "", "replay": time.time(), "drawn": None}, owner)
         if action == "delete":
-            return self._delete(run, owner)
+            return self._delete(run, shown, owner)
+        if action == "over":  # drawn beside the one that is shown, or no more
+            over = tuple(sorted({run} ^ set(shown["over"])))[:MOST_OVER]
+            return self.refresh({**shown, "over": over, "drawn": None}, owner)
         if action in ("stop", "resume", "rerun"):
-            run = getattr(self.jobs, action)(run, token=owner).id
+            run = getattr(self.jobs, action)(run, token=_token(shown, owner)).id
         elif action != "show":
             raise DataError(f"A training cannot {action[:40]!r}. Reload the page.")
-        return self.refresh({"run": run, "replay": None, "drawn": None}, owner, focus=True) | {self.notice: ""}
+        return self.refresh({**shown, "run": run, "replay": None, "drawn": None}, owner, focus=True) | {self.notice: ""}
 
-    def _delete(self, run: str, owner: str) -> dict:
+    def _delete(self, run: str, shown: Mapping[str, Any], owner: str) -> dict:
         from condviz.models.registry import list_models
 
         name = self.jobs.get(run).name
-        self.jobs.delete(run, token=owner)
+        self.jobs.delete(run, token=_token(shown, owner))
         zip_of(name).unlink(missing_ok=True)
         if name not in list_models():
             self.pool.remove(name)
         said = notice("", f"“{name}” is deleted: its log, its uploads, and the model it made.", tone="info")
-        view = self.refresh({"run": None, "replay": None, "drawn": None}, owner)
+        view = self.refresh({**shown, "run": None, "replay": None, "drawn": None}, owner)
         return {**view, self.notice: said, self.page.models_changed: time.time()}
 
-    def open_link(self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None) -> dict:
+    def open_link(
+        self, values: Values, shown: Mapping[str, Any], owner: str, name: str, table: dict | None,
+        start: str | None = None,
+    ) -> dict:  # fmt: skip
         """Show the training that a link names, and the form with the data and thoroughness that it names."""
-        run, data, quality, preset = (first(values, key) for key in ("run", "data", "quality", "preset"))
+        run, data, quality, preset, own = (first(values, key) for key in ("run", "data", "quality", "preset", "own"))
         changes = {key: first(values, key) for key in ("name", "recipe", *recipes.FIELDS) if key in values}
-        if run:
-            self.jobs.get(run)  # says that it may have been deleted
-        filled = bool(data or quality or preset or changes)
+        asked = first(values, "from")
+        start = recipes.PRETRAINED if asked == NONE else asked or start
+        if run and not self.jobs.get(run).may_change(_token(shown, owner)):  # `get` says that it may have been deleted
+            raise DataError("This training belongs to somebody else, and only their browser shows it.")
+        filled = bool(data or quality or preset or changes or own in KEPT or "from" in values)
         found = self.refresh({**shown, "run": run or shown["run"]}, owner, asked=bool(run) or filled)
         if not filled:
             return found
         data = "example" if data == "example" else "table"
         quality = quality if quality in recipes.QUALITIES else "quick"
-        found |= self.choose(data, quality, recipes.NAME if changes else name, table)
-        found |= {self.source: data, self.quality: quality}
+        name = recipes.NAME if changes else name
+        if kept := KEPT.get(own):  # that it is read again fills in the recipe
+            found |= self.own.restore(kept)
+        found |= self.choose_source(data, quality, name, table) | {self.source: data, self.quality: quality}
+        if data == "table" and start is not None:
+            found |= self.choose(data, quality, name, table, start) | {self.begins: start}
         if preset or changes:
             preset = preset or quality
-            found |= self._fill(recipes.apply_changes(self._base(data, preset, table), changes), preset)
+            found |= self._fill(recipes.apply_changes(self._base(data, preset, table, start), changes), preset)
         return found
 
-    def note(self, source: str, quality: str, preset: str, table: dict | None, text: str) -> dict:
+    def note(self, source: str, quality: str, preset: str, table: dict | None, start: str | None, text: str) -> dict:
         """Keep in the address of the page what differs from the form as it opens."""
-        changes = recipes.read_changes(text, self._base(source, preset, table))
+        changes = recipes.read_changes(text, self._base(source, preset, table, start))
         values = dict.fromkeys(recipes.LINK_KEYS, "") | changes
         values["data"] = source if source == "example" else ""
         values["quality"] = quality if quality != "quick" else ""
         values["preset"] = preset if preset != quality else ""
+        values["from"] = "" if source == "example" or start in (None, recipes.best_start()) else start or NONE
         if long := len(values["recipe"]) > MAX_TEXT:
             values["recipe"] = ""
         return {self.noted: render("train/noted.html", noted=urlencode(values), long=long, most=MAX_TEXT)}
 
-    def _base(self, source: str, preset: str, table: dict | None, name: str = recipes.NAME) -> str:
-        """Return the recipe that a choice of data and thoroughness, or a shipped recipe, fills in."""
+    def _base(
+        self, source: str, preset: str, table: dict | None, start: str | None = None, name: str = recipes.NAME
+    ) -> str:
+        """Return the recipe that a choice of data, start and thoroughness, or a shipped recipe, fills in."""
         if preset not in recipes.QUALITIES:
             return recipes.read_preset(preset)
-        return recipes.compose(preset, name, table if source == "table" else None)
+        return recipes.compose(preset, name, table if source == "table" else None, start)
 
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
@@ -443,17 +494,20 @@ class TrainTab:
         """Return where a training stands.
 
         Args:
-            job: Its id; "" lists all.
-            owner: The secret that it was started with; needed on a Space to read its log.
+            job: Its id; "" lists all that you may see.
+            owner: The secret that it was started with; needed where others reach the page.
 
         Returns:
             {"id", "name", "method", "state", "reason", "phase", "step", "steps", "elapsed", "left", "speed", "created",
             "losses", "evaluations", "probes", "log"}, or {"jobs": [...]} without the last four.
         """
         if job:
-            return views.view_job(self.jobs.get(job), owner, log=True).to_dict()
+            found = self.jobs.get(job)
+            if not found.may_change(owner):
+                raise DataError("This training belongs to somebody else. Give the secret that it was started with.")
+            return views.view_job(found, owner, log=True).to_dict()
         left_out = {"losses", "evaluations", "probes", "log"}
-        jobs = [views.view_job(found, owner).to_dict() for found in self.jobs.list()]
+        jobs = [views.view_job(found, owner).to_dict() for found in self.jobs.list() if found.may_change(owner)]
         return {"jobs": [{key: job[key] for key in job if key not in left_out} for job in jobs]}
 
     def api_stop(self, job: str, owner: str = "") -> dict[str, Any]:
@@ -467,6 +521,21 @@ class TrainTab:
             The training, as /train_status returns it.
         """
         return views.view_job(self.jobs.stop(job, token=owner), owner).to_dict()
+
+
+def _token(shown: Mapping[str, Any], owner: str) -> str | None:
+    """Return what a visitor may change trainings with; None, which opens all, for whoever runs the page."""
+    return None if shown["operator"] else owner
+
+
+def _in_errors(run: views.RunView) -> str:
+    """Return the link to the rows that a finished training of one's own table kept back, in Errors."""
+    held = [source for source in run.recipe.get("validation", ()) if source["name"] == "csv"]
+    if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
+        return ""
+    if run.id not in _OPENED:
+        _OPENED[run.id] = Desk.remember(Source("upload", Reading(held[0]["path"]))).token
+    return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:

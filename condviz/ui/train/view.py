@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 from cachetools import LRUCache, cached
 
 from condviz.errors import CondvizError
-from condviz.evaluation.verdicts import COUNTED, Verdict, counted, judge_rise
+from condviz.evaluation.metrics import wilson
+from condviz.evaluation.verdicts import COUNTED, Verdict, between, counted, judge_rise
 from condviz.paths import ASSETS
+from condviz.plots.training import Curve, draw_curves
 from condviz.types import plain
 from condviz.ui.markup import render
 from condviz.ui.state import pair_link, write_link
 from condviz.ui.train.recipe import LINK_KEYS, QUALITIES
 
 if TYPE_CHECKING:
-    from condviz.plots.training import Curve
     from condviz.training.job import Job
     from condviz.training.preflight import Preflight
 
@@ -48,6 +49,10 @@ FIGURES = {
     "MRR": ("", "", 100),
 }
 """Figure -> how it is said, its title, and what it is multiplied by; the first that was measured is shown."""
+STAGES = {"preparing": "reads the data and the encoder", "training": "trains", "finishing": "saves the model"}
+"""Phase of a training -> what it does then."""
+CHANCE = {"pair_accuracy": {"by chance": 50.0}}
+"""Figure -> its levels that do not come from the training."""
 LOG_LINES = 60
 
 
@@ -131,17 +136,10 @@ class RunView:
 
     def curve(self) -> Curve:
         """Return the figure over the steps. What is kept is chosen by rank, and need not be the highest point."""
-        from condviz.plots.training import Curve  # imports plotly
-
         scale, rows = FIGURES[self.figure][2] if self.figure else 1, self.measured
         kept = self.kept["step"] if self.kept and self.ended else None
-        return Curve([row["step"] for row in rows], [scale * row[self.figure] for row in rows], kept, self.steps)
-
-    def loss_curve(self) -> Curve:
-        """Return the loss over the steps."""
-        from condviz.plots.training import Curve
-
-        return Curve([row["step"] for row in self.losses], [row["loss"] for row in self.losses], end=self.steps)
+        values = [scale * row[self.figure] for row in rows]
+        return Curve([row["step"] for row in rows], values, kept, self.steps, self.name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, without the recipe: clients of gradio take every "path" in it for a file to download."""
@@ -189,6 +187,23 @@ def replay(seconds: float | None = None) -> RunView | None:
     )  # fmt: skip
 
 
+def render_curve(run: RunView, others: Sequence[RunView]) -> str:
+    """Draw the figure over the steps, with where it started, chance, and other trainings that measure the same."""
+    start = run.recipe.get("init") or "the pretrained encoder"
+    scale, levels = FIGURES.get(run.figure, ("", "", 1))[2], CHANCE.get(run.figure, {})
+    if run.start:
+        levels = {**levels, f"{start} before training": scale * run.start[run.figure]}
+    same = [other.curve() for other in others if other.figure == run.figure]
+    return draw_curves([run.curve(), *same], FIGURES.get(run.figure, ("", "", 1))[1], levels=levels)
+
+
+def render_loss(run: RunView) -> str:
+    """Draw the loss over the steps."""
+    rows = run.losses
+    curve = Curve([row["step"] for row in rows], [row["loss"] for row in rows], end=run.steps)
+    return draw_curves([curve], "loss", digits=4) or render("train/none.html", text="No loss was logged yet.")
+
+
 def headline(run: RunView) -> str:
     """Return one sentence that says where a training stands and what it has reached."""
     start, kept = run.start, run.kept
@@ -197,9 +212,9 @@ def headline(run: RunView) -> str:
     if run.state == "queued":
         return f"“{run.name}” is queued and starts when the training before it ends."
     if not kept:
-        return f"“{run.name}” is training." if run.step else f"“{run.name}” is loading its data and encoder."
-    now, before = (_reached(run.figure, record) if record else "" for record in (kept, start))
-    said = FIGURES[run.figure][0].format(now)
+        return f"“{run.name}” {STAGES.get(run.phase, 'trains')}."
+    now, before = _reached(run.figure, kept), _reached(run.figure, start, whole=False) if start else ""
+    said = FIGURES[run.figure][0].format(now) + _interval(kept)
     told = f"“{run.name}” {'' if run.ended else 'so far '}{said}"
     if not before:
         return f"{told}."
@@ -215,15 +230,23 @@ def headline(run: RunView) -> str:
     return f"{told}; before training it was {before}.{advice}"
 
 
-def _reached(figure: str, record: Mapping[str, Any]) -> str:
-    """Return a figure as the headline names it, with what it rests on where that is known."""
+def _reached(figure: str, record: Mapping[str, Any], *, whole: bool = True) -> str:
+    """Return a figure as the headline names it, as a `whole` with what it rests on where that is known."""
     value, rows = record[figure], record.get("rows")
     if figure == "spearman":
-        return f"{value / 100:.2f}" + (f" ({rows:,} rows)" if rows else "")
+        return f"{value / 100:.2f}" + (f" ({rows:,} rows)" if rows and whole else "")
     if figure != "pair_accuracy" or not rows:
-        return f"{FIGURES[figure][2] * value:.0f}" + (" % of the" if figure == "pair_accuracy" else "")
+        return f"{FIGURES[figure][2] * value:.0f}" + (" % of the" if figure == "pair_accuracy" and whole else "")
     pairs = record.get("pairs", rows // 2)
-    return counted(value / 100, pairs) + (f" of {pairs:,}" if pairs >= COUNTED else "")
+    return counted(value / 100, pairs) + (f" of {pairs:,}" if pairs >= COUNTED and whole else "")
+
+
+def _interval(record: Mapping[str, Any]) -> str:
+    """Return the 95 % interval of a pair accuracy as headlines name it; "" where nothing tells of how many pairs."""
+    pairs = record.get("pairs", record.get("rows", 0) // 2)
+    if record.get("pair_accuracy") is None or pairs < COUNTED:
+        return ""
+    return f" ({between(*(100 * end for end in wilson(record['pair_accuracy'] / 100, pairs)))})"
 
 
 def _judged(run: RunView, figure: str) -> Verdict | None:
@@ -256,14 +279,18 @@ def render_run(run: RunView, *, focus: bool = False, asked: bool = False) -> str
     actions = {name: TITLES[name] for name in ACTIONS.get(run.state, ()) if run.mine}
     return render(
         "train/run.html", run=run, headline=headline(run), state=STATES.get(run.state, run.state), actions=actions,
+        stages=STAGES if run.phase else (),
         facts=[(name, value) for name, value in facts if value], focus=focus, asked=asked,
         share=100 * run.step / run.steps if run.steps else 0.0, title=FIGURES.get(run.figure, ("", "", 1))[1],
         link=write_link("train", [("run", run.id)]), keys=" ".join(LINK_KEYS),
     )  # fmt: skip
 
 
-def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) -> str:
-    """Render the held-back rows that were scored along the way: rating, score before training, score now."""
+def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float], errors: str = "") -> str:
+    """Render the held-back rows that were scored along the way: rating, score before training, score now.
+
+    `errors` is the link to all of them in Errors, "" for none.
+    """
     scored = [record["probes"] for record in run.records if record.get("probes")]
     if not scored or not run.probes:
         return ""
@@ -275,7 +302,8 @@ def render_learned(run: RunView, ratings: Mapping[tuple[str, str, str], float]) 
     pair = run.probes[0][:2]
     asked = [probe[2] for probe in run.probes if probe[:2] == pair]
     link = pair_link("compare", pair, asked, run.name) if run.state == "done" else ""
-    return render("train/learned.html", rows=rows, link=link, held=any(row["rating"] for row in rows))
+    errors = errors if link else ""
+    return render("train/learned.html", rows=rows, link=link, errors=errors, held=any(row["rating"] for row in rows))
 
 
 def find_ratings(run: RunView) -> dict[tuple[str, str, str], float]:
@@ -298,15 +326,18 @@ def _ratings(sources: str) -> dict[tuple[str, str, str], float]:
     return {row.texts: row.label for row in rows}
 
 
-def render_runs(jobs: Sequence[Job], shown: str) -> str:
-    """Render all trainings, newest first; a name shows that one."""
+def render_runs(jobs: Sequence[Job], shown: str, over: Sequence[str], *, shared: bool) -> str:
+    """Render trainings, newest first: a name shows that one, a switch draws its curve beside the one `shown`.
+
+    Where the page is `shared`, they are the visitor's own.
+    """
     rows = [
         {"job": job, "method": job.recipe.get("method", ""), "state": STATES.get(job.state, job.state),
          "started": _started(job), "time": duration(job.elapsed),
          "best": _best_of_ended(job) if job.status.ended else _best(job)}
         for job in jobs
     ]  # fmt: skip
-    return render("train/runs.html", rows=rows, shown=shown)
+    return render("train/runs.html", rows=rows, shown=shown, over=over, shared=shared)
 
 
 def _best(job: Job) -> tuple[float | None, float | None]:
