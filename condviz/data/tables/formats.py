@@ -27,6 +27,7 @@ MAX_COLUMNS = 1_000
 KNOWN_NAMES = frozenset(["sentence1", "sentence2", "condition", "label", "text", "sentence", "rating", "gold", "id"])
 """Names that only a header has."""
 _SAMPLED = 50
+_BATCH = 4096
 _INVISIBLE = " \t\r\n\ufeff\u200b\u200c\u200d\u2060\xa0"
 _LONG_NAME = 64
 _VALUE = re.compile(r"[+-]?[\d.,:/ -]*\d[\d.,:/ %-]*")
@@ -259,40 +260,53 @@ def read_arrow(name: str, file: IO[bytes], report: Report) -> Rows:
     file.seek(0)
     report.format = "parquet" if file.read(4) == b"PAR1" else "arrow"
     file.seek(0)
-    row = 0
     try:
         if report.format == "parquet":
-            batches = parquet.ParquetFile(file).iter_batches(batch_size=4096)
+            batches = parquet.ParquetFile(file).iter_batches(batch_size=_BATCH)
         else:
             reader = arrow.ipc.open_file(file)
             batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        for batch in batches:
-            batch.validate(full=True)  # a damaged file could make Arrow read outside of its memory
-            columns = check_names(name, batch.schema.names)
-            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                row += 1
-                yield Place(row, None, name), {c: to_text(cell) for c, cell in zip(columns, cells, strict=True)}
+        for row, record in enumerate(_arrow_records(name, batches), start=1):
+            yield Place(row, None, name), record
     except (arrow.ArrowException, OSError) as error:
         kind = "Parquet" if report.format == "parquet" else "Arrow"
         raise DataError(f"{name} is no {kind} file, or is damaged: {first_line(error)[:100]}") from error
 
 
-def read_memory(source: Any, name: str, report: Report) -> Rows:  # noqa: ANN401
-    """Yield the rows of a data frame, an Arrow table, columns by name, or anything that yields records once."""
-    report.format = report.format or "memory"
+def _arrow_records(name: str, batches: Iterable[Any]) -> Iterator[Record]:
+    """Yield the rows of Arrow's tables or batches; single floats as the few digits that say which they are."""
+    for batch in batches:
+        batch.validate(full=True)  # a damaged file could make Arrow read outside of its memory
+        columns = check_names(name, batch.schema.names)
+        short = [str(column.type) in ("float", "halffloat") for column in batch.columns]
+        cells = (c.cast("string") if few else c for c, few in zip(batch.columns, short, strict=True))
+        for row in zip(*(column.to_pylist() for column in cells), strict=True):
+            yield {column: to_text(cell) for column, cell in zip(columns, row, strict=True)}
+
+
+def _in_memory(source: Any, name: str) -> Iterable[Any] | None:  # noqa: ANN401
+    """Return the records of data frames, datasets, Arrow's tables, columns by name, or any iterable; None of others."""
     if hasattr(source, "itertuples"):  # pandas
         columns = check_names(name, [str(column).strip(_INVISIBLE) for column in source.columns])
-        found = (dict(zip(columns, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
-    elif hasattr(source, "iter_rows"):  # polars
-        found = source.iter_rows(named=True)
-    elif hasattr(source, "to_pylist"):  # pyarrow
-        check_names(name, source.schema.names)
-        found = iter(source.to_pylist())
-    elif isinstance(source, Mapping):
-        found = _by_column(name, source)
-    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):  # also a datasets.Dataset
-        found = iter(source)
-    else:
+        # As numpy's own numbers, single floats keep the few digits that say which they are.
+        cells = (one.to_numpy() if one.dtype == "float32" else one for _, one in source.items())
+        return (dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True))
+    if isinstance(source, Mapping):
+        return _by_column(name, source)
+    if hasattr(source, "with_format"):  # a datasets.Dataset, also one of a stream
+        return _arrow_records(name, source.with_format("arrow").iter(_BATCH))
+    if hasattr(source, "collect_schema"):  # polars, also lazy
+        source = source.lazy().collect()
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "name"):  # a column alone is a list of texts
+        return _arrow_records(name, require("pyarrow", "search").RecordBatchReader.from_stream(source))
+    return source if isinstance(source, Iterable) and not isinstance(source, str | bytes) else None
+
+
+def read_memory(source: Any, name: str, report: Report) -> Rows:  # noqa: ANN401
+    """Yield the rows of what Python holds: see `_in_memory`."""
+    report.format = report.format or "memory"
+    found = _in_memory(source, name)
+    if found is None:
         raise _no_table(source)
     for row, record in enumerate(found, start=1):
         try:
@@ -344,11 +358,11 @@ class Nested(str):
 def to_text(value: Any) -> str:  # noqa: ANN401
     """Return a cell as text: nothing for None and NaN, JSON for lists and records, else what Python writes."""
     if isinstance(value, str):
-        return value
+        return value if isinstance(value, Nested) else str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # numpy, whose floats may have fewer digits than Python's
-        is_float = not value.ndim and value.dtype.kind == "f"
+        is_float = not value.ndim and str(value.dtype).startswith("float")
         value = str(value) if is_float else value.tolist()
         return to_text("" if value == "nan" else value)
     if isinstance(value, Mapping | list | tuple | set | frozenset):
