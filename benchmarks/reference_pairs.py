@@ -1,6 +1,6 @@
 """Draw the reference pairs behind percentiles from the scenes: python -m benchmarks.reference_pairs.
 
-From families that no model is trained on and none is chosen by. Score them then: python -m condviz.analysis.reference
+From families that no model is trained on and none is chosen by. Score them then: python -m benchmarks.stored reference
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import pytest
 
 import condviz
 from condviz.cli import main as cli
-from condviz.evaluation.leaders import best_encoder
+from condviz.evaluation.leaders import fast_encoder
 from condviz.types import Comparison
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +42,7 @@ def result() -> Comparison:
 
 def test_the_example_uses_the_default_model(result: Comparison) -> None:
     infos = [condviz.describe(name) for name in condviz.list_models()]
-    assert [model.name for model in result.models] == [best_encoder(infos)]
+    assert [model.name for model in result.models] == [fast_encoder(infos)]
 
 
 def test_the_example_comes_out_as_stated(result: Comparison) -> None:

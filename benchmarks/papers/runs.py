@@ -18,12 +18,13 @@ from benchmarks.papers.page import add_result, fingerprint
 from condviz.analysis.attention import read_pictures
 from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
 from condviz.analysis.maps import build_map
-from condviz.analysis.points import held_out_triples, scene_points
+from condviz.analysis.points import PER_GROUP, scene_points
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
 from condviz.data.kg_formats import load_graph
+from condviz.data.scenes import UNSEEN_ASPECTS, group_of, load_families
 from condviz.encoder.cache import EmbeddingCache
-from condviz.errors import ConfigError
+from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.kgc import evaluate_links
 from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
@@ -151,10 +152,24 @@ def _count(run: Run) -> dict[str, float | None]:
 
 def _impurity(model: ConditionalScorer) -> dict[str, float | None]:
     """Measure the impurity of three conditions with 20 sentences each, before and after; mean of some draws."""
-    draws = enumerate(held_out_triples(DRAWS))
+    draws = enumerate(_held_out_triples(DRAWS))
     maps = [build_map(model, scene_points(names, seed=seed), method="pca") for seed, names in draws]
     sides = {side: [getattr(one, side).measures.impurity["mean"] for one in maps] for side in ("before", "after")}
     return {side: float(np.mean(found)) for side, found in sides.items()}
+
+
+def _held_out_triples(draws: int) -> list[tuple[str, str, str]]:
+    """Draw triples of aspects that no training has seen and that enough test families tell."""
+    families = [family for family in load_families() if group_of(family) == "test"]
+    enough = [
+        name
+        for name in sorted(UNSEEN_ASPECTS)
+        if sum(name in family.scenes[0].aspects for family in families) >= 1.3 * PER_GROUP
+    ]
+    if len(enough) < 3:
+        raise DataError(f"Only {len(enough)} held-out aspects are told by enough test families.")
+    generator = np.random.default_rng(0)
+    return [tuple(generator.choice(enough, 3, replace=False).tolist()) for _ in range(draws)]
 
 
 def _conditioned(model: ConditionalScorer) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condviz.data.scenes import UNSEEN_ASPECTS, Family, group_of, load_aspects, load_families
+from condviz.data.scenes import Family, group_of, load_aspects, load_families
 from condviz.data.tables import POINT_ROLES, Table, check_texts, guess_columns, read_table
 from condviz.data.tables.pairs import list_names
 from condviz.data.tables.report import is_missing
@@ -141,20 +141,6 @@ def points_from_table(
     if asked:
         return MapPoints(*_cross(texts, asked), crossed=True, **rest)
     return MapPoints(texts, named[0], **rest)
-
-
-def held_out_triples(draws: int) -> list[tuple[str, str, str]]:
-    """Draw triples of aspects that no training has seen and that enough test families tell."""
-    families = [family for family in load_families() if group_of(family) == "test"]
-    enough = [
-        name
-        for name in sorted(UNSEEN_ASPECTS)
-        if sum(name in family.scenes[0].aspects for family in families) >= 1.3 * PER_GROUP
-    ]
-    if len(enough) < 3:
-        raise DataError(f"Only {len(enough)} held-out aspects are told by enough test families.")
-    generator = np.random.default_rng(0)
-    return [tuple(generator.choice(enough, 3, replace=False).tolist()) for _ in range(draws)]
 
 
 def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER_GROUP, seed: int = 0) -> MapPoints:

@@ -1,6 +1,6 @@
 """The yardstick behind percentiles: what each model gives for the stored pairs, on which no model was trained.
 
-Run this again whenever the pairs or the shipped models change: python -m condviz.analysis.reference
+`benchmarks.stored reference` scores them again.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import sys
 from functools import cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,8 +15,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from cachetools import cached
 
-from condviz.data.files import write_text
-from condviz.models.registry import list_models, load
 from condviz.paths import ASSETS
 from condviz.types import Pair, columns
 
@@ -73,19 +70,3 @@ def _stored() -> dict[str, list[float]]:
     if content["pairs"] != pairs_digest():
         return {}
     return {model["weights"]: model["scores"] for model in content["models"].values()}
-
-
-def main() -> None:
-    """Score the reference pairs with every model, in float32, and store the result."""
-    models = {}
-    for name in list_models():
-        model = load(name, precision="float32")
-        scores = [round(float(score), 5) for score in compute_scores(model)]
-        models[name] = {"weights": model.weights_hash, "scores": scores}
-        sys.stdout.write(f"{name}: {len(scores)} pairs, median {float(np.median(scores)):.3f}\n")
-    rows = ",\n".join(f" {json.dumps(name)}: {json.dumps(content)}" for name, content in models.items())
-    write_text(SCORES, f'{{"pairs": "{pairs_digest()}", "models": {{\n{rows}\n}}}}\n')
-
-
-if __name__ == "__main__":
-    main()

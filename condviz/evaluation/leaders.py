@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import DataError
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import read_board
@@ -67,6 +68,11 @@ def best_encoder(infos: Iterable[ModelInfo]) -> str:
     return _best(
         info for info in infos if info.trained and info.kind != "cross" and not info.graph and not info.missing
     )
+
+
+def fast_encoder(infos: Iterable[ModelInfo]) -> str:
+    """Return the best model on the small encoder, with which two cores answer in time; "" where none is measured."""
+    return best_encoder(info for info in infos if info.encoder == DEFAULT_BACKBONE)
 
 
 def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:

@@ -13,6 +13,7 @@ OWNER = "condviz"
 REVISIONS = {
     "bi-encoder": "",
     "bi-encoder-csts": "",
+    "bi-encoder-mpnet": "",
     "case": "",
     "cross-encoder": "",
     "csr": "",

@@ -27,7 +27,7 @@ import numpy as np
 
 from condviz.encoder.visitors import VISITOR, Visitor, step_back
 from condviz.errors import CheckpointError, CondvizError, DataError, UnknownModelError
-from condviz.evaluation.leaders import best_encoder, strengths
+from condviz.evaluation.leaders import best_encoder, fast_encoder, strengths
 from condviz.paths import MODEL_FOLDERS
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
@@ -248,20 +248,22 @@ class ModelPool:
 
     @cached_property
     def default(self) -> str:
-        """Name of the model that every tab starts with: the best trained encoder by the stored benchmark."""
+        """Name of the model that every page starts with, whose first screens are stored."""
         infos = self.infos()
         usable = [info.name for info in infos if info.trained] or [info.name for info in infos]
-        return best_encoder(infos) or next(iter(usable), "")
+        return fast_encoder(infos) or best_encoder(infos) or next(iter(usable), "")
 
     def choices(self, suits: Callable[[ModelInfo], bool] = lambda info: True) -> list[tuple[str, str]]:
         """Return (title with what the model is good for, name) of the models that suit a view, for a menu.
 
-        The default comes first, untrained ones last.
+        The default comes first, called fast where another is better, which comes next; untrained ones come last.
         """
-        infos = self.infos()
-        good, found = strengths(infos), []
-        usable = (info for info in infos if suits(info) and not info.missing)
-        for info in sorted(usable, key=lambda info: (not info.trained, info.name != self.default)):
+        infos = [info for info in self.infos() if not info.missing]
+        good, best, found = strengths(infos), best_encoder(infos), []
+        if best not in ("", self.default):
+            good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
+        usable = filter(suits, infos)
+        for info in sorted(usable, key=lambda one: (not one.trained, one.name != self.default, one.name != best)):
             note = good.get(info.name) if info.trained else "not trained"
             found.append((f"{info.title} ({note})" if note else info.title, info.name))
         return found

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from condviz.encoder import pretrained
+from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE, pretrained
 from condviz.errors import CheckpointError, CondvizError, UnknownModelError
 from condviz.models import registry
 from condviz.models.registry import describe
@@ -238,6 +238,17 @@ def test_the_default_is_the_best_trained_encoder() -> None:
     assert pool.info(pool.default).trained
     assert pool.info(pool.default).kind != "cross"
     assert pool.choices()[0][1] == pool.default
+
+
+def test_a_better_model_on_a_larger_encoder_stands_behind_the_fast_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "describe", lambda name: replace(describe(name), encoder=encoders[name], missing=""))
+    encoders = {"case": DEFAULT_BACKBONE, "bi-encoder": DEFAULT_BACKBONE, "bi-encoder-csts": BASE_BACKBONE}
+    pool = ModelPool(list(encoders))
+    assert pool.default == "bi-encoder"
+    (fast, first), (best, second), _ = pool.choices()
+    assert (first, second) == ("bi-encoder", "bi-encoder-csts")
+    assert "fast" in fast
+    assert "best" in best
 
 
 def test_large_work_is_done_one_after_the_other_and_its_place_is_known() -> None:
