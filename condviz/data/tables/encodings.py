@@ -63,15 +63,19 @@ def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
 
 def read_lines(name: str, file: Any, encoding: str = "") -> Iterator[str]:  # noqa: ANN401 - of bytes or text
     """Yield the lines of a file with their ends, without byte order marks; broken bytes become half characters."""
+    wrapped = None
     if encoding:
         # UTF-16 has half characters of its own; a broken byte of UTF-8 becomes one, which marks the cell.
         errors = "surrogateescape" if encoding == "utf-8" else "surrogatepass" if "utf" in encoding else "strict"
-        file = io.TextIOWrapper(file, encoding, errors, newline="")
+        file = wrapped = io.TextIOWrapper(file, encoding, errors, newline="")
     try:
         for first in file:
             yield from chain([first.lstrip(_MARK)], file)
     except UnicodeDecodeError as error:
         raise DataError(f"{name} looks like {encoding} but breaks off at byte {error.start:,}. {_ADVICE}") from error
+    finally:
+        if wrapped is not None:
+            wrapped.detach()  # whoever opened the file closes it
 
 
 def _is_utf8(file: IO[bytes]) -> bool:

@@ -155,7 +155,8 @@ def _read_csv(name: str, lines: Iterator[str], report: Report, form: Form) -> Ro
             advice = f"Put texts that contain {SEPARATORS.get(separator, repr(separator))} in double quotes."
             advice = "It may be cut off." if len(cells) < len(columns) else advice
             row = "header" if report.header else "first row"
-            refuse(line, f"has {len(cells)} cells, but the {row} has {len(columns)}. {advice}", cells, new=False)
+            count = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+            refuse(line, f"has {count}, but the {row} has {len(columns)}. {advice}", cells, new=False)
 
 
 def _find_columns(name: str, rows: Sequence[Sequence[str]], report: Report, form: Form) -> list[str]:
