@@ -157,8 +157,11 @@ def output_taken(options: argparse.Namespace) -> bool:
     return bool(taken)
 
 
-def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with options on how a table is read, for `reading_of`; `pairs` adds those of rated pairs."""
+def reading(*, pairs: bool = True, condition: bool = True) -> argparse.ArgumentParser:
+    """Return a parent with options on how a table is read, for `reading_of`; `pairs` adds those of rated pairs.
+
+    One without `condition` has an option of that name already.
+    """
     parser = _Parent()
     group = parser.add_argument_group("the table")
     text = "whether the first row names the columns (default: found out)"
@@ -170,6 +173,9 @@ def reading(*, pairs: bool = True) -> argparse.ArgumentParser:
     if pairs:
         text = "numbers that stand for different and for same, as 0 1 (default: 1 5)"
         group.add_argument("--scale", nargs=2, type=float, metavar=("LOW", "HIGH"), help=text)
+        if condition:
+            text = "one for all rows of a table without a column of conditions"
+            group.add_argument("--condition", default="", metavar="TEXT", help=text)
         text = "columns of other names, as sentence1=premise; label=NAME is the rating"
         group.add_argument("--columns", nargs="+", type=_setting, default=(), metavar="ROLE=NAME", help=text)
         text = "words that stand for ratings, as no=1 yes=5"
@@ -190,7 +196,9 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
         labels = {word: float(number) for word, number in options.labels}
     except ValueError:
         raise ConfigError("--labels takes WORD=NUMBER, as: --labels no=1 yes=5") from None
-    return form | {"scale": options.scale, "columns": dict(options.columns), "labels": labels}
+    condition = getattr(options, "condition", "")
+    one = {"condition": condition} if isinstance(condition, str) else {}
+    return form | {"scale": options.scale, "columns": dict(options.columns), "labels": labels} | one
 
 
 def tell_table(options: argparse.Namespace, report: Report) -> None:

@@ -35,7 +35,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
             shared.models(),
             *encoding,
             shared.form("print JSON as the /compare endpoint does", dash=False),
-            shared.reading(),
+            shared.reading(condition=False),
         ],
         help="score one pair, or a table",
         description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "

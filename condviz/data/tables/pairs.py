@@ -223,6 +223,7 @@ def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[
             f"{report.name} has no column {', '.join(missing)}. Found: {list_names(table.columns)}; wanted: "
             f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}. {f'Did you mean {hints}? ' if hints else ''}"
             f"Rename the columns, or name them: --columns {missing[0]}=NAME (columns=)."
+            f"{' One condition for all rows: --condition TEXT (condition=).' if missing == ['condition'] else ''}"
         )
     report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else 'by its name'}" for role in roles}
     return roles
