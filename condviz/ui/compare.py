@@ -166,7 +166,6 @@ class CompareTab:
             work = self.pool.run(add_words, model, comparison, patient=True)
             comparison = yield from follow(work, "Looking for the words behind each score.", self.notice)
             yield {self.result: self._picture(comparison, before), self.shown: comparison}
-        yield {self.stop: gr.update(visible=False)}
 
     def example(self, event: gr.EventData, model: str, shown: Comparison | None) -> Iterator[dict]:
         """Fill the form with an example and score it."""
@@ -275,7 +274,7 @@ class CompareTab:
         token = secrets.token_hex(16)
         self._scored[token] = Scored(target, head, rows, " ".join([*cut, *table.notes]))
         UPLOADS.use(token, [file])
-        yield self._show_table(token) | {self.table_stop: gr.update(visible=False)}
+        yield self._show_table(token)
 
     def _show_table(self, token: str) -> dict:
         """Show a scored table of this sitting, and keep where it lies with the page; one that is gone is told."""

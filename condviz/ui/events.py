@@ -86,17 +86,13 @@ def connect(
         inputs: Components whose values the handler takes.
         outputs: Components that it may update; `notice` and `stop` need not be listed.
         notice: Where errors are shown. Emptied when the handler starts to answer.
-        stop: Button that cancels the run; hidden again after an error.
+        stop: Button that cancels the run; hidden again when it ends.
         heavy: The handler runs a model.
         options: Further options of the event; `trigger_mode="once"` where a double click must not act twice.
     """
     outputs = list(dict.fromkeys([*outputs, notice, *([stop] if stop else [])]))
     after = {stop: gr.update(visible=False)} if stop else {}
-
-    def failed(error: Exception) -> dict:
-        return {notice: explain(error), **after}
-
-    guarded = _guard(handler, failed, notice)
+    guarded = _guard(handler, notice, after)
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
     # What is pressed or chosen while the answer before is on its way must not be lost.
@@ -119,7 +115,7 @@ def steps_of(answer: Any) -> Iterator[dict]:  # noqa: ANN401 - what a handler re
     yield from answer if isinstance(answer, Iterator) else [answer]
 
 
-def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], notice: gr.HTML) -> Callable:
+def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict) -> Callable:
     def told(step: dict) -> dict:
         before = visitors_before() if isgeneratorfunction(handler) and (not step or notice in step) else 0
         if before:
@@ -134,10 +130,12 @@ def _guard(handler: Callable[..., Any], failed: Callable[[Exception], dict], not
                 if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:
                     yield folds
                 yield told({part: update for part, update in (step or {}).items() if part not in folds})
+            if after:
+                yield {notice: gr.skip(), **after}
         except Stopped:
             return
         except Exception as error:
-            yield failed(error)
+            yield {notice: explain(error), **after}
 
     return steps
 
@@ -147,7 +145,7 @@ def follow(
 ) -> Generator[dict, None, Outcome]:
     """Show in a notice what work does, and how far it is, until it has ended; the value of the generator is its result.
 
-    The button `stop`, which cancels it, is shown; a later step has to hide it.
+    The button `stop`, which cancels it, is shown; `connect` hides it in the end.
     """
     shown = {stop: gr.update(visible=True)} if stop else {}
     for done, total in work.steps():

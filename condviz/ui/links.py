@@ -154,7 +154,6 @@ class LinksTab:
             self.result: self._picture(profile, asked),
             self.shown: profile,
             self.asked: asked,
-            self.stop: gr.update(visible=False),
             **closed(self.page.folded),
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -234,16 +233,7 @@ class Section:
         if error == (None, None, None):
             outputs = [*_inside(self.accordion), *self._also]
             options = {"notice": self.notice, "stop": self.stop, "heavy": self._heavy}
-            connect(self._triggers, self._answer(), self._needs, outputs, **options)
-
-    def _answer(self) -> Callable[..., Iterator[dict]]:
-        @functools.wraps(self._show)
-        def answer(*values: Any) -> Iterator[dict]:  # noqa: ANN401 - of the components
-            yield from steps_of(self._show(*values))
-            if self.stop is not None:
-                yield {self.stop: gr.update(visible=False)}
-
-        return answer
+            connect(self._triggers, self._show, self._needs, outputs, **options)
 
     def follow(self, work: Work[Outcome], message: str) -> Generator[dict, None, Outcome]:
         """Show what work does until it has ended; the value of the generator is its result."""

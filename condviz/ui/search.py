@@ -231,7 +231,7 @@ class SearchTab:
         work = self.pool.run(_add_words, self._names(model), found.results, patient=True)
         results = yield from follow(work, "Looking for the words that carry each hit.", self.notice)
         found = replace(found, results=results)
-        yield {self.result: _picture(found), self.shown: found, self.stop: gr.update(visible=False)}
+        yield {self.result: _picture(found), self.shown: found}
 
     def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
         """Fill the form with an example and search."""

@@ -179,7 +179,6 @@ class WordsTab:
         yield {
             self.result: self._picture(reading, chosen, expected, asked="1"),
             self.shown: reading,
-            self.stop: gr.update(visible=False),
             **(closed(self.page.folded) if shown else {}),
             **(self._controls(reading, link) if link else {}),
         }

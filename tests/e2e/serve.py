@@ -71,13 +71,13 @@ def build(name: str, pool: ModelPool) -> gr.Blocks:
         return build_app(settings)
     guard = events._guard
 
-    def plant(handler: Callable, failed: Callable, notice: gr.HTML) -> Callable:
+    def plant(handler: Callable, notice: gr.HTML, after: dict) -> Callable:
         @functools.wraps(handler)
         def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
             raise DataError(f"planted in {handler.__qualname__}")
             yield {}
 
-        return guard(fail, failed, notice)
+        return guard(fail, notice, after)
 
     with patch.object(events, "_guard", plant):
         return build_app(settings)

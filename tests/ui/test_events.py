@@ -25,14 +25,14 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable, list]]
     """Return every handler of the page, made to fail: (name, event function, outputs)."""
     guard, found = events._guard, []
 
-    def plant(handler: Callable, failed: Callable, notice: gr.HTML) -> Callable:
+    def plant(handler: Callable, notice: gr.HTML, after: dict) -> Callable:
         @functools.wraps(handler)
         def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
             raise DataError(f"planted in {handler.__qualname__}")
             yield {}
 
         fail.planted = True
-        return guard(fail, failed, notice)
+        return guard(fail, notice, after)
 
     monkeypatch.setattr(events, "_guard", plant)
     page = build_app(Settings(preload=False))
@@ -116,6 +116,19 @@ def test_sections_fold_before_the_result_that_opens_them_again() -> None:
     folded, result = run.fn()
     assert set(folded) == {section}
     assert result == {text: "found", notice: ""}
+
+
+def test_the_stop_button_is_gone_when_a_run_has_ended() -> None:
+    with gr.Blocks():
+        text, notice, stop, button = gr.Textbox(), gr.HTML(), gr.Button(visible=False), gr.Button()
+
+        def handler() -> Iterator[dict]:
+            yield {stop: gr.update(visible=True)}
+            yield {text: "found"}
+
+        run = events.connect(button.click, handler, None, [text], notice=notice, stop=stop)
+    *_, last = run.fn()
+    assert last == {notice: gr.skip(), stop: gr.update(visible=False)}
 
 
 def test_what_folds_sections_answers_in_steps_which_only_the_queue_sends() -> None:

@@ -163,7 +163,7 @@ class Sections:
             effects.append(measure_effect(rewritten, judged, scores))
         words = words if rule == "word" else dict.fromkeys(words, "")
         shown = noted(view.effects(study, effects), rule=rule, **words)
-        yield {self.effect: shown, self.rewrite_stop: gr.update(visible=False)}
+        yield {self.effect: shown}
 
     def show_exports(self, choice: Choice | None) -> dict:
         """Offer what is shown as link, JSON and Python."""

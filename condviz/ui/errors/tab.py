@@ -207,13 +207,9 @@ class ErrorsTab:
             **closed(self.page.folded),
         }
         yield {**step, self.notice: busy("Computing intervals.") if rated else ""}
-        measured = {}
         if rated:
             found = self.desk.found(choice, resamples=resamples_for(study))
-            measured = {self.figures: view.figures(found, waiting=False)}
-        # gradio may drop an update of the plot that another one follows closely: the last one has it again.
-        drawn = self._figure(found, choice, keep_selection=keep_selection)
-        yield {**measured, **drawn, self.stop: gr.update(visible=False)}
+            yield {self.figures: view.figures(found, waiting=False)}
 
     def draw(self, choice: Choice | None) -> dict:
         """Draw once more: the figure came before there was a place for it."""

@@ -205,7 +205,7 @@ class MapTab:
             old = "The previous map; the new one could not be drawn." if shown else ""
             yield dict.fromkeys(self.panels.values(), panel_update(message=old, tone="old"))
             raise
-        yield self._show(Shown(ref(result), form, result.colour).keep()) | {self.stop: gr.update(visible=False)}
+        yield self._show(Shown(ref(result), form, result.colour).keep())
 
     def paint(self, colour: str, shown: Shown | None) -> dict:
         """Colour the points by something else."""
@@ -270,7 +270,6 @@ class MapTab:
         measured = yield from follow(work, "Measuring.", notice, stop)
         result = shown.result.with_measures(measured)
         MAPS.keep(result)
-        yield {stop: gr.update(visible=False)}
         return replace(shown, map=ref(result))
 
     def show_points(self, shown: Shown | None) -> dict:

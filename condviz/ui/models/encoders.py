@@ -82,11 +82,7 @@ class EncoderForm:
             self.pool.remove(other)
         title = self.pool.info(name).title
         told = notice("", f"{title} is loaded, and now in the menus of all tabs. It is not trained.", tone="info")
-        yield {
-            self.notice: noted(told, enc=encoder, method=method),
-            self.stop: gr.update(visible=False),
-            self.page.models_changed: time.time(),
-        }
+        yield {self.notice: noted(told, enc=encoder, method=method), self.page.models_changed: time.time()}
 
     def restore(self, values: Values) -> dict:
         """Return updates of the fields that a link names; what is loaded stays the visitor's decision."""

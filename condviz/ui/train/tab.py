@@ -294,7 +294,6 @@ class TrainTab:
             takes = {**takes, quality: found.minutes}
         yield {
             self.found: views.render_check(found),
-            self.stop: gr.update(visible=False),
             self.quality: gr.update(choices=views.label_qualities(takes)),
             self.takes: takes,
         }
@@ -317,7 +316,7 @@ class TrainTab:
         work = Work(lambda progress: self._submit(text, owner))
         job = yield from follow(work, "Reading the data.", self.notice, self.stop)
         view = self.refresh({**shown, "run": job.id, "replay": None}, owner, focus=True)
-        yield {**view, self.found: "", self.sample: "", self.owner: owner, self.stop: gr.update(visible=False)}
+        yield {**view, self.found: "", self.sample: "", self.owner: owner}
 
     def _submit(self, text: str, owner: str) -> Any:  # noqa: ANN401 - a Job
         return self.jobs.submit(self._read(text), text=text, owner=owner)
