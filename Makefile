@@ -32,6 +32,7 @@ flaky: $(STAMPS)/dev $(STAMPS)/browser
 lint: $(STAMPS)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(STAMPS)/dev
 	$(BIN)/ruff check --fix .

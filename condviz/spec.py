@@ -103,7 +103,7 @@ class Option:
         plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
         try:
             if isinstance(plain, bool) and self.type is not bool:
-                raise ValueError("a truth value is no number")
+                raise ValueError("a truth value is not a number")
             return _adapter(self.hint).validate_python(plain)
         except (ValidationError, ValueError):
             raise ConfigError(f"{self.name} must be {self.allowed}, got {value!r:.80}.") from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -37,6 +37,7 @@ def read_pictures(model: ConditionalScorer, sentence: str, conditions: Sequence[
     no such row: its router is the row of Figure 7.
     """
     model.check_able("has_router")
+    model = cast("RoutedEncoder", model)
     (sentence,), conditions = check_texts([sentence], conditions)
     trace = _Trace(model, sentence, conditions)
     without, with_ = (trace.first_token(view) for view in (_watch(model, num_routed_layers=0), _watch(model)))
@@ -57,6 +58,7 @@ def read_heads(model: ConditionalScorer, sentence: str, condition: str) -> HeadM
     sentence's keys there: what a router could read. For CSR-bi it is the row that the model computes.
     """
     model.check_able("has_router")
+    model = cast("RoutedEncoder", model)
     (sentence,), (condition,) = check_texts([sentence], [condition])
     trace = _Trace(model, sentence, [condition])
     view, watched = _watch(model, num_routed_layers=0)

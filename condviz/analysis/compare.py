@@ -92,7 +92,7 @@ def compare(
         unconditional_percentiles=np.concatenate(plain),
         applies=loaded[0].applies([sentence1, sentence2], conditions),
         notes=_notes(loaded, sentence1, sentence2, conditions),
-        unknown=tuple(map(loaded[0].backbone.unknown_words, (sentence1, sentence2))),
+        unknown=(loaded[0].backbone.unknown_words(sentence1), loaded[0].backbone.unknown_words(sentence2)),
     )
     return add_words(loaded[0], comparison, progress=progress) if words else comparison
 

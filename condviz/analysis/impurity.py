@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,14 +78,14 @@ class KMeansImpurity:
                       if key != "labels"})  # fmt: skip
 
 
-def group_cluster_table(groups: Sequence[str | int], clusters: Sequence[str | int]) -> Table:
+def group_cluster_table(groups: Sequence[str | int] | np.ndarray, clusters: Sequence[str | int] | np.ndarray) -> Table:
     """Count members by group and cluster; raises DataError if there is none, or the lengths differ."""
     rows, columns = _labels(groups, "groups"), _labels(clusters, "clusters")
     if len(rows) != len(columns):
         raise DataError(f"Every member needs a group and a cluster; got {len(rows)} and {len(columns)}.")
     from scipy.stats.contingency import crosstab  # a second to import, and the start of the page does not need it
 
-    found = crosstab(rows, columns)
+    found: Any = crosstab(rows, columns)
     names = [tuple(str(name) for name in element) for element in found.elements]
     return Table(names[0], names[1], np.asarray(found.count))
 
@@ -181,7 +182,7 @@ def _against_chance(
     generator = np.random.default_rng(list(seeds))
     which = np.arange(num_shuffles) % len(labels)
     clusters = int(max(label.max() for label in labels)) + 1
-    shuffled = [_impurity_of_codes(generator.permutation(codes), labels[index], clusters) for index in which]
+    shuffled = [_impurity_of_codes(generator.permutation(codes), labels[int(index)], clusters) for index in which]
     # Rounding must not decide between equal tables.
     as_pure = int(np.sum(np.array(shuffled) <= values[which] + 1e-12))
     return float(np.mean(shuffled)), (1 + as_pure) / (1 + num_shuffles)

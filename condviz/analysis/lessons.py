@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -73,14 +73,14 @@ def trace_router(
     state = model.enter(tokens)
     # Scores are linear in what is read from the condition.
     vector, weights = model.route(state, tokens, reading / temperature)
-    for number in routed:
-        place = model.router.slot(number - 1)
-        before, keys = layers.attend(number - 1, state, tokens.mask)
-        if number == shown:
-            break
-        state = layers.finish(number - 1, before * (1 + weights[place])[..., None].to(before.dtype), state)
+    for number in range(routed[0], shown):
+        before, _ = layers.attend(number - 1, state, tokens.mask)
+        scale = 1 + weights[model.router.slot(number - 1)]
+        state = layers.finish(number - 1, before * scale[..., None].to(before.dtype), state)
+    place = model.router.slot(shown - 1)
+    before, keys = layers.attend(shown - 1, state, tokens.mask)
     scores = (keys.float() @ reading[0, place].float())[0] / keys.shape[-1] ** 0.5
-    names = backbone.tokenizer.convert_ids_to_tokens(list(row.ids))
+    names = cast("Any", backbone.tokenizer).convert_ids_to_tokens(list(row.ids))
     # A batch of one is padded, too, in half precision on a CPU.
     per_token = (part[: len(names)] for part in (scores, weights[place][0], before[0]))
     arrays = (part.float().cpu().numpy() for part in (*per_token, vector[0]))

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -177,7 +177,7 @@ class LinkPredictor:
         self.graph, self.model, self.folder = graph, model, folder
         self._lock = RLock()
         self._texts: list[str] = []
-        self._unit: Tensor | None = None
+        self._unit: Any = None  # (E, d), once `prepare` has run
         options = {"num_entities": graph.num_entities, "num_relations": graph.num_relations}
         self._of_split = {split: TrueAnswers(graph.splits[split], **options) for split in SPLITS}
 
@@ -299,8 +299,8 @@ class LinkPredictor:
         first, three = right[:, 0], right.any(axis=1)
         relations = np.array(pairs)[:, 1]
         by_relation = {}
-        for number in np.unique(relations):
-            own = relations == number
+        for number in np.unique(relations).tolist():
+            own = np.asarray(relations == number)
             by_relation[self.graph.relations[number].id] = tuple(int(part[own].sum()) for part in (own, first, three))
         counts = (first, three, clear, right[clear, 0])
         return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)

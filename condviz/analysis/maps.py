@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 from annotated_doc import Doc
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from condviz.methods.base import ConditionalScorer
-    from condviz.methods.encoders import ConditionalEncoder
 
 NEIGHBORS = 10
 """Of the neighbours panel and of the change of neighbours."""
@@ -290,11 +289,11 @@ def _as_points(sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: 
     if conditions is not None and not isinstance(conditions, str):
         conditions = list(conditions)
     if isinstance(sentences, Mapping) or hasattr(sentences, "columns"):
-        return points_from_table(sentences, conditions=conditions, max_points=MAX_POINTS)
-    return points_from_texts(sentences, conditions or ())
+        return points_from_table(cast("Any", sentences), conditions=conditions, max_points=MAX_POINTS)
+    return points_from_texts(cast("Sequence[str]", sentences), conditions or ())
 
 
-def _embed(encoder: ConditionalEncoder, points: MapPoints, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
+def _embed(encoder: ConditionalScorer, points: MapPoints, progress: Progress | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of every sentence without and under its condition, (n, d) float32 each."""
     before = encoder.encode_sentences(list(points.texts), progress=part(progress, 0, 0.4))
     after = encoder.encode(list(points.texts), list(points.conditions), progress=part(progress, 0.4, 1))
@@ -324,7 +323,7 @@ def _value_impurity(unit: np.ndarray, points: MapPoints, progress: Progress | No
     for number, (condition, own, labels) in enumerate(parts):
         if len(set(labels)) > MAX_GROUPS:
             continue
-        effort = {"seeds": range(3), "num_starts": 1} if len(own) > MANY else {"seeds": range(5)}
+        effort: dict[str, Any] = {"seeds": range(3), "num_starts": 1} if len(own) > MANY else {"seeds": range(5)}
         share = part(progress, number / len(parts), (number + 1) / len(parts))
         found = kmeans_impurity(own, labels, progress=share, **effort)
         rows.append({"condition": condition, "impurity": found.mean, "chance": found.chance, "p_value": found.p_value})

@@ -161,7 +161,8 @@ def judge_values(
         sides.append((indices, usable, np.maximum(usable.sum(axis=1), 1)))
     points = np.flatnonzero(np.all([usable.any(axis=1) for _, usable, _ in sides], axis=0))
     if len(points) < FEWEST:
-        return (Verdict("few", np.nan, None, None, len(points)),) * 2
+        few = Verdict("few", np.nan, None, None, len(points))
+        return few, few
 
     def shares(labels: np.ndarray) -> list[np.ndarray]:
         """Return the share of neighbours with the same label, (draws, points), of either side for labels (draws, n)."""

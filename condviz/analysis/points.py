@@ -132,7 +132,7 @@ def points_from_table(
         kept = [kept[index] for index in sorted(chosen)]
     times = max(1, len(asked))
     _check_number(len(kept), max_points, conditions=times)
-    roles = dict(zip(POINT_ROLES, needed, strict=False))
+    roles: dict[str, str] = dict(zip(POINT_ROLES, needed, strict=False))
     found = {row: checked for row in kept if (checked := check_texts(table, row, roles)) is not None}
     columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
     notes = (*table.notes, *left_out, *drawn)
@@ -160,7 +160,7 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
     families, aspects = load_families(), load_aspects()
     unknown = [name for name in names if name not in aspects]
     if unknown:
-        raise DataError(f"There is no aspect {unknown[0]!r} in the scenes. Aspects: {', '.join(sorted(aspects))}.")
+        raise DataError(f"There is not an aspect {unknown[0]!r} in the scenes. Aspects: {', '.join(sorted(aspects))}.")
     generator = np.random.default_rng(seed)
     shuffled = [families[i] for i in generator.permutation(len(families)) if group_of(families[i]) == "test"]
     told = {name: _by_value(shuffled, name) for name in names}

@@ -76,7 +76,7 @@ def search(
 
     Args:
         store: Folder of a store, an open corpus, or "scenes" for the one that ships.
-        query: A text like those that are wanted.
+        query: Query text.
         condition: With respect to what, for instance "the sport"; None or blank for a plain search.
         model: A name or a loaded model; None for the one whose vectors are stored. Another one has to be a method that
             reads sentence and condition together: it re-ranks.
@@ -277,7 +277,7 @@ def _rerank(
 def _told(model: ConditionalScorer, texts: list[str], condition: str | None) -> list[float | None]:
     """Return whether each text tells what the condition asks for; None without one, and far down a long list."""
     read = [] if condition is None else texts[: 1 + READ_FOR_TELLING]
-    found = model.applies(read, condition)[:, 0].tolist() if read else []
+    found = model.applies(read, condition)[:, 0].tolist() if read and condition is not None else []
     return found + [None] * (len(texts) - len(found))
 
 
@@ -322,7 +322,7 @@ def _contains(texts: np.ndarray, wanted: str) -> np.ndarray:
         pattern = regex.compile(wanted[1:-1], regex.IGNORECASE)
         return np.array([bool(pattern.search(text, timeout=max(1e-3, end - monotonic()))) for text in texts])
     except regex.error as error:
-        raise DataError(f"{wanted} is no regular expression: {error}. Without slashes it is plain text.") from error
+        raise DataError(f"{wanted} is not a valid regular expression: {error}. Without slashes it is text.") from error
     except TimeoutError as error:
         raise DataError(f"{wanted} takes too long on these texts. Simplify it.") from error
 

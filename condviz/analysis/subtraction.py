@@ -62,7 +62,7 @@ def compare_isotropy(
     offsets = np.asarray(model.encode_offsets(sentences, conditions), dtype=np.float64)
     sides = (offsets + model.encode_sentences(conditions), offsets)
     return Subtraction(
-        model.info, np.stack([cosines_to_mean(side) for side in sides]), tuple(isotropy(side) for side in sides)
+        model.info, np.stack([cosines_to_mean(side) for side in sides]), (isotropy(sides[0]), isotropy(sides[1]))
     )
 
 

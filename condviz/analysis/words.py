@@ -88,7 +88,7 @@ def score_without_words(
     model: ConditionalScorer,
     sentence1: str,
     sentence2: str,
-    conditions: Sequence[str] | Sequence[None],
+    conditions: Sequence[str | None],
     *,
     progress: Progress | None = None,
 ) -> WordEffects:
@@ -108,7 +108,7 @@ def score_without_words(
     if conditions[0] is None:
         scores = model.score_unconditional(first, second)
     else:
-        under = [condition for condition in conditions for _ in first]
+        under = [condition or "" for condition in conditions for _ in first]
         scores = model.score(first * len(conditions), second * len(conditions), under, progress=progress)
     table = scores.reshape(len(conditions), -1)
     effects = (table[:, :1] - table[:, 1:]).astype(np.float32)

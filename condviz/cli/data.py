@@ -125,7 +125,7 @@ def _check_tables(options: argparse.Namespace) -> None:
     problems = scene_tables.find_problems(tables)
     print("\n".join([format_table(head, lines), "", LEGEND, *problems]))
     if problems:
-        raise DataError(f"Broken rules: {len(problems):,} in {len(tables):,} tables, listed above. Mend the tables.")
+        raise DataError(f"Broken rules: {len(problems):,} in {len(tables):,} tables, listed above. Fix the tables.")
 
 
 def _csts_password() -> str:

@@ -69,7 +69,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Write the folder of a Space and, unless it is a dry run, send it."""
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
-        raise ConfigError(f"{options.repository[:80]!r} is no Space. Name it as OWNER/NAME.")
+        raise ConfigError(f"{options.repository[:80]!r} is not a Space. Name it as OWNER/NAME.")
     kept = options.out is not None or options.dry_run
     folder = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="condviz-space-"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, *, parser: Callable[[], argpars
         )
         return USER_ERROR
     except OSError as error:  # a full disk, a folder without permission
-        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Mend it and try again.")
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}. Fix it and try again.")
         _close_output()
         return USER_ERROR
     return 0

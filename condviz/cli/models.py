@@ -73,7 +73,7 @@ def run_push(options: argparse.Namespace) -> None:
     from condviz.models.registry import find_folder, load
 
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
-        raise ConfigError(f"{options.repository[:80]!r} is no repository. Name it as OWNER/NAME.")
+        raise ConfigError(f"{options.repository[:80]!r} is not a repository. Name it as OWNER/NAME.")
     model = load(find_folder(options.model), device="cpu", precision="float32")
     try:
         print(model.push_to_hub(options.repository, private=options.private))

@@ -187,8 +187,8 @@ def reading(*, pairs: bool = True, condition: bool = True) -> argparse.ArgumentP
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `reading` as `read_table` or `read_pairs` takes them."""
     form: dict[str, Any] = {name: getattr(options, name) for name in ("header", "separator", "encoding", "skip_bad")}
-    form["separator"] = {"\\t": "\t", "tab": "\t"}.get(options.separator, options.separator)
-    if len(form["separator"]) > 1:
+    form["separator"] = separator = {"\\t": "\t", "tab": "\t"}.get(options.separator) or str(options.separator)
+    if len(separator) > 1:
         raise ConfigError(f"A separator is one character, or tab, got {form['separator']!r}.")
     if not hasattr(options, "scale"):
         return form

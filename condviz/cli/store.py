@@ -236,7 +236,7 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
     )
     parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
-    parser.add_argument("query", metavar="QUERY", help="a text like those that are wanted")
+    parser.add_argument("query", metavar="QUERY", help="query text")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
     parser.add_argument("-k", type=int, default=10, help="number of hits (default: 10)")
     text = 'filter on the columns, for instance: stars >= 4 and kind == "a"'

@@ -114,12 +114,12 @@ def _rows(path: Path) -> Sequence[Mapping[str, str]]:
             label = row[f"{name}_aspect_majority"]
             if label not in _NOTHING and label.casefold() not in VALUES:
                 raise DataError(
-                    f"{place}, column {name}_aspect_majority: {label[:40]!r} is no label. Allowed are "
+                    f"{place}, column {name}_aspect_majority: {label[:40]!r} is not a label. Allowed are "
                     "Positive, Negative, unknown, no majority and blank."
                 )
         if row["is_original"] != "1" and row["edit_type"] not in NAMES:
             raise DataError(
-                f"{place}, column edit_type: {row['edit_type'][:40]!r} is no aspect. Allowed are {', '.join(NAMES)}."
+                f"{place}, column edit_type: {row['edit_type'][:40]!r} is not an aspect. Allowed: {', '.join(NAMES)}."
             )
     return [row for _, row in rows]
 

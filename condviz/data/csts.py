@@ -131,7 +131,7 @@ def decrypt(content: bytes, password: str, *, name: str = ARCHIVE) -> dict[str, 
     if not content.startswith(_MAGIC):
         content = b"".join(content.split())
         if not content.startswith(base64.b64encode(_MAGIC)[:10]):
-            raise DataError(f"{name} is no archive made by openssl with a password. Get {ARCHIVE} again, unchanged.")
+            raise DataError(f"{name} is not an OpenSSL-encrypted archive. Get {ARCHIVE} again, unchanged.")
         try:
             content = base64.b64decode(content, validate=True)
         except binascii.Error as error:

@@ -84,7 +84,7 @@ def _aspects(representation: str, place: str) -> dict[str, str]:
     for slot, value in _SLOT.findall(representation):
         name = _NAMES.get(slot.strip())
         if name is None:
-            raise DataError(f"{place}: {slot.strip()[:40]!r} is no attribute. Known are {', '.join(_NAMES)}.")
+            raise DataError(f"{place}: {slot.strip()[:40]!r} is not an attribute. Known are {', '.join(_NAMES)}.")
         scale = _SCALES.get(name)
         if scale is not None and value not in scale:
             raise DataError(f"{place}: {value[:40]!r} is no {name}. Known are {', '.join(scale)}.")

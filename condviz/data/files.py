@@ -25,7 +25,7 @@ def open_path(path: str | Path) -> Path:
     upath = require("upath", "scale")
     try:
         found = upath.UPath(path)
-        _ = found.fs  # which is where a missing package shows
+        _ = found.fs  # raises if the package of the backend is missing
         return Path(found.path) if found.protocol in ("file", "local") else found
     except (ImportError, ValueError, OSError) as error:
         raise DataError(f"{path} cannot be opened ({error}). Install what fsspec needs for it.") from error
@@ -63,10 +63,10 @@ def _fetch(name: str) -> list[Path]:
             huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
         )
     except HFValidationError as error:
-        raise DataError(f"{name[:80]} is no name of a dataset. Write {HUB}OWNER/NAME.") from error
+        raise DataError(f"{name[:80]} is not the name of a dataset. Write {HUB}OWNER/NAME.") from error
     except (HfHubHTTPError, OSError) as error:
         raise DataError(
-            f"{name[:80]} is no file here, and could not be fetched from the hub as a dataset ({first_line(error)}). "
+            f"{name[:80]} is not a file, and could not be fetched as a dataset of the hub ({first_line(error)}). "
             "Check the name and the network, or download its files and pass their folder."
         ) from error
     files = [

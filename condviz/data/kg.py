@@ -285,7 +285,7 @@ def build_graph(
             if unknown:
                 where = place(split, index) if place else f"{name} {split}, row {index + 1}"
                 raise DataError(
-                    f"{where}: {unknown[0]} is not listed in the graph. Add it to its table, or mend the row."
+                    f"{where}: {unknown[0]} is not listed in the graph. Add it to its table, or fix the row."
                 )
             found.append((numbers[head], kinds[relation], numbers[tail]))
         arrays[split] = np.array(found, dtype=np.int64).reshape(-1, 3)

@@ -62,9 +62,9 @@ def _aspects(element: ElementTree.Element, place: str) -> dict[str, str]:
         if category == LEFT_OUT:
             continue
         if category not in allowed:
-            raise DataError(f"{place}: {category[:40]!r} is no category. Allowed are {', '.join(allowed)}, {LEFT_OUT}.")
+            raise DataError(f"{place}: {category[:40]!r} is not a category. Allowed: {', '.join(allowed)}, {LEFT_OUT}.")
         if polarity not in POLARITIES:
-            raise DataError(f"{place}: {polarity[:40]!r} is no polarity. Allowed are {', '.join(POLARITIES)}.")
+            raise DataError(f"{place}: {polarity[:40]!r} is not a polarity. Allowed are {', '.join(POLARITIES)}.")
         found[category] = polarity
     return found
 

@@ -72,7 +72,7 @@ def check_cell(text: str, field: str, max_characters: int) -> None:
             if broken
             else f"half of a character (U+{ord(found[0]):04X})"
         )
-        raise DataError(f"{name} has {what} at position {found.start() + 1}. Mend the cell, or copy it again.")
+        raise DataError(f"{name} has {what} at position {found.start() + 1}. Fix the cell, or copy it again.")
     if len(text) > max_characters:
         raise DataError(f"{name} has {len(text):,} characters, and at most {max_characters:,} are allowed. Shorten it.")
 

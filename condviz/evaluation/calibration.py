@@ -70,7 +70,7 @@ def store(folder: Path, calibration: Calibration) -> None:
     """Write a calibration into the condviz.json of a checkpoint; nothing else changes.
 
     Raises:
-        CheckpointError: If the folder is no checkpoint.
+        CheckpointError: If the folder is not a checkpoint.
         DataError: If the file cannot be written.
     """
     manifest = read_manifest(folder)

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import cast
 
 import torch
 from safetensors import SafetensorError
@@ -21,7 +20,7 @@ from condviz.data.kg import Graph
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.ranking import Neighbourhoods, RankingMetrics, RankingReport, TrueAnswers, rank_links
-from condviz.methods import ConditionalEncoder, ConditionalScorer, SeparableEncoder
+from condviz.methods import ConditionalScorer
 from condviz.models.manifest import read_manifest
 from condviz.paths import cache_folder
 from condviz.types import Progress, Record
@@ -67,7 +66,6 @@ def evaluate_links(
         DataError: If the split is empty.
     """
     model.check_able("encodes")
-    model = cast("ConditionalEncoder", model)
     queries = split_queries(graph, split, limit=limit)
     check_comparable(model)
     texts = entity_texts(graph, model)
@@ -84,7 +82,7 @@ def evaluate_links(
     return LinkReport(graph.name, model.info.name, split, plain, reranked, by_relation)
 
 
-def check_comparable(model: ConditionalEncoder) -> None:
+def check_comparable(model: ConditionalScorer) -> None:
     """Raise ConfigError where vectors under a relation and those without one differ in length; encodes one word."""
     under, alone = model.encode(["word"], ["relation"]).shape[1], model.encode_sentences(["word"]).shape[1]
     if under != alone:
@@ -114,7 +112,7 @@ def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
 
 
 def encode_queries(
-    model: ConditionalEncoder,
+    model: ConditionalScorer,
     graph: Graph,
     *,
     entities: Tensor,
@@ -192,7 +190,7 @@ def entity_texts(
 
 
 def entity_vectors(
-    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
+    model: ConditionalScorer, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Return the vector of each entity without a relation, as `encode_sentences` does: (E, d) float32 on the CPU.
 
@@ -203,7 +201,7 @@ def entity_vectors(
 
 
 def stored_vectors(
-    model: ConditionalEncoder, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
+    model: ConditionalScorer, texts: Sequence[str], *, folder: Path | None = None, progress: Progress | None = None
 ) -> Tensor:
     """Return what is kept on disk for each entity, (E, d) float32: where the head comes on top, what the encoder gives.
 
@@ -237,7 +235,7 @@ def stored_vectors(
 
 
 @torch.no_grad()
-def project(model: ConditionalEncoder, pooled: Tensor) -> Tensor:
+def project(model: ConditionalScorer, pooled: Tensor) -> Tensor:
     """Apply what a model puts on pooled sentences: (E, d) -> (E, d) on the CPU."""
     return torch.cat([model.project_sentences(part.to(model.backbone.device)).cpu() for part in pooled.split(PART)])
 
@@ -248,7 +246,7 @@ def relation_texts(graph: Graph, relations: Sequence[int]) -> list[str]:
 
 
 def query_vectors(
-    model: ConditionalEncoder,
+    model: ConditionalScorer,
     graph: Graph,
     *,
     entities: Tensor,
@@ -280,11 +278,10 @@ def query_vectors(
         vectors = model.encode([texts[int(head)] for head in heads], names, progress=progress)
         return functional.normalize(torch.from_numpy(vectors), dim=1)
     result = torch.zeros(len(heads), entities.shape[1])
-    separable = cast("SeparableEncoder", model)
     for relation in relations.unique().tolist():  # one matrix W_r at a time
         rows = (relations == relation).nonzero().flatten()
-        condition = torch.from_numpy(separable.encode_conditions([graph.relation_text(relation)]))
-        result[rows] = separable.compose_grid(entities[heads[rows]], condition)[0]
+        condition = torch.from_numpy(model.encode_conditions([graph.relation_text(relation)]))
+        result[rows] = model.compose_grid(entities[heads[rows]], condition)[0]
     return functional.normalize(result, dim=1)
 
 

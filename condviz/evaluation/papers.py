@@ -76,7 +76,7 @@ class Run:
 
 @dataclass(frozen=True, config=CLOSED)
 class Row:
-    """A row: its name, what the paper prints in it, and what stands for it there and here."""
+    """A row: its name, what the paper prints in it, and its setting there and here."""
 
     name: str
     published: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
@@ -183,6 +183,10 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         for ability in abilities:
             if not getattr(self, ability):
                 raise ConfigError(f"{self.info.name} {LACKS[ability]}")
+
+    if TYPE_CHECKING:  # what a model can do beyond this class is asked with `check_able`
+
+        def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401
 
     # Texts to scores
 

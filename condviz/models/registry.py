@@ -347,7 +347,7 @@ def _download(name: str, revision: str) -> Path:
         return hub.download(name, revision)
     except CheckpointError as error:
         here = ", ".join([*list_models(), *link_models()])
-        raise CheckpointError(f"{name} is no model or folder on this machine. {error} Models here: {here}.") from error
+        raise CheckpointError(f"{name} is not a model or folder here. {error} Models here: {here}.") from error
 
 
 def _no_method(name: str) -> UnknownModelError:

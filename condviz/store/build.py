@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -23,7 +23,7 @@ from condviz.store.sources import Row, Source, read_source
 from condviz.types import Progress
 
 if TYPE_CHECKING:
-    from condviz.methods import ConditionalEncoder, ConditionalScorer
+    from condviz.methods import ConditionalScorer
 
 DEFAULT_MODEL = "hyper-cl"
 SLICE_ROWS = 2_048
@@ -91,7 +91,7 @@ def build_store(
         begun = Meta.read(folder) if (folder / META).is_file() else None
         there = folder.iterdir() if folder.is_dir() else ()  # a URL is no folder before something lies in it
         if begun is None and any(item.name != _LOCK for item in there):
-            raise DataError(f"{folder} exists and is no store. Choose another folder with --out.")
+            raise DataError(f"{folder} exists and is not a store. Choose another folder with --out.")
         if isinstance(model, str):
             model = load(model, precision=begun.identity.precision if begun else "auto")
         model.check_able("encodes")
@@ -194,15 +194,14 @@ def _fit_columns(folder: Path, meta: Meta, source: Source) -> Source:
                 f"{', '.join(meta.columns) or 'none'}. Leave the column out of the file, or rename it."
             )
         if (meta.columns[name], kind) == ("number", "text"):
-            raise DataError(f"Column {name} of {source.name} holds text; in {folder} it holds numbers. Mend the file.")
+            raise DataError(f"Column {name} of {source.name} holds text; in {folder} it holds numbers. Fix the file.")
     return replace(source, columns=meta.columns)
 
 
 def _encoder(model: ConditionalScorer, ray: str | None, workers: int) -> Encoder:
     """Return what encodes lists of texts, one after the other: here, or on a cluster."""
     if ray is None:
-        encoder = cast("ConditionalEncoder", model)  # whose abilities have been checked
-        return lambda slices: (to_stored(encoder.encode_sentences(texts)) for texts in slices)
+        return lambda slices: (to_stored(model.encode_sentences(texts)) for texts in slices)
     from condviz.store.scale import map_slices
 
     identity, cluster = Identity.of(model), {"address": ray, "workers": workers}

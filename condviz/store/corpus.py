@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from condviz.store.sources import Cell, check_columns, to_cell
 from condviz.types import Progress
 
 if TYPE_CHECKING:
-    from condviz.methods import ConditionalEncoder, ConditionalScorer
+    from condviz.methods import ConditionalScorer
 
 BLOCK_ROWS = 2_048
 """Rows of one product: in float32 they take 3 MB at 384 dimensions, and stay in the cache of a processor."""
@@ -203,8 +203,7 @@ def encode_corpus(
             raise DataError(
                 f"There are {len(checked):,} texts and {len(cells):,} cells of {column}. Pass one for each."
             )
-    encoder = cast("ConditionalEncoder", model)  # it has been checked
-    vectors, norms = to_stored(encoder.encode_sentences(checked, progress=progress))
+    vectors, norms = to_stored(model.encode_sentences(checked, progress=progress))
     corpus = Corpus(checked, vectors, norms, Identity.of(model), found, name=name)
     corpus._model = model
     return corpus

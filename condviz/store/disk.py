@@ -83,12 +83,12 @@ class Meta:
         """Read store.json.
 
         Raises:
-            DataError: If the folder is no store, the file is damaged, or a newer version wrote it.
+            DataError: If the folder is not a store, the file is damaged, or a newer version wrote it.
         """
         path = folder / META
         if not path.is_file():
             raise DataError(
-                f"{folder} is no store: it has no {META}. Build one: python -m condviz store build FILE --out {folder}"
+                f"{folder} is not a store: no {META} in it. Build it: python -m condviz store build FILE --out {folder}"
             )
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
@@ -222,7 +222,7 @@ def open_store(path: str | Path) -> Store:
     """Open a store, in a folder or at a URL that Lance and fsspec know; loads no vectors and no model.
 
     Raises:
-        DataError: If the folder is no store, is damaged, or holds no row yet.
+        DataError: If the folder is not a store, is damaged, or holds no row yet.
         MissingExtraError: If pylance is not installed.
     """
     folder = open_path(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -94,7 +94,6 @@ class LinkTask(Task):
     def sample(self, method: ConditionalScorer) -> np.ndarray:
         """Score 8 validation triples."""
         heads, relations, tails = kgc.split_queries(self.graph, "valid", limit=4).T
-        method = cast("ConditionalEncoder", method)
         alone = method.encode_sentences([self.texts[entity] for entity in (*heads.tolist(), *tails.tolist())])
         entities = torch.zeros(len(self.texts), alone.shape[1])
         entities[torch.cat([heads, tails])] = functional.normalize(torch.as_tensor(alone), dim=1)

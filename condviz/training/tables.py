@@ -69,7 +69,7 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
             "lower or higher."
         )
     long = sum(max(len(row.sentence1.split()), len(row.sentence2.split())) > LONG_WORDS for row in rows)
-    averaged = "; where ratings differ, their mean is taken" if int(spread.max()) > 1 else " left out"
+    averaged = "; where ratings differ, their mean is taken" if (spread.to_numpy() > 1).any() else " left out"
     facts = (
         (len(pairs) - len(rated), "without a rating left out"),
         (len(rated) - len(rows), f"repeated{averaged}"),

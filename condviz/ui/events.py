@@ -105,7 +105,7 @@ def connect(
         # The page counts a cancelled run as failed, which tells it from the others. A handler of the button itself
         # would come too early: what the run still sends until it has ended would overwrite what the button shows.
         stop.click(None, cancels=[run], **PRIVATE)
-        stopped = _notice("Stopped", "What is faded is from before.", tone="info")
+        stopped = _notice("Stopped", "The dimmed result is from the previous run.", tone="info")
         run.failure(lambda: {notice: stopped, **after}, None, [notice, stop], queue=False, **PRIVATE)
     return run
 

@@ -363,5 +363,5 @@ def _read_words(text: str | None) -> Iterator[tuple[str, float]]:
             if rating.strip() or not word.strip():
                 yield word.strip(), float(rating.replace(",", "."))
         except ValueError:
-            said = f"{line.strip()[:60]!r} is no word with its rating."
+            said = f"{line.strip()[:60]!r} is not a word with its rating."
             raise DataError(f"{said} Write one a line, as: yes = 5") from None

@@ -95,7 +95,7 @@ def keep_sessions_small(page: gr.Blocks) -> None:
 
 
 def tune_queue(queue: Queue) -> None:
-    """Run several events of a kind at once, without what gradio does for nothing.
+    """Run several events of a kind at once, without Gradio's idle polling.
 
     It looks for work a thousand times a second, and counts all past events. `Blocks.queue` would make the server anew,
     a fifth of a second of the start, to set the first number.

@@ -289,7 +289,7 @@ class ModelPool:
         return self._models.get(name)
 
     def get(self, name: str) -> Any:  # noqa: ANN401
-        """Return a model, loading it if needed. A model that failed before is tried again.
+        """Return a model, loading it if needed. Loading a model that failed before is retried.
 
         Raises:
             UnknownModelError: If the pool does not have the name, or it is removed meanwhile.

@@ -170,7 +170,7 @@ def read_json(body: bytes) -> dict[str, Any]:
     """Read a body; raises DataError if it is no JSON object, or holds NaN or an infinite number."""
 
     def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no JSON; leave the value out, or send null")
+        raise ValueError(f"{name} is not valid JSON; leave the value out, or send null")
 
     try:
         content = json.loads(body or b"{}", parse_constant=refuse)
@@ -202,7 +202,7 @@ def _paths(value: object) -> Iterator[str]:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what hands out a body that has been read, and then goes on."""
+    """Return a `receive` that replays a buffered body and then goes on."""
     waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

@@ -288,7 +288,7 @@ class SearchTab:
         here = {self.notice: self.own_notice, self.stop: self.own_stop}
         for step in self.search(query, conditions, key, *rest):
             yield {here.get(part, part): value for part, value in step.items()}
-        message = "These texts are searched now: the hits are at the top of the page."
+        message = "Now searching your texts: the hits are at the top of the page."
         yield {self.own_notice: notice("", " ".join([message, *notes]), tone="info")}
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
@@ -345,7 +345,7 @@ class SearchTab:
         """Search the sentences that ship under a condition.
 
         Args:
-            query: A text like those that are wanted.
+            query: Query text.
             condition: For instance "the sport"; "" for a plain search.
             model: Name as /models lists it.
 

@@ -262,7 +262,7 @@ def test_commands_build_and_search(
     expected = search(store, QUERY, CONDITION, model=hyper, where="stars < 30", k=3)
     assert [line.split(None, 5)[-1] for line in lines[2:5]] == [hit.text for hit in expected.hits]
     assert cli.main(["search", str(tmp_path), QUERY]) == cli.USER_ERROR
-    assert "is no store" in capsys.readouterr().err
+    assert "is not a store" in capsys.readouterr().err
     build_store(tmp_path / "a.csv", store, model=hyper)
     (tmp_path / "b.csv").write_text("text,stars\na new cat,7\n")
     assert cli.main(["store", "append", str(tmp_path / "b.csv"), store]) == 0

@@ -455,7 +455,7 @@ def test_the_password_is_asked_for_in_a_terminal_only(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     assert cli.main(words) == 2
     assert asked == ["Password of csts.tar.enc: "]
-    assert "is no archive made by openssl" in capsys.readouterr().err
+    assert "is not an OpenSSL-encrypted archive" in capsys.readouterr().err
     monkeypatch.setenv("CONDVIZ_CSTS_PASSWORD", "secret")
     assert cli.main(words) == 2
     assert len(asked) == 1
@@ -488,7 +488,7 @@ def test_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "condviz", "models"]
         done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.stderr == "condviz: No space left on device. Mend it and try again.\n"
+    assert done.stderr == "condviz: No space left on device. Fix it and try again.\n"
     assert done.returncode == 2
 
 

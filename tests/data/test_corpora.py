@@ -133,8 +133,8 @@ def test_cebab_leaves_out_repeated_texts_and_those_of_the_tests(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (review("1", 0, "x", food="good"), r"row 1, column food_aspect_majority: 'good' is no label"),
-        (review("1", 0, "x", edited="price"), r"row 1, column edit_type: 'price' is no aspect"),
+        (review("1", 0, "x", food="good"), r"row 1, column food_aspect_majority: 'good' is not a label"),
+        (review("1", 0, "x", edited="price"), r"row 1, column edit_type: 'price' is not an aspect"),
     ],
 )
 def test_cebab_names_the_bad_row(tmp_path: Path, row: dict[str, str], message: str) -> None:
@@ -169,7 +169,10 @@ def test_mams_polarities_are_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "message"),
-    [({"wine": "positive"}, "sentence 1: 'wine' is no category"), ({"food": "5"}, "sentence 1: '5' is no polarity")],
+    [
+        ({"wine": "positive"}, "sentence 1: 'wine' is not a category"),
+        ({"food": "5"}, "sentence 1: '5' is not a polarity"),
+    ],
 )
 def test_mams_names_the_bad_sentence(tmp_path: Path, labels: dict[str, str], message: str) -> None:
     with pytest.raises(DataError, match=message):
@@ -207,7 +210,7 @@ def test_e2e_has_prices_and_ratings_in_order_and_one_family_for_one_meaning(tmp_
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (("stars[3]", "x"), "row 1: 'stars' is no attribute"),
+        (("stars[3]", "x"), "row 1: 'stars' is not an attribute"),
         (("priceRange[free]", "x"), "row 1: 'free' is no price"),
         (("name[x]", ""), "row 1: a cell is blank"),
     ],

@@ -118,7 +118,7 @@ def test_a_damaged_character_is_found(archive: bytes) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 a zip", b"<html>not found</html>", b"version https://git-lfs"])
 def test_another_file_is_no_archive(content: bytes) -> None:
-    with pytest.raises(DataError, match="is no archive made by openssl"):
+    with pytest.raises(DataError, match="is not an OpenSSL-encrypted archive"):
         csts.decrypt(content, PASSWORD)
 
 

@@ -111,7 +111,7 @@ def test_other_rows_and_other_models_are_refused(model: HyperCL, tmp_path: Path)
         build_store(write_csv(tmp_path / "b.csv", 11), tmp_path / "s", model=model)
     with pytest.raises(DataError, match="makes others"):
         build_store(source, tmp_path / "s", model=make_model(seed=1))
-    with pytest.raises(DataError, match="is no store"):
+    with pytest.raises(DataError, match="is not a store"):
         build_store(source, tmp_path, model=model)
 
 
@@ -169,7 +169,7 @@ def test_rows_that_do_not_fit_are_not_added(model: HyperCL, tmp_path: Path) -> N
             append_store(tmp_path / "b.csv", tmp_path / "s", model=model)
     with pytest.raises(DataError, match="makes others"):
         append_store(make_more(tmp_path / "b.csv"), tmp_path / "s", model=make_model(seed=1))
-    with pytest.raises(DataError, match="is no store"):
+    with pytest.raises(DataError, match="is not a store"):
         append_store(tmp_path / "b.csv", tmp_path / "nothing", model=model)
     assert not (tmp_path / "nothing").exists()
     assert len(open_store(tmp_path / "s")) == 10
@@ -223,7 +223,7 @@ def test_a_damaged_store_says_so(model: HyperCL, tmp_path: Path) -> None:
     meta.write_text("{")
     with pytest.raises(DataError, match="is damaged"):
         open_store(tmp_path / "s")
-    with pytest.raises(DataError, match="is no store"):
+    with pytest.raises(DataError, match="is not a store"):
         open_store(tmp_path)
 
 

@@ -70,5 +70,5 @@ def test_a_store_in_a_bucket_is_built_goes_on_and_grows(model: HyperCL, tmp_path
     assert found[0] == whole[0]
     np.testing.assert_array_equal(found[1], whole[1])
     assert len(append_store(make_more(tmp_path / "b.csv"), store, model=model)) == 16
-    with pytest.raises(DataError, match="is no store"):
+    with pytest.raises(DataError, match="is not a store"):
         build_store(source, f"{bucket}/texts", model=model)

@@ -254,7 +254,7 @@ class _Reader:
             column = self._column(node)
             if node.id in FLAGS:
                 return self._known(column == 1, column)
-            raise DataError(f"The column {node.id} alone is no condition for a filter; compare it: {node.id} == ...")
+            raise DataError(f"The column {node.id} alone is not a condition of a filter; compare it: {node.id} == ...")
         raise _refused(node)
 
     def _compare(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> np.ndarray:
@@ -269,7 +269,7 @@ class _Reader:
             advice = "Compare numbers with numbers, and texts with texts."
             if isinstance(number, ast.Constant):  # what stands for a number in the file may be an id or a version
                 advice = f"The column holds texts: write {quote(ast.unparse(number))}."
-            elif isinstance(text, ast.Constant) and to_number(text.value) is not None:
+            elif isinstance(text, ast.Constant) and to_number(str(text.value)) is not None:
                 advice = f"The column holds numbers: write {text.value}."
             raise DataError(
                 f"{ast.unparse(text)[:60]} is text and {ast.unparse(number)[:60]} is none: a filter cannot compare "

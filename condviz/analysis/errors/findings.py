@@ -287,7 +287,7 @@ def rows_frame(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
     frame = pd.DataFrame(columns).astype({"row": int})
     for name in frame:
         if name in FLAGS or str(name).startswith("right_"):
-            said = frame[name].map({1.0: "yes", 0.0: "no"})
+            said = frame[name].map({1.0: "yes", 0.0: "no"}.get)
             frame[name] = said.where(said.notna(), frame[name])  # a share, or nothing
     if remarks is not None:
         noted = [remarks.get(row, Remark()) for row in chosen.tolist()]
@@ -311,7 +311,7 @@ def format_csv(study: Study, rows: Iterable[int], remarks: Mapping[int, Remark] 
     rated = fold_name(table.roles.get(LABEL_COLUMN, "")) in RATING_NAMES and not table.mapped
     dropped = {*TEXT_COLUMNS, *study.dataset.extra, *(f"score_{name}" for name in study.dataset.stored)}
     dropped |= {LABEL_COLUMN} if rated or LABEL_COLUMN not in table.roles else set()
-    computed = frame.drop(columns=dropped.intersection(frame.columns))
+    computed = frame.drop(columns=[name for name in frame if name in dropped])
     computed = computed.rename(columns={name: f"{name} (computed)" for name in computed if name in given})
     return to_csv(pd.concat([given, computed], axis=1), as_given=given.columns, float_format="%.9g")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -138,7 +139,8 @@ def _figures(judged: Judged, found: Agreement, rows: np.ndarray, drawn: Sequence
         else Metric(None, n=0, reason=NO_ROW)
         for name in ("error", "bias")
     }
-    return Figures(**vars(found), model=judged.model, **made)
+    given: dict[str, Any] = {**vars(found), **made}
+    return Figures(model=judged.model, **given)
 
 
 def _difference(
@@ -330,7 +332,7 @@ def _within(values: np.ndarray, items: np.ndarray) -> float | None:
     return float(((chosen - chosen.mean(axis=1, keepdims=True)) ** 2).sum() / whole) if whole > 0 else None
 
 
-def _explained(values: np.ndarray, conditions: Sequence[str]) -> float | None:
+def _explained(values: np.ndarray, conditions: np.ndarray) -> float | None:
     """Return epsilon squared of a one-way analysis of variance, not below 0."""
     known = np.isfinite(values)
     used = values[known]

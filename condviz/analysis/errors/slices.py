@@ -272,7 +272,7 @@ def _values(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         _, first, place, counts = np.unique(folded, return_index=True, return_inverse=True, return_counts=True)
         for index in np.argsort(-counts, kind="stable")[:MAX_VALUES]:
             if counts[index] >= MIN_SUPPORT:
-                made[f"{name} == {quote(column[first[index]])}"] = place == index
+                made[f"{name} == {quote(str(column[first[index]]))}"] = place == index
     return made
 
 

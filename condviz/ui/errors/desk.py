@@ -199,7 +199,7 @@ class Desk:
         rows = with_training_of(dataset, *("" if name in dataset.stored else name for name in names))
         scores = {name: self.known(dataset, name) for name in names}
         if lost := " and ".join(name for name, values in scores.items() if values is None):
-            raise DataError(f"The scores of {lost} had to make room for others. Press Find errors to score again.")
+            raise DataError(f"The scores of {lost} are no longer cached. Press Find errors to score again.")
         models = [model for name in names if (model := self.pool.loaded(name)) is not None]
         asks = {} if "aspect" in rows.extra or self.pool.forks else find_wordings(rows, models)
         return make_study(rows, *(judge(rows, name, values) for name, values in scores.items()), asks=asks)

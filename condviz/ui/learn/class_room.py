@@ -169,7 +169,7 @@ def _draw() -> str:
 
 def _check(person: str) -> None:
     if not isinstance(person, str) or not _NUMBER.fullmatch(person):
-        raise DataError("This browser could not be told apart from others. Reload the page.")
+        raise DataError("The browser's id is missing. Reload the page.")
 
 
 # ---- the part of the page --------------------------------------------------------------------------------------------

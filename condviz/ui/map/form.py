@@ -190,10 +190,10 @@ class Shown:
 
     @property
     def result(self) -> EmbeddingMap:
-        """The map; raises DataError if it had to make room for others."""
+        """The map; raises DataError if it is no longer cached."""
         found = self.map()
         if found is None:
-            raise DataError("This map had to make room for those of other visitors. Press Draw map to draw it again.")
+            raise DataError("This map is no longer cached. Press Draw map to draw it again.")
         return found
 
     def link(self) -> str:

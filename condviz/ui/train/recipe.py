@@ -208,5 +208,5 @@ def read_preset(name: str) -> str:
     """Return the text of a shipped recipe; raises ConfigError if there is none of this name."""
     path = RECIPES / f"{name}.toml"
     if path not in RECIPES.glob("*.toml"):
-        raise ConfigError(f"There is no recipe {str(name)[:80]!r}. Reload the page.")
+        raise ConfigError(f"There is not a recipe {str(name)[:80]!r}. Reload the page.")
     return path.read_text(encoding="utf-8")

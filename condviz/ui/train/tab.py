@@ -282,7 +282,7 @@ class TrainTab:
     def look(
         self, source: str, table: dict | None, text: str, quality: str, preset: str, takes: Mapping[str, float]
     ) -> Iterator[dict]:
-        """Read the data and try a few steps: what the training takes, and what stands in its way."""
+        """Read the data and try a few steps: what the training takes, and the problems that block it."""
         _need_table(source, table, text)
         work = Work(lambda progress: self.jobs.check(self._read(text), progress=progress))
         try:

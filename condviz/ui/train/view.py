@@ -355,7 +355,7 @@ def _started(job: Job) -> str:
 
 
 def render_check(found: Preflight) -> str:
-    """Render what a training will take, or what stands in its way."""
+    """Render what a training will take, or the problems that block it."""
     memory = f" and {found.memory / 1e9:.1f} GB of memory" if found.memory else ""
     minutes = f", about {duration(60 * found.minutes)}{memory} on this machine" if found.minutes is not None else ""
     return render("train/check.html", found=found, takes=minutes)
