@@ -227,8 +227,8 @@ def cross_table(
     counts = tuple(tuple(met[one, other] for other in range(len(pair[1].groups))) for one in range(len(pair[0].groups)))
     score = require("sklearn.metrics", "viz").adjusted_mutual_info_score
     information = float(score(*zip(*shared, strict=True))) if shared else 0.0
-    first, second = pair
-    return CrossTable(first, second, counts, information, _p_of_table(np.array(shared, dtype=np.int64).reshape(-1, 2)))
+    chance = _p_of_table(np.array(shared, dtype=np.int64).reshape(-1, 2))
+    return CrossTable(pair[0], pair[1], counts, information, chance)
 
 
 def _p_of_table(shared: np.ndarray) -> float:

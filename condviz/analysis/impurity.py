@@ -204,7 +204,7 @@ def _in_all_units(nats: float, num_clusters: int) -> Impurity:
     return Impurity(nats, nats / math.log(2), nats / math.log(num_clusters) if num_clusters > 1 else 0.0)
 
 
-def _labels(labels: Sequence[str | int], field: str) -> np.ndarray:
+def _labels(labels: Sequence[str | int] | np.ndarray, field: str) -> np.ndarray:
     array = np.asarray(labels)
     if array.dtype == object and all(isinstance(label, str) for label in array.flat):
         array = array.astype(np.str_)  # A column of a table of pandas.

@@ -296,14 +296,14 @@ class LinkPredictor:
             for answers, pair in zip(order.tolist(), pairs, strict=True)
         ])  # fmt: skip
         clear = (best[:, 0] - best[:, 1] >= CLOSE).numpy()
-        first, three = right[:, 0], right.any(axis=1)
+        first, three = right[:, 0], np.any(right, axis=1)
         relations = np.array(pairs)[:, 1]
         by_relation = {}
         for number in np.unique(relations).tolist():
             own = np.asarray(relations == number)
             by_relation[self.graph.relations[number].id] = tuple(int(part[own].sum()) for part in (own, first, three))
-        counts = (first, three, clear, right[clear, 0])
-        return LinkReliability(len(pairs), *(int(part.sum()) for part in counts), by_relation)
+        one, any_of_three, sure, sure_and_right = (int(part.sum()) for part in (first, three, clear, right[clear, 0]))
+        return LinkReliability(len(pairs), one, any_of_three, sure, sure_and_right, by_relation)
 
     def _number(self, head: str) -> int | None:
         """Return the number of an entity, or None for any other text; raises DataError for a name of several."""

@@ -224,9 +224,13 @@ def of_function(function: Callable[..., Any], **before: str) -> argparse.Argumen
     """
     parser = _Parent()
     for name, one in spec.options_of(function).items():
-        names = [f"--{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
-        shown = "" if one.default is None else f" (default: {one.default})"
-        text = f"{one.help}: {one.allowed}{shown}".replace("%", "%%")
+        names = [f"{'--'[: len(each)]}{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
+        if one.type is bool:
+            parser.add_argument(*names, dest=name, action="store_true", default=one.default, help=one.help)
+            continue
+        shown = f" (default: {one.default})" if one.default not in (None, "") else ""
+        allowed = f": {one.allowed}" if one.choices or one.type is not str else ""
+        text = f"{one.help}{allowed}{shown}".replace("%", "%%")
         parser.add_argument(*names, dest=name, type=one.type, default=one.default, metavar=name.upper(), help=text)
     return parser
 

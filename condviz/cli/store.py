@@ -9,12 +9,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import cluster, form, format_table, models, progress_bar, reading, reading_of, show, tell
+from condviz.cli.options import (
+    cluster,
+    form,
+    format_table,
+    given,
+    models,
+    of_function,
+    progress_bar,
+    reading,
+    reading_of,
+    show,
+    tell,
+)  # fmt: skip
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
+    from condviz.analysis.groups import CrossTable, Groups
+    from condviz.analysis.sorting import SortingConditions, Twins
     from condviz.store.disk import Store
-    from condviz.types import Hits, Result
+    from condviz.types import Hits
 
 
 SOURCES = "CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or hf://datasets/OWNER/NAME"
@@ -65,28 +79,26 @@ def _source() -> argparse.ArgumentParser:
 
 
 def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    texts = (
-        ("groups", run_groups, ["CONDITION"], "divide the texts by a condition"),
-        ("cross", run_cross, ["CONDITION", "OTHER"], "divide them by two conditions, and count how the groups meet"),
-        ("sorts", run_sorts, [], "rank conditions by how clearly they divide the texts"),
-        ("twins", run_twins, ["ALIKE", "DIFFERENT"], "find pairs alike under one condition, different under another"),
+    from condviz.analysis.groups import cross_table, group_by
+    from condviz.analysis.sorting import find_twins, rank_sorting_conditions
+
+    parts = (
+        ("groups", group_by, _groups, ["CONDITION"], "divide the texts by a condition"),
+        ("cross", cross_table, _cross, ["CONDITION", "OTHER"], "divide by two conditions; count how the groups meet"),
+        ("sorts", rank_sorting_conditions, _sorts, [], "rank conditions by how clearly they divide the texts"),
+        ("twins", find_twins, _twins, ["ALIKE", "DIFFERENT"], "find pairs alike in one respect, different in another"),
     )
-    for name, command, conditions, text in texts:
-        parents = [_stored_model(), form(csv="print a table with all rows")]
+    for name, function, lay_out, conditions, text in parts:
+        parents = [_stored_model(), of_function(function), form(csv="print a table with all rows")]
         parser = actions.add_parser(name, help=text, parents=parents)
         parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
         for condition in conditions:
             parser.add_argument(condition.lower(), metavar=condition, help='for instance "the sport"')
-        if name == "twins":
-            parser.add_argument("-k", type=int, default=20, help="number of pairs (default: 20)")
-        else:
-            parser.add_argument("--groups", type=int, default=6 if name == "cross" else 8, metavar="N", help="how many")
-        if name in ("groups", "cross"):
-            parser.add_argument("--method", choices=("kmeans", "hdbscan"), default="kmeans", help="(default: kmeans)")
-        if name == "sorts":
+        if not conditions:
             text = "one to try; may be repeated (default: those of the library)"
             parser.add_argument("--condition", action="append", help=text)
-        parser.set_defaults(command=command)
+        asked = [condition.lower() for condition in conditions] or ["condition"]
+        parser.set_defaults(command=run_analysis, function=function, lay_out=lay_out, asked=asked)
 
 
 # ---- what a store holds ----------------------------------------------------------------------------------------------
@@ -159,13 +171,22 @@ def _told(update: Callable[[int, int], None]) -> Callable[[int, int], None]:
 
 
 # ---- what conditions do to it ----------------------------------------------------------------------------------------
-def run_groups(options: argparse.Namespace) -> None:
-    """Print the groups under a condition, and how pure they are in each column."""
-    from condviz.analysis.groups import group_by
+Table = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[int], Sequence[str]]
+"""Head, rows, columns of numbers, notes."""
 
-    settings = {"groups": options.groups, "method": options.method, "model": options.model}
+
+def run_analysis(options: argparse.Namespace) -> None:
+    """Ask a corpus about conditions, and print the answer."""
+    asked = [getattr(options, name) for name in options.asked]
     with progress_bar("reading", "texts") as update:
-        found = group_by(options.store, options.condition, **settings, progress=update)
+        settings = given(options, options.function) | {"model": options.model, "progress": update}
+        found = options.function(options.store, *asked, **settings)
+    head, rows, right, notes = options.lay_out(found, asked)
+    text = "\n".join([format_table(head, rows[:SHOWN], right=right), *notes])
+    show(options, lambda: text, found.to_dict, lambda: found.to_frame().to_csv(index=False))
+
+
+def _groups(found: Groups, asked: Sequence[str]) -> Table:
     rows = [(str(n), f"{one.size:,}", ", ".join(one.words), one.medoid) for n, one in enumerate(found.groups, 1)]
     left_over = [f"{found.left_over.size:,} texts belong to no group."] if found.left_over else []
     pure = (
@@ -173,76 +194,47 @@ def run_groups(options: argparse.Namespace) -> None:
         for name, (share, chance) in found.purity.items()
     )
     notes = [*left_over, f"silhouette {found.silhouette:.2f}", *pure]
-    _show(options, found, ("group", "texts", "words", "in the middle"), rows, notes=notes)
+    return ("group", "texts", "words", "in the middle"), rows, (1,), notes
 
 
-def run_cross(options: argparse.Namespace) -> None:
-    """Print how the groups under two conditions meet."""
-    from condviz.analysis.groups import cross_table
-
-    settings = {"groups": options.groups, "method": options.method, "model": options.model}
-    with progress_bar("reading", "texts") as update:
-        found = cross_table(options.store, options.condition, options.other, **settings, progress=update)
-    head = (f"{options.condition} / {options.other}", *(group.name for group in found.second.groups))
+def _cross(found: CrossTable, asked: Sequence[str]) -> Table:
+    head = (" / ".join(asked), *(group.name for group in found.second.groups))
     pairs = zip(found.first.groups, found.counts, strict=True)
     rows = [(group.name, *(f"{count:,}" for count in counts)) for group, counts in pairs]
-    _show(options, found, head, rows, notes=[f"adjusted mutual information {found.information:.2f}"])
+    return head, rows, (1,), [f"adjusted mutual information {found.information:.2f}"]
 
 
-def run_sorts(options: argparse.Namespace) -> None:
-    """Print which conditions divide the texts most clearly."""
-    from condviz.analysis.sorting import rank_sorting_conditions
-
-    settings = {"groups": options.groups, "model": options.model}
-    with progress_bar("trying", "conditions") as update:
-        found = rank_sorting_conditions(options.store, options.condition, **settings, progress=update)
+def _sorts(found: SortingConditions, asked: Sequence[str]) -> Table:
     rows = []
     for item in found.conditions:
         figures = f"{item.silhouette:.3f}", f"{item.random:.3f}", f"{item.deviations:+.1f}", f"{item.applies:.0%}"
         rows.append((item.condition, *figures))
     head = ("condition", "silhouette", "random matrices", "deviations above", "texts that tell it")
-    _show(options, found, head, rows, right=range(1, 5))
+    return head, rows, range(1, 5), []
 
 
-def run_twins(options: argparse.Namespace) -> None:
-    """Print pairs that two conditions see differently."""
-    from condviz.analysis.sorting import find_twins
-
-    settings = {"k": options.k, "model": options.model}
-    with progress_bar("reading", "texts") as update:
-        found = find_twins(options.store, options.alike, options.different, **settings, progress=update)
+def _twins(found: Twins, asked: Sequence[str]) -> Table:
     rows = [(f"{pair.alike:+.1f}", f"{pair.different:+.1f}", *pair.texts) for pair in found.pairs]
-    _show(options, found, (options.alike, options.different, "text", "text"), rows, right=(0, 1))
-
-
-def _show(
-    options: argparse.Namespace, found: Result, head: Sequence[str], rows: Sequence[Sequence[str]], *,
-    right: Sequence[int] = (1,), notes: Sequence[str] = (),
-) -> None:  # fmt: skip
-    text = "\n".join([format_table(head, rows[:SHOWN], right=right), *notes])
-    show(options, lambda: text, found.to_dict, lambda: found.to_frame().to_csv(index=False))
+    return (*asked, "text", "text"), rows, (0, 1), []
 
 
 # ---- search ----------------------------------------------------------------------------------------------------------
 
 
 def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from condviz.analysis.search import search
+
     forms = form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns")
     parser = commands.add_parser(
         "search",
         help="search a corpus under a condition",
-        parents=[_stored_model(), forms],
+        parents=[_stored_model(), of_function(search), forms],
         description="Find the texts of a store (see: condviz store build) that are most like a query under a "
         "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
     )
     parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
     parser.add_argument("query", metavar="QUERY", help="query text")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
-    parser.add_argument("-k", type=int, default=10, help="number of hits (default: 10)")
-    text = 'filter on the columns, for instance: stars >= 4 and kind == "a"'
-    parser.add_argument("--where", metavar="FILTER", help=text)
-    parser.add_argument("--contains", metavar="TEXT", help="text that each hit contains; /.../ is a regular expression")
-    parser.add_argument("--words", action="store_true", help="also print the words that carry the first ten hits")
     parser.set_defaults(command=run_search)
 
 
@@ -250,9 +242,9 @@ def run_search(options: argparse.Namespace) -> None:
     """Search, and print the hits."""
     from condviz.analysis.search import search
 
-    settings = {name: getattr(options, name) for name in ("k", "model", "where", "contains", "words")}
     with progress_bar("scoring", "texts") as update:
-        hits = search(options.store, options.query, options.condition, **settings, progress=update)
+        settings = given(options, search) | {"model": options.model, "progress": update}
+        hits = search(options.store, options.query, options.condition, **settings)
     show(options, lambda: _format_hits(hits), hits.to_dict, lambda: hits.to_frame().to_csv(index=False))
     if not options.json and not options.csv:
         tell(*hits.notes)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, get_args
 
 import numpy as np
 from annotated_doc import Doc
@@ -14,7 +14,7 @@ from annotated_types import Interval
 
 from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, explain_nothing, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
-from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, find_slices
+from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
 from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
 from condviz.analysis.errors.summary import Summary, summarise
 from condviz.analysis.errors.wordings import group_conditions
@@ -329,7 +329,7 @@ def among(selected: Sequence[int], size: int) -> np.ndarray:
 def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
     """Look for slices of every kind; a kind with too few rows, or without the model that it needs, is left out."""
     found = {}
-    for target in TARGETS:
+    for target in get_args(Target):
         if target in ("first", "second") and study.second is None:
             continue
         with suppress(DataError):  # there are too few rows

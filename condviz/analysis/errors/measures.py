@@ -99,7 +99,7 @@ def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed:
         ConfigError: If `resamples` is negative.
     """
     rows, items = np.flatnonzero(mask & study.rated), study.dataset.items
-    chosen = mask[items].any(axis=1) & study.rated[items].all(axis=1)
+    chosen = np.any(mask[items], axis=1) & np.all(study.rated[items], axis=1)
     items = items[chosen]
     scores = [judged.scores for judged in study.judged]
     found, drawn = agree(study.dataset.rows, scores, chosen=rows, items=items, resamples=resamples, seed=seed)

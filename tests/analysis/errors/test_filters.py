@@ -65,7 +65,7 @@ def test_what_a_filter_selects(expression: str, rows: list[int]) -> None:
     [
         ("gold >", "cannot be read"),
         ("golf > 1", "Did you mean gold"),
-        ("gold", "alone is no condition"),
+        ("gold", "alone is not a condition"),
         ("condition > 'a'", "have no order"),
         ("condition == 1", "is text"),
         ("gold == 'x'", "is text"),
