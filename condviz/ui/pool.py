@@ -28,6 +28,7 @@ import numpy as np
 from condviz.encoder.visitors import VISITOR, Visitor, step_back
 from condviz.errors import CheckpointError, CondvizError, DataError, UnknownModelError
 from condviz.evaluation.leaders import best_encoder, fast_encoder, strengths
+from condviz.models import registry
 from condviz.paths import MODEL_FOLDERS
 from condviz.types import ModelInfo, columns
 from condviz.ui import limits
@@ -174,7 +175,6 @@ def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its mo
     Eight visitors at once got half as many answers again as from torch in bfloat16 (`benchmarks.load --clients 8`).
     """
     from condviz.encoder.pretrained import choose_device
-    from condviz.models import registry
 
     installed = find_spec("onnx") and find_spec("onnxruntime")
     onnx = installed and not os.environ.get("CONDVIZ_BACKEND") and choose_device() == "cpu"
@@ -195,9 +195,6 @@ class ModelPool:
             names: Models that may be asked for, in the order of the page; None for all models of sentences.
             load: Returns a model for a name; by default `load_served`.
         """
-        from condviz.models import registry
-
-        self._registry = registry
         self._load = load or load_served
         self.names = tuple(registry.list_models() if names is None else names)
         self._infos: dict[str, ModelInfo] = {}
@@ -229,7 +226,7 @@ class ModelPool:
             self._check(name)
             if name in self._models:
                 return self._models[name].info
-            info = self._infos.get(name) or self._registry.describe(name)
+            info = self._infos.get(name) or registry.describe(name)
             if info.missing:
                 self._states[name] = LoadState("absent", info.missing)
             else:
@@ -299,8 +296,6 @@ class ModelPool:
         self._check(name)
         if (model := self._models.get(name)) is not None:
             return model
-        if missing := self._missing(name):
-            raise CheckpointError(missing)
         with self._loading:
             self._check(name)
             return self._models[name] if name in self._models else self._load_one(name)
@@ -353,6 +348,8 @@ class ModelPool:
             return ""
 
     def _load_one(self, name: str) -> Any:  # noqa: ANN401
+        if missing := self._missing(name):
+            raise CheckpointError(missing)
         self._note(name, LoadState("loading"))
         try:
             model = self._load(name)

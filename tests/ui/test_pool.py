@@ -190,7 +190,7 @@ def test_a_model_that_is_removed_while_it_is_described_leaves_nothing_behind(mon
         raise CheckpointError("The folder is gone.")
 
     pool = ModelPool(["a"], str)
-    monkeypatch.setattr(pool._registry, "describe", describe)
+    monkeypatch.setattr(registry, "describe", describe)
     assert pool.infos() == []
     assert pool.states() == {}
 
