@@ -186,7 +186,7 @@ def test_filters_restrict_and_ranks_count_what_is_left(hyper: HyperCL) -> None:
         ({"k": 0}, ConfigError, "from 1 to 1,000"),
         ({"where": "stars >"}, DataError, "cannot be read"),
         ({"where": "colour == 1"}, DataError, "no column 'colour'"),
-        ({"contains": "/(/"}, DataError, "no regular expression"),
+        ({"contains": "/(/"}, DataError, "not a valid regular expression"),
     ],
 )
 def test_bad_input_is_told(hyper: HyperCL, options: dict, error: type, message: str) -> None:
