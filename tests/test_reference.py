@@ -19,7 +19,7 @@ from condviz.methods.baselines import (
     TriEncoder,
     TriEncoderConfig,
 )
-from condviz.methods.configs import CSRBiConfig
+from condviz.methods.catalog import CSRBiConfig
 from condviz.methods.csr import CSR, CSRBi, CSRConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from tests.golden import DOUBLE, Case, Precision, case_names, each_precision, load_case, requires_golden, tiny_encoder

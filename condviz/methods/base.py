@@ -25,8 +25,7 @@ from condviz.encoder.backbone import Backbone, Item, hash_tensors
 from condviz.encoder.pretrained import choose_device
 from condviz.encoder.tokens import Encoded, Joined
 from condviz.errors import CheckpointError, ConfigError, DataError, UnknownModelError
-from condviz.methods.catalog import Meeting, Method
-from condviz.methods.configs import MethodConfig
+from condviz.methods.catalog import Meeting, Method, MethodConfig
 from condviz.types import Kind, ModelInfo, Progress
 
 T = TypeVar("T")

@@ -21,8 +21,7 @@ from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError, require
 from condviz.methods.base import Options, Passes, Texts, ToArray, list_rows
-from condviz.methods.catalog import CATALOG
-from condviz.methods.configs import CASEConfig, ProjectionName
+from condviz.methods.catalog import CATALOG, CASEConfig, ProjectionName
 from condviz.methods.encoders import ConditionalEncoder
 
 INSTRUCTIONS = {

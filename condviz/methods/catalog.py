@@ -1,16 +1,18 @@
-"""What every method is and can do, readable without torch: listing models and building the page need no more.
+"""What every method is, can do and is set by: title, paper, abilities and settings together, readable without torch.
 
-The classes take this over through `about` (see `ConditionalScorer`), so that nothing is stated twice.
+Listing models and building the page need no more. The classes take this over through `about` (see `ConditionalScorer`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
-from condviz.errors import UnknownModelError
-from condviz.methods import configs
-from condviz.methods.configs import MethodConfig
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from condviz.encoder.pooling import Pooling
+from condviz.errors import ConfigError, UnknownModelError, explain
 from condviz.types import Kind, ModelInfo
 
 Meeting = Literal["router", "sequence", "prefix"]
@@ -18,6 +20,41 @@ Meeting = Literal["router", "sequence", "prefix"]
 _UNBOUNDED = (float("-inf"), float("inf"))
 _CSTS = "Deshpande et al. 2023, C-STS, arXiv:2305.15093"
 _CSR = "Lin et al. 2024, CSR, EMNLP 2024"
+Weighting = Literal["one-plus", "only"]
+"""h = (1 + w) h', or the ablation Only Weight, h = w h' (CSR, Table 3)."""
+ProjectionName = Literal["linear", "mlp", "pca", "ica"]
+AtLeastOne = Annotated[int, Field(ge=1)]
+
+
+@cache
+def _checker(cls: type) -> type[BaseModel]:
+    """Return what checks each setting by its annotation."""
+    hints = get_type_hints(cls, include_extras=True)
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    settings: dict[str, Any] = {one.name: (hints[one.name], ...) for one in fields(cls)}
+    return create_model(cls.__name__, __config__=config, **settings)
+
+
+@dataclass(frozen=True)
+class MethodConfig:
+    """Settings that every method has."""
+
+    LATER: ClassVar[tuple[str, ...]] = ()
+    """Settings that came after checkpoints had shipped."""
+
+    pooling: Pooling = "mean"
+    """How token states become one vector."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes a model another one: a later setting at its default does not, so stored scores hold."""
+        unset = {one.name for one in fields(self) if one.name in self.LATER and getattr(self, one.name) == one.default}
+        return {name: value for name, value in asdict(self).items() if name not in unset}
+
+    def __post_init__(self) -> None:
+        try:
+            _checker(type(self))(**vars(self))
+        except ValidationError as error:
+            raise ConfigError(explain(error)) from None
 
 
 @dataclass(frozen=True)
@@ -62,107 +99,252 @@ class Method:
         return ModelInfo(name, self.name, **given)
 
 
-CATALOG: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method(
-            "unconditional",
-            "No condition",
-            "tri",
-            "Plain sentence similarity: the condition is ignored. What every other model has to differ from.",
-            "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084",
-            MethodConfig,
-            "condviz.methods.baselines:Unconditional",
-            conditional=False,
-            separable=True,
-            answers_links=False,
-        ),
-        Method(
-            "cross-encoder",
-            "Cross-encoder",
-            "cross",
-            "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings.",
-            _CSTS,
-            configs.CrossEncoderConfig,
-            "condviz.methods.baselines:CrossEncoder",
-            score_range=_UNBOUNDED,
-            encodes=False,
-            answers_links=False,
-        ),
-        Method(
-            "bi-encoder",
-            "Bi-encoder",
-            "bi",
-            "Encodes each sentence in one sequence with the condition; slower with many conditions.",
-            _CSTS,
-            configs.BiEncoderConfig,
-            "condviz.methods.baselines:BiEncoder",
-        ),
-        Method(
-            "tri-encoder",
-            "Tri-encoder",
-            "tri",
-            "Encodes sentences and conditions apart and multiplies (or concatenates and mixes) the two vectors.",
-            _CSTS,
-            configs.TriEncoderConfig,
-            "condviz.methods.baselines:TriEncoder",
-            separable=True,
-        ),
-        Method(
-            "hyper-cl",
-            "Hyper-CL",
-            "tri",
-            "A hypernetwork makes a projection W_c from the condition; the embedding is W_c times the sentence.",
-            "Yoo et al. 2024, Hyper-CL, ACL 2024, arXiv:2403.09490",
-            configs.HyperCLConfig,
-            "condviz.methods.hyper_cl:HyperCL",
-            separable=True,
-            condition_matrices=True,
-        ),
-        Method(
-            "csr",
-            "CSR",
-            "tri",
-            "The condition's query weighs the words of the sentence inside the last layers; adds no parameters.",
-            _CSR,
-            configs.CSRConfig,
-            "condviz.methods.csr:CSR",
-            meets="router",
-            has_variants=True,
-        ),
-        Method(
-            "csr-bi",
-            "CSR bi-encoder",
-            "bi",
-            "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers.",
-            _CSR,
-            configs.CSRBiConfig,
-            "condviz.methods.csr:CSRBi",
-            meets="sequence",
-        ),
-        Method(
-            "csr-prefix",
-            "CSR-prefix",
-            "bi",
-            "The sentence attends to the condition's final states in every layer: what CSR's released code computes.",
-            f"{_CSR} (released code)",
-            configs.CSRPrefixConfig,
-            "condviz.methods.csr:CSRPrefix",
-            meets="prefix",
-        ),
-        Method(
-            "case",
-            "CASE",
-            "bi",
-            "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the "
-            "rest.",
-            "Zhang et al. 2025, CASE, arXiv:2503.17279",
-            configs.CASEConfig,
-            "condviz.methods.case:CASE",
-            answers_links=False,
-        ),
-    )
-}
+CATALOG: dict[str, Method] = {}
+"""Every method of the package by name, each entered behind its settings, and those that were registered."""
+
+
+def _add(*described: Any, **abilities: Any) -> None:  # noqa: ANN401 - the fields of `Method`
+    method = Method(*described, **abilities)
+    CATALOG[method.name] = method
+
+
+_add(
+    "unconditional",
+    "No condition",
+    "tri",
+    "Plain sentence similarity: the condition is ignored. What every other model has to differ from.",
+    "Reimers and Gurevych 2019, Sentence-BERT, arXiv:1908.10084",
+    MethodConfig,
+    "condviz.methods.baselines:Unconditional",
+    conditional=False,
+    separable=True,
+    answers_links=False,
+)
+
+
+@dataclass(frozen=True)
+class BiEncoderConfig(MethodConfig):
+    """Settings of the bi-encoder, and what other heads share with it."""
+
+    pooling: Pooling = "cls"
+    transform: bool = False
+    """Put Dropout, Linear(d, d) and the activation behind the pooling of sentences."""
+
+
+@dataclass(frozen=True)
+class CrossEncoderConfig(BiEncoderConfig):
+    """Settings of the cross-encoder: `transform` stands between pooling and classifier."""
+
+    inputs: Literal["all", "sentences", "condition"] = "all"
+    """Either "all", or an ablation of C-STS that leaves out the condition ("sentences") or the sentences."""
+
+
+_add(
+    "cross-encoder",
+    "Cross-encoder",
+    "cross",
+    "Reads both sentences and the condition in one sequence and predicts one number; has no embeddings.",
+    _CSTS,
+    CrossEncoderConfig,
+    "condviz.methods.baselines:CrossEncoder",
+    score_range=_UNBOUNDED,
+    encodes=False,
+    answers_links=False,
+)
+
+
+_add(
+    "bi-encoder",
+    "Bi-encoder",
+    "bi",
+    "Encodes each sentence in one sequence with the condition; slower with many conditions.",
+    _CSTS,
+    BiEncoderConfig,
+    "condviz.methods.baselines:BiEncoder",
+)
+
+
+@dataclass(frozen=True)
+class TriEncoderConfig(BiEncoderConfig):
+    """Settings of the tri-encoder."""
+
+    composition: Literal["hadamard", "concat", "hadamard-wide"] = "hadamard"
+    """With "hadamard" it multiplies the two vectors, "concat" puts both through a linear layer and activation;
+    "hadamard-wide" multiplies after two more layers on the condition, which give it as many parameters as Hyper-CL
+    with K = d / 12 (Hyper-CL, Table 6)."""
+
+
+_add(
+    "tri-encoder",
+    "Tri-encoder",
+    "tri",
+    "Encodes sentences and conditions apart and multiplies (or concatenates and mixes) the two vectors.",
+    _CSTS,
+    TriEncoderConfig,
+    "condviz.methods.baselines:TriEncoder",
+    separable=True,
+)
+
+
+@dataclass(frozen=True)
+class HyperCLConfig(BiEncoderConfig):
+    """Settings of Hyper-CL."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("generator_rank",)
+
+    rank: AtLeastOne | None = 64
+    """K of the low-rank form, where two hypernetworks make d x K and K x d; None makes the whole d x d matrix."""
+    condition_transform: bool = True
+    """Put Linear(d, d) in front of the hypernetwork, as the code does and the paper does not say."""
+    generator_rank: AtLeastOne | None = None
+    """Each hypernetwork is a product of two layers with so many numbers in between, small enough to ship at K = 64;
+    None is the paper's single layer. Ours."""
+
+
+_add(
+    "hyper-cl",
+    "Hyper-CL",
+    "tri",
+    "A hypernetwork makes a projection W_c from the condition; the embedding is W_c times the sentence.",
+    "Yoo et al. 2024, Hyper-CL, ACL 2024, arXiv:2403.09490",
+    HyperCLConfig,
+    "condviz.methods.hyper_cl:HyperCL",
+    separable=True,
+    condition_matrices=True,
+)
+
+
+@dataclass(frozen=True)
+class RoutedConfig(MethodConfig):
+    """Settings of every method with a router."""
+
+    num_routed_layers: Annotated[int, Field(ge=0)] = 1
+    """R, how many of the last layers are routed; 0 is the encoder without a router."""
+    weighting: Weighting = "one-plus"
+    """Either "one-plus" for (1 + w), "only" for the ablation Only Weight."""
+
+
+@dataclass(frozen=True)
+class CSRConfig(RoutedConfig):
+    """Settings of CSR. The paper recommends one routed layer and pools by "mean".
+
+    "cls" and "last" take the last layer; with them and one routed layer the condition could hardly reach the embedding.
+    """
+
+    router: Literal["query_key", "multihead", "hidden", "heavy", "random"] = "query_key"
+    """How weights are made: "query_key" (paper), "multihead" (released code family), or the variants "hidden",
+    "heavy" and "random"."""
+    query_layer: Literal["last", "same"] = "last"
+    """Layer whose W_q makes the condition's query: "last" (paper) or the routed layer itself, "same"."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling in ("first-last", "top-2"):
+            raise ConfigError(
+                f"pooling {self.pooling!r} needs more than the routed state of the last layer. Use mean, cls or last."
+            )
+        if self.pooling in ("cls", "last") and self.num_routed_layers == 1:
+            raise ConfigError(
+                f"pooling {self.pooling!r} with one routed layer is all but blind to the condition: one number could "
+                "reach the embedding. Use pooling 'mean' (as the paper does), or route more layers."
+            )
+
+
+_add(
+    "csr",
+    "CSR",
+    "tri",
+    "The condition's query weighs the words of the sentence inside the last layers; adds no parameters.",
+    _CSR,
+    CSRConfig,
+    "condviz.methods.csr:CSR",
+    meets="router",
+    has_variants=True,
+)
+
+
+@dataclass(frozen=True)
+class CSRBiConfig(RoutedConfig):
+    """Settings of the CSR bi-encoder: the released ones, pooled over the tokens of the sentence."""
+
+    num_routed_layers: int = 3
+    pooling: Pooling = "cls"
+
+
+_add(
+    "csr-bi",
+    "CSR bi-encoder",
+    "bi",
+    "Sentence and condition in one sequence; the condition's attention weighs the sentence in the last layers.",
+    _CSR,
+    CSRBiConfig,
+    "condviz.methods.csr:CSRBi",
+    meets="sequence",
+)
+
+
+@dataclass(frozen=True)
+class CSRPrefixConfig(RoutedConfig):
+    """Settings of CSR-prefix: the released ones. "cls" is the separator in front; the condition enters every layer."""
+
+    pooling: Pooling = "cls"
+
+
+_add(
+    "csr-prefix",
+    "CSR-prefix",
+    "bi",
+    "The sentence attends to the condition's final states in every layer: what CSR's released code computes.",
+    f"{_CSR} (released code)",
+    CSRPrefixConfig,
+    "condviz.methods.csr:CSRPrefix",
+    meets="prefix",
+)
+
+
+@dataclass(frozen=True)
+class CASEConfig(MethodConfig):
+    """Settings of CASE."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("alone",)
+
+    prompt: Literal["cond", "sent"] = "cond"
+    """Which text is encoded in the light of the other: the condition ("cond", paper's best) or the sentence."""
+    subtract: bool = True
+    """Subtract the vector of the condition alone: x = e(c|s) - e(c)."""
+    alone: Literal["plain", "empty"] = "plain"
+    """How an encoder with instructions reads the condition alone: under the instruction of plain similarity, or
+    under that of the joint text with nothing in the place of the other one (version 4 of the paper)."""
+    order: Literal["sentence-first", "condition-first"] = "sentence-first"
+    """Which text comes first in the sequence of an encoder without instructions."""
+    pool_over: Literal["text", "all"] = "text"
+    """Pool over the tokens of the encoded text only, or over all."""
+    pooling: Pooling = "mean"
+    projection: ProjectionName | None = None
+    """Trained on x ("linear", "mlp") or fitted to it without labels ("pca", "ica"), or none."""
+    projection_dim: AtLeastOne = 512
+    """Dimension of the projected vector; paper: 512."""
+    hidden_dim: AtLeastOne = 512
+    """Width of the hidden layer of "mlp"."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """On the input of "linear" and behind the hidden layer of "mlp"."""
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the projection is fitted to vectors, without labels or gradients."""
+        return self.projection in ("pca", "ica")
+
+
+_add(
+    "case",
+    "CASE",
+    "bi",
+    "Encodes the condition in the light of the sentence and subtracts the condition alone; may project the rest.",
+    "Zhang et al. 2025, CASE, arXiv:2503.17279",
+    CASEConfig,
+    "condviz.methods.case:CASE",
+    answers_links=False,
+)
 
 
 # ---- variants of CSR -------------------------------------------------------------------------------------------------

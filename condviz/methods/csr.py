@@ -20,8 +20,7 @@ from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.pooling import pool
 from condviz.encoder.tokens import Encoded, Tokens, mask_rows, rounded_up
 from condviz.methods.base import Options, Passes, number
-from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant
-from condviz.methods.configs import CSRConfig
+from condviz.methods.catalog import CATALOG, VARIANTS, CSRConfig, describe_variant
 from condviz.methods.routing import ROUTERS, QueryKeyRouter, RoutedEncoder, SentenceState, factor
 
 HEAVY_SEED = 0

@@ -7,7 +7,7 @@ from typing import cast
 from torch import nn
 
 from condviz.encoder.backbone import Backbone
-from condviz.methods.configs import BiEncoderConfig
+from condviz.methods.catalog import BiEncoderConfig
 
 
 def dropout_rate(backbone: Backbone) -> float:

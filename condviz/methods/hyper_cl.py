@@ -16,8 +16,7 @@ from torch import Tensor, nn
 
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
-from condviz.methods.catalog import CATALOG
-from condviz.methods.configs import HyperCLConfig
+from condviz.methods.catalog import CATALOG, HyperCLConfig
 from condviz.methods.encoders import SeparableEncoder
 from condviz.methods.heads import condition_layer, last_linear, sentence_transform, shrink
 

@@ -20,7 +20,7 @@ from condviz.encoder.layers import LayerAccess, attention_probabilities, exact
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import list_texts
-from condviz.methods.configs import RoutedConfig, Weighting
+from condviz.methods.catalog import RoutedConfig, Weighting
 from condviz.methods.encoders import ConditionalEncoder
 from condviz.types import TokenWeights, Word
 

@@ -10,7 +10,7 @@ from condviz.analysis.attention import read_heads, read_pictures
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods import CSRBi, CSRPrefix
-from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
+from condviz.methods.catalog import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.methods.routing import RoutedEncoder
 from tests.tiny import SENTENCES, tiny_backbone

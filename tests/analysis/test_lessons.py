@@ -14,7 +14,7 @@ from condviz.analysis.subtraction import PROJECTIONS, TOY_ITEMS, make_toy, plane
 from condviz.encoder.backbone import CPU_HALF_MULTIPLE
 from condviz.errors import ConfigError
 from condviz.methods import METHODS
-from condviz.methods.configs import CASEConfig, CSRConfig
+from condviz.methods.catalog import CASEConfig, CSRConfig
 from tests.tiny import tiny_backbone
 
 SENTENCE, CONDITION = "a man rides a bike", "the sport"

@@ -18,7 +18,7 @@ from condviz.encoder.pinned import find_packaged
 from condviz.encoder.pooling import pool
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.methods import METHODS
-from condviz.methods.configs import CSRBiConfig, CSRPrefixConfig
+from condviz.methods.catalog import CSRBiConfig, CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from tests.tiny import CONDITIONS, SENTENCES, WORDS, encoded_rows, tiny_backbone, tiny_nv_embed
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from condviz.errors import ConfigError, DataError
 from condviz.methods import METHODS, ConditionalEncoder
-from condviz.methods.configs import CASEConfig
+from condviz.methods.catalog import CASEConfig
 from tests.methods.test_base import make
 from tests.tiny import SENTENCES, tiny_backbone
 

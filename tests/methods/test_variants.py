@@ -7,8 +7,7 @@ import pytest
 
 import condviz
 from condviz.errors import ConfigError, UnknownModelError
-from condviz.methods.catalog import VARIANTS, split_variant
-from condviz.methods.configs import CSRBiConfig
+from condviz.methods.catalog import VARIANTS, CSRBiConfig, split_variant
 from condviz.methods.csr import CSR, CSRBi, CSRConfig
 from tests.tiny import SENTENCES, tiny_backbone
 

@@ -8,7 +8,7 @@ import pytest
 from condviz.analysis.attention import read_heads, read_pictures
 from condviz.analysis.readings import DeletionTest
 from condviz.analysis.words import delete_words, read_words
-from condviz.methods.configs import CSRPrefixConfig
+from condviz.methods.catalog import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig, CSRPrefix
 from condviz.plots import router
 from tests.tiny import SENTENCES, tiny_backbone

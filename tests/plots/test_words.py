@@ -13,7 +13,7 @@ from condviz.analysis.readings import WordReading
 from condviz.analysis.words import read_words
 from condviz.methods import CSRPrefix
 from condviz.methods.baselines import BiEncoder, BiEncoderConfig
-from condviz.methods.configs import CSRPrefixConfig
+from condviz.methods.catalog import CSRPrefixConfig
 from condviz.methods.csr import CSR, CSRConfig
 from condviz.plots import router, words
 from tests.tiny import SENTENCES, tiny_backbone

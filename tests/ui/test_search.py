@@ -14,7 +14,7 @@ import pytest
 
 from condviz.errors import CondvizError, DataError
 from condviz.methods.baselines import BiEncoder
-from condviz.methods.configs import BiEncoderConfig
+from condviz.methods.catalog import BiEncoderConfig
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.plots import search as plots

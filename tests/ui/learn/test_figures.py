@@ -11,7 +11,7 @@ import torch
 
 from condviz.data.lessons import Step
 from condviz.errors import DataError
-from condviz.methods.configs import HyperCLConfig
+from condviz.methods.catalog import HyperCLConfig
 from condviz.methods.hyper_cl import HyperCL
 from condviz.ui.learn.figures import FIGURES, make_figure
 from condviz.ui.learn.figures.encoders import passes

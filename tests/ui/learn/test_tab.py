@@ -11,7 +11,7 @@ import pytest
 from condviz.data.lessons import Lesson, load_lessons
 from condviz.errors import DataError
 from condviz.methods import METHODS, ConditionalScorer
-from condviz.methods.configs import HyperCLConfig
+from condviz.methods.catalog import HyperCLConfig
 from condviz.models import registry
 from condviz.ui.learn.figures import make_figure
 from condviz.ui.learn.tab import TAB, LearnTab, step_link, to_html
