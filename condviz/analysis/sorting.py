@@ -147,6 +147,8 @@ def _divide(vectors: np.ndarray, groups: int) -> float:
 
 # ---- twins: alike under one condition, different under another -------------------------------------------------------
 
+READ_FOR_TWINS = 200
+"""Texts that are read to see whether they tell both conditions: a text that tells neither is like any other."""
 NEIGHBOURS = 30
 """Pairs are looked for among so many nearest neighbours of each text."""
 
@@ -203,7 +205,7 @@ def find_twins(
     model: str | ConditionalScorer | None = None,
     progress: Progress | None = None,
 ) -> Twins:
-    """Find pairs of texts that are alike under one condition and different under another.
+    """Find pairs of texts that are alike under one condition and different under another, and that tell both.
 
     Args:
         store, model, progress: As in `group_by`.
@@ -230,18 +232,17 @@ def find_twins(
         (np.einsum("ij,ij->i", rows[first], rows[second]) - mean) / deviation
         for rows, (mean, deviation) in zip((one, two), scale, strict=True)
     ]
-    pairs, used = [], set()
-    for place in np.argsort(scores[1] - scores[0], kind="stable"):
+    pairs, used, apart = [], set(), (scores[0] > 0) & (scores[1] < 0)
+    order = np.argsort(scores[1] - scores[0], kind="stable")
+    for place in order[apart[order]]:
         both = int(first[place]), int(second[place])
-        if used.isdisjoint(texts[[*both]]):  # also of a text that the corpus holds twice
-            used.update(texts[[*both]])
-            rows = corpus.rows(both)
-            pairs.append(
-                Twin(
-                    tuple(row["row"] for row in rows), tuple(row["text"] for row in rows),
-                    float(scores[0][place]), float(scores[1][place]),
-                )
-            )  # fmt: skip
-            if len(pairs) == k:
-                break
+        if not used.isdisjoint(texts[[*both]]):  # also of a text that the corpus holds twice
+            continue
+        used.update(texts[[*both]])
+        rows = corpus.rows(both)
+        if (loaded.applies([row["text"] for row in rows], [alike, different]) >= TOLD).all():
+            found = (tuple(row[name] for row in rows) for name in ("row", "text"))
+            pairs.append(Twin(*found, float(scores[0][place]), float(scores[1][place])))
+        if len(pairs) == k or len(used) >= READ_FOR_TWINS:
+            break
     return Twins(alike, different, loaded.info, tuple(pairs))

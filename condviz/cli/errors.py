@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from condviz.analysis.errors.findings import find_errors
 from condviz.cli import options as shared
 from condviz.cli.options import format_json, format_table, progress_bar, tell
 from condviz.errors import ConfigError
@@ -23,25 +24,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         out="write the rows of the slice as CSV, with errors and features",
     )
     ratings = shared.ratings("table whose conditions count as seen (default: the model's training data)")
-    table = shared.reading()
+    table, slices = shared.reading(), shared.of_function(find_errors, but=["resamples"])
     parser = commands.add_parser(
         "errors",
-        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings, table],
+        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings, table, slices],
         help="find where and why a model is wrong",
         description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
         "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
         "score_MODEL, as `evaluate --out` writes them, are taken as they are.",
     )
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
-    parser.add_argument("--filter", default="", help='a slice, for instance: gold >= 4 and "dog" in shared')
-    help_ = "leave out rows that trained one of the models, as its checkpoint tells"
-    parser.add_argument("--exclude-seen", action="store_true", help=help_)
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Analyse; tables go to standard output, progress and notes to standard error."""
-    from condviz.analysis.errors.findings import find_errors, format_csv
+    from condviz.analysis.errors.findings import format_csv
     from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load
     from condviz.plots.errors import render_report
@@ -61,10 +59,8 @@ def run(options: argparse.Namespace) -> None:
         found = find_errors(
             models,
             dataset,
-            filter=options.filter,
             training_conditions=training,
-            exclude_seen=options.exclude_seen,
-            resamples=options.resamples,
+            **shared.given(options, find_errors),
             seed=options.seed,
             progress=update,
         )

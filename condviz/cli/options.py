@@ -215,15 +215,18 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def of_function(function: Callable[..., Any], **before: str) -> argparse.ArgumentParser:
+def of_function(function: Callable[..., Any], *, but: Sequence[str] = (), **before: str) -> argparse.ArgumentParser:
     """Return a parent with the options that a public function declares in its signature, see `condviz.spec`.
 
     Args:
         function: The function; the values of its options are what `given` returns.
+        but: Options that the command has from elsewhere.
         before: Option -> another name that commands had for it.
     """
     parser = _Parent()
     for name, one in spec.options_of(function).items():
+        if name in but:
+            continue
         names = [f"{'--'[: len(each)]}{each.replace('_', '-')}" for each in (name, before.get(name)) if each]
         if one.type is bool:
             parser.add_argument(*names, dest=name, action="store_true", default=one.default, help=one.help)

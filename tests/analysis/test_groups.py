@@ -91,7 +91,12 @@ def test_a_cross_table_counts_how_groups_meet(model: HyperCL, corpus: Corpus) ->
     assert "little to do with each other" in found._repr_html_()
 
 
-def test_twins_share_one_thing_and_not_the_other(model: HyperCL, corpus: Corpus) -> None:
+def test_twins_share_one_thing_and_not_the_other(
+    model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HyperCL, "applies", lambda _, texts, conditions: np.zeros((len(texts), len(conditions))))
+    assert "No two of these texts" in find_twins(corpus, SPORT, COLOUR, model=model)._repr_html_()
+    monkeypatch.setattr(HyperCL, "applies", lambda _, texts, conditions: np.ones((len(texts), len(conditions))))
     found = find_twins(corpus, SPORT, COLOUR, model=model)
     assert len(found.pairs) == 3
     for pair in found.pairs:
@@ -99,6 +104,7 @@ def test_twins_share_one_thing_and_not_the_other(model: HyperCL, corpus: Corpus)
         assert sport1 == sport2
         assert colour1 != colour2
         assert pair.alike > pair.different
+    assert pair.alike > 0 > pair.different
     texts = [text for pair in found.pairs for text in pair.texts]
     assert len(set(texts)) == len(texts)
     assert found.to_dict()["pairs"]
@@ -172,10 +178,11 @@ def test_of_a_thousand_searches_among_random_matrices_one_in_twenty_finds_a_cond
     assert sorting.is_clearer(0.5, draws[0, :16], 30)
 
 
+@pytest.mark.slow
 def test_columns_and_tables_by_chance_have_nothing_to_do_with_the_groups() -> None:
     rng = np.random.default_rng(0)
     claims = np.zeros(2)
-    draws = 200
+    draws = 1_000
     for _ in range(draws):
         labels, cells = rng.integers(0, 4, 60), rng.integers(0, 3, 60)
         share, most = groups._purity(labels, cells.tolist())

@@ -151,7 +151,10 @@ def find_errors(
     training_conditions: Collection[str] | None = None,
     wordings: Mapping[str, str] | None = None,
     exclude_seen: Annotated[
-        bool, Doc("As their checkpoints tell which"), Key("ex"), Field("Leave out rows that trained a model")
+        bool,
+        Doc("Leave out rows that trained one of the models, as its checkpoint tells"),
+        Key("ex"),
+        Field("Without training rows"),
     ] = False,
     scale: tuple[float, float] | None = None,
     seed: int = 0,

@@ -189,12 +189,12 @@ class ErrorsTab:
             self.first: gr.Dropdown(choices, value=choice.first),
             self.second: gr.Dropdown([NO_SECOND, *choices], value=choice.second),
             **self.options.updates(vars(choice)),
-            **self._busy("Looking for slices."),
         }
         yield from self._show(choice, asked=asked)
 
     def _show(self, choice: Choice, *, keep_selection: bool = False, asked: bool = False) -> Iterator[dict]:
         """Show what is found: at once without intervals, then with them."""
+        yield self._busy("Looking for slices.")
         study = self.desk.study(choice)
         found = self.desk.found(choice)
         rated = bool(study.rated.any())
