@@ -18,68 +18,62 @@ FITS = 0.5
 
 @dataclass(frozen=True)
 class LinkAnswer:
-    """An entity as an answer to a question.
-
-    Attributes:
-        id, label, name, description: As in `condviz.data.kg.Entity`.
-        score: Cosine with the question in [-1, 1], and the bonus where there is re-ranking.
-        unconditional: Cosine with the entity asked about, without the relation.
-        rank: Place among all entities of the graph, from 1; ties get the mean of their ranks.
-        split: "train", "valid" or "test" if the graph knows this answer, else "".
-        filtered_rank: The rank without the other known answers; None where the graph does not know this answer.
-    """
+    """An entity as an answer to a question."""
 
     id: str
     label: str
     name: str
     description: str
+    """As in `condviz.data.kg.Entity`."""
     score: float
+    """Cosine with the question in [-1, 1], and the bonus where there is re-ranking."""
     unconditional: float
+    """Cosine with the entity asked about, without the relation."""
     rank: float
+    """Place among all entities of the graph, from 1; ties get the mean of their ranks."""
     split: str = ""
+    """Either "train", "valid" or "test" if the graph knows this answer, else ""."""
     filtered_rank: float | None = None
+    """The rank without the other known answers; None where the graph does not know this answer."""
 
 
 @dataclass(frozen=True)
 class LinkAnswers(Result):
-    """The entities of a knowledge graph, ranked as answers to one question.
-
-    Attributes:
-        graph: Name of the graph.
-        model: What answered.
-        entity: The entity asked about: its label in the graph, or the text as it was typed.
-        entity_id: Its id in the graph; "" for a text that is not in it.
-        relation: Id of the relation.
-        direction: "tail" for (entity, relation, ?), "head" for (?, relation, entity).
-        question: The same in words.
-        answers: The k best, best first, without the entity itself.
-        known: All answers that the graph holds, best first.
-        fit: Share in [0, 1] of the entities most like this one for which the graph holds an answer to this question.
-        nearest: Label of the entity most like this one.
-        familiar: False for a text that is less like the entities of the graph than these are like one another.
-        median: Median score of all entities: what an unrelated one gets.
-        num_entities: E.
-        reranked: Whether entities close by in the train graph got a bonus.
-        strong: False for a text that is not in the graph, where the best answer scores less than it takes for answers
-            about such names to be right more often than wrong.
-    """
+    """The entities of a knowledge graph, ranked as answers to one question."""
 
     graph: str
+    """Name of the graph."""
     model: ModelInfo
+    """What answered."""
     entity: str
+    """The entity asked about: its label in the graph, or the text as it was typed."""
     entity_id: str
+    """Its id in the graph; "" for a text that is not in it."""
     relation: str
+    """Id of the relation."""
     direction: Literal["tail", "head"]
+    """Either "tail" for (entity, relation, ?), "head" for (?, relation, entity)."""
     question: str
+    """The same in words."""
     answers: tuple[LinkAnswer, ...]
+    """The k best, best first, without the entity itself."""
     known: tuple[LinkAnswer, ...]
+    """All answers that the graph holds, best first."""
     fit: float
+    """Share in [0, 1] of the entities most like this one for which the graph holds an answer to this question."""
     nearest: str
+    """Label of the entity most like this one."""
     familiar: bool
+    """False for a text that is less like the entities of the graph than these are like one another."""
     median: float
+    """Median score of all entities: what an unrelated one gets."""
     num_entities: int
+    """E."""
     reranked: bool = False
+    """Whether entities close by in the train graph got a bonus."""
     strong: bool = True
+    """False for a text that is not in the graph, where the best answer scores less than it takes for answers about
+    such names to be right more often than wrong."""
     computed = ("sensible", "guess", "told")
 
     @property
@@ -112,40 +106,34 @@ class LinkAnswers(Result):
 
 @dataclass(frozen=True)
 class LinkReliability:
-    """How often a model is right about entities that it was not trained on: forward questions of the test part.
-
-    Attributes:
-        questions: Number of questions.
-        first: Questions whose first answer is right.
-        three: Questions with a right one among the first three.
-        clear: Questions where one answer stands out by `CLOSE`.
-        clear_first: Of those, how many are right.
-        by_relation: Id of the relation -> (questions, first, three).
-    """
+    """How often a model is right about entities that it was not trained on: forward questions of the test part."""
 
     questions: int
+    """Number of questions."""
     first: int
+    """Questions whose first answer is right."""
     three: int
+    """Questions with a right one among the first three."""
     clear: int
+    """Questions where one answer stands out by `CLOSE`."""
     clear_first: int
+    """Of those, how many are right."""
     by_relation: dict[str, tuple[int, int, int]]
+    """Id of the relation -> (questions, first, three)."""
 
 
 @dataclass(frozen=True)
 class LinkProfile(Result):
-    """One entity under several relations.
-
-    Attributes:
-        answers: The answers to each question, the best fitting question first.
-        others: Questions that were not asked and fit some similar entity: (id of the relation, direction, question).
-        nearest: Labels of the entities most like this one without any relation.
-        reliability: How often the model is right; None where that was not measured.
-    """
+    """One entity under several relations."""
 
     answers: tuple[LinkAnswers, ...]
+    """The answers to each question, the best fitting question first."""
     others: tuple[tuple[str, str, str], ...]
+    """Questions that were not asked and fit some similar entity: (id of the relation, direction, question)."""
     nearest: tuple[str, ...]
+    """Labels of the entities most like this one without any relation."""
     reliability: LinkReliability | None
+    """How often the model is right; None where that was not measured."""
 
     @property
     def entity(self) -> str:

@@ -139,17 +139,14 @@ def _notes(
 
 @dataclass(frozen=True)
 class RankedCondition:
-    """A condition with what it does to a pair.
-
-    Attributes:
-        condition: The text.
-        score: Similarity under it.
-        change: Score minus the score without a condition.
-    """
+    """A condition with what it does to a pair."""
 
     condition: str
+    """The text."""
     score: float
+    """Similarity under it."""
     change: float
+    """Score minus the score without a condition."""
 
 
 @cache

@@ -31,19 +31,16 @@ SILHOUETTE_SAMPLE = 2000
 
 @dataclass(frozen=True)
 class Isotropy:
-    """Whether vectors point everywhere alike.
-
-    Attributes:
-        mean_cosine: Mean cosine to the mean vector (A), in [0, 1]; lower is more isotropic.
-        std_cosine: Standard deviation of those cosines (divided by n).
-        ipc: Smallest over largest value of the partition function (B), in (0, 1]; higher is more isotropic.
-        num_directions: Random directions that B was measured in.
-    """
+    """Whether vectors point everywhere alike."""
 
     mean_cosine: float
+    """Mean cosine to the mean vector (A), in [0, 1]; lower is more isotropic."""
     std_cosine: float
+    """Standard deviation of those cosines (divided by n)."""
     ipc: float
+    """Smallest over largest value of the partition function (B), in (0, 1]; higher is more isotropic."""
     num_directions: int
+    """Random directions that B was measured in."""
 
 
 def frobenius_variance(matrices: np.ndarray) -> float:

@@ -49,19 +49,16 @@ Method = Annotated[
 
 @dataclass(frozen=True)
 class Group(Record):
-    """Texts that are alike under a condition.
-
-    Attributes:
-        words: What its texts say more often than others, best first; may be empty.
-        rows: Rows of its texts in the source, those nearest to the middle first.
-        texts: The texts.
-        points: Where they are on a map: the first two principal components of the corpus under the condition.
-    """
+    """Texts that are alike under a condition."""
 
     words: tuple[str, ...]
+    """What its texts say more often than others, best first; may be empty."""
     rows: tuple[int, ...]
+    """Rows of its texts in the source, those nearest to the middle first."""
     texts: tuple[str, ...]
+    """The texts."""
     points: tuple[tuple[float, float], ...]
+    """Where they are on a map: the first two principal components of the corpus under the condition."""
     computed = "name", "size", "medoid"
 
     @property
@@ -82,26 +79,23 @@ class Group(Record):
 
 @dataclass(frozen=True)
 class Groups(Result):
-    """A corpus divided by a condition.
-
-    Attributes:
-        condition: The condition.
-        model: The model.
-        groups: The largest first.
-        silhouette: How clearly they are apart, in [-1, 1]; 0 for none.
-        chance: The highest silhouette of `DRAWS` clouds of points with the same spread and no groups at all.
-        purity: Column -> share of texts that have the most frequent value of their group, and what that share stays
-            below if the values are shuffled, 19 times in 20.
-        left_over: Texts that are in no group: HDBSCAN leaves some, k-means none.
-    """
+    """A corpus divided by a condition."""
 
     condition: str
+    """The condition."""
     model: ModelInfo
+    """The model."""
     groups: tuple[Group, ...]
+    """The largest first."""
     silhouette: float
+    """How clearly they are apart, in [-1, 1]; 0 for none."""
     chance: float
+    """The highest silhouette of `DRAWS` clouds of points with the same spread and no groups at all."""
     purity: Mapping[str, tuple[float, float]]
+    """Column -> share of texts that have the most frequent value of their group, and what that share stays below if
+    the values are shuffled, 19 times in 20."""
     left_over: Group | None = None
+    """Texts that are in no group: HDBSCAN leaves some, k-means none."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per text: its row in the source, the number of its group (0 for none), and the text."""
@@ -117,21 +111,18 @@ class Groups(Result):
 
 @dataclass(frozen=True)
 class CrossTable(Result):
-    """The groups under one condition against those under another.
-
-    Attributes:
-        first, second: The groups.
-        counts: Texts in each group of the first that are in each group of the second.
-        information: Adjusted mutual information: 1 where each tells the other, about 0 where they have nothing to do
-            with each other.
-        p: How often groups that are dealt out at random have as much to do with each other.
-    """
+    """The groups under one condition against those under another."""
 
     first: Groups
     second: Groups
+    """The groups."""
     counts: tuple[tuple[int, ...], ...]
+    """Texts in each group of the first that are in each group of the second."""
     information: float
+    """Adjusted mutual information: 1 where each tells the other, about 0 where they have nothing to do with each
+    other."""
     p: float
+    """How often groups that are dealt out at random have as much to do with each other."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each pair of groups that share texts."""

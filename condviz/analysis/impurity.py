@@ -16,61 +16,52 @@ from condviz.types import Progress, plain
 
 @dataclass(frozen=True)
 class Table:
-    """Counts of members by group and cluster.
-
-    Attributes:
-        groups: Labels of the G rows, sorted.
-        clusters: Labels of the K columns, sorted.
-        counts: (G, K) int64.
-    """
+    """Counts of members by group and cluster."""
 
     groups: tuple[str, ...]
+    """Labels of the G rows, sorted."""
     clusters: tuple[str, ...]
+    """Labels of the K columns, sorted."""
     counts: np.ndarray
+    """(G, K) int64."""
 
 
 @dataclass(frozen=True)
 class Impurity:
-    """How far the members of a group are spread over clusters: 0 if each group lies in one cluster.
-
-    Attributes:
-        nats: Natural logarithm, in [0, log of the number of clusters]; the paper's figure.
-        bits: The same with base 2.
-        normalised: The same divided by its largest value, in [0, 1].
-    """
+    """How far the members of a group are spread over clusters: 0 if each group lies in one cluster."""
 
     nats: float
+    """Natural logarithm, in [0, log of the number of clusters]; the paper's figure."""
     bits: float
+    """The same with base 2."""
     normalised: float
+    """The same divided by its largest value, in [0, 1]."""
 
 
 @dataclass(frozen=True)
 class KMeansImpurity:
-    """Impurity of K-means clusters over several seeds, beside what chance gives.
-
-    Attributes:
-        mean: Mean over the seeds, nats.
-        std: Standard deviation over the seeds (divided by their number), nats.
-        per_seed: One value per seed, nats.
-        chance: Mean with group labels shuffled, same clusters and group sizes, nats.
-        p_value: Share of the shuffles (the real labels counted as one) that are as pure as the real labels or purer.
-        num_clusters: K.
-        bits: The mean with base 2.
-        normalised: The mean divided by log K.
-        table: Groups by clusters, of the first seed.
-        labels: Cluster of each embedding, (n,) int32, of the first seed.
-    """
+    """Impurity of K-means clusters over several seeds, beside what chance gives."""
 
     mean: float
+    """Mean over the seeds, nats."""
     std: float
+    """Standard deviation over the seeds (divided by their number), nats."""
     per_seed: tuple[float, ...]
+    """One value per seed, nats."""
     chance: float
+    """Mean with group labels shuffled, same clusters and group sizes, nats."""
     p_value: float
+    """Share of the shuffles (the real labels counted as one) that are as pure as the real labels or purer."""
     num_clusters: int
+    """K."""
     bits: float
+    """The mean with base 2."""
     normalised: float
+    """The mean divided by log K."""
     table: Table
+    """Groups by clusters, of the first seed."""
     labels: np.ndarray
+    """Cluster of each embedding, (n,) int32, of the first seed."""
 
     def to_dict(self) -> dict:
         """Return plain JSON, without the clusters of single embeddings."""

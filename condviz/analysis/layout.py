@@ -217,18 +217,15 @@ _KEPT = frozenset(_NUMBERS.split())
 
 @dataclass(frozen=True)
 class Topic:
-    """A cluster on a map.
-
-    Attributes:
-        words: Its most distinctive words, best first.
-        x, y: The middle of its upper edge on the map, where a label covers none of its points.
-        size: How many points it has.
-    """
+    """A cluster on a map."""
 
     words: tuple[str, ...]
+    """Its most distinctive words, best first."""
     x: float
     y: float
+    """The middle of its upper edge on the map, where a label covers none of its points."""
     size: int
+    """How many points it has."""
 
 
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:

@@ -25,21 +25,18 @@ from condviz.methods import ConditionalEncoder, ConditionalScorer
 
 @dataclass(frozen=True)
 class RouterTrace:
-    """What one routed layer does to one sentence under one condition; L tokens, special ones included.
-
-    Attributes:
-        tokens: (L,) as the tokenizer has them.
-        scores: (L,) q_c . k_i / sqrt(d).
-        weights: (L,) softmax of the scores divided by the temperature.
-        before: (L, d) the output of the attention, which the router multiplies by 1 + w.
-        vector: (d,) mean of the final states: the sentence under the condition.
-    """
+    """What one routed layer does to one sentence under one condition; L tokens, special ones included."""
 
     tokens: tuple[str, ...]
+    """(L,) as the tokenizer has them."""
     scores: np.ndarray
+    """(L,) q_c . k_i / sqrt(d)."""
     weights: np.ndarray
+    """(L,) softmax of the scores divided by the temperature."""
     before: np.ndarray
+    """(L, d) the output of the attention, which the router multiplies by 1 + w."""
     vector: np.ndarray
+    """(d,) mean of the final states: the sentence under the condition."""
 
 
 @torch.no_grad()
@@ -101,17 +98,14 @@ SPACES = ("alone", "model", "random", "label")
 
 @dataclass(frozen=True)
 class Space:
-    """One way to place the same sentences.
-
-    Attributes:
-        impurity: Of K-means clusters against conditions, nats, mean over `SEEDS`.
-        agreement: Share of the nearest three neighbours, under the same condition, that have the same answer.
-        table: Conditions by clusters, counts of the first seed.
-    """
+    """One way to place the same sentences."""
 
     impurity: float
+    """Of K-means clusters against conditions, nats, mean over `SEEDS`."""
     agreement: float
+    """Share of the nearest three neighbours, under the same condition, that have the same answer."""
     table: list[list[int]]
+    """Conditions by clusters, counts of the first seed."""
 
 
 # Whoever draws another matrix or makes the label longer changes one space of four.

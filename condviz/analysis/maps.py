@@ -39,44 +39,38 @@ BUILT_IN_COLOURS = ("condition", "cluster", "change")
 
 @dataclass(frozen=True)
 class Measures(Record):
-    """How the vectors of one side lie in their own space; plain JSON, None where a measure does not apply.
-
-    Attributes:
-        clusters: (n,) K-means cluster of each point.
-        impurity: Fields of `KMeansImpurity`.
-        isotropy: Fields of `Isotropy`.
-        silhouette: Mean silhouette of the conditions by cosine, in [-1, 1].
-        values: Per condition with values: "condition", and impurity of K-means clusters against values ("impurity",
-            "chance", "p_value"; nats).
-        problems: Name of a measure -> why it is missing.
-    """
+    """How the vectors of one side lie in their own space; plain JSON, None where a measure does not apply."""
 
     clusters: np.ndarray | None
+    """(n,) K-means cluster of each point."""
     impurity: Mapping[str, Any] | None
+    """Fields of `KMeansImpurity`."""
     isotropy: Mapping[str, Any] | None
+    """Fields of `Isotropy`."""
     silhouette: float | None
+    """Mean silhouette of the conditions by cosine, in [-1, 1]."""
     values: tuple[Mapping[str, Any], ...]
+    """Per condition with values: "condition", and impurity of K-means clusters against values ("impurity", "chance",
+    "p_value"; nats)."""
     problems: Mapping[str, str]
+    """Name of a measure -> why it is missing."""
     left_out = ("clusters",)
 
 
 @dataclass(frozen=True)
 class Side:
-    """All points before or after conditioning.
-
-    Attributes:
-        layout: (n, 2) float32, centred on 0, root of the mean squared distance to the centre 1 (0 if all coincide).
-        neighbors: The nearest others of each point in the original space.
-        values: Whether sentences with the same value are neighbours; a row per condition, empty without values.
-        topics: Clusters on the map, each with its distinctive words.
-        measures: Impurity, isotropy and the like, or None where they were not asked for.
-    """
+    """All points before or after conditioning."""
 
     layout: np.ndarray
+    """(n, 2) float32, centred on 0, root of the mean squared distance to the centre 1 (0 if all coincide)."""
     neighbors: Neighbors
+    """The nearest others of each point in the original space."""
     values: tuple[ValueAgreement, ...] = ()
+    """Whether sentences with the same value are neighbours; a row per condition, empty without values."""
     topics: tuple[Topic, ...] = ()
+    """Clusters on the map, each with its distinctive words."""
     measures: Measures | None = None
+    """Impurity, isotropy and the like, or None where they were not asked for."""
 
     @property
     def agreement(self) -> float | None:
@@ -91,31 +85,28 @@ class Side:
 
 @dataclass(frozen=True)
 class EmbeddingMap(Result):
-    """One set of points under one model.
-
-    Attributes:
-        model: Name, title, revision, method, and whether it is trained.
-        points: The sentences and conditions.
-        made: How it was really made: a method that could not be used is replaced, and `notes` say why.
-        before, after: Without and with the condition; row i is point i in both. `after.layout` is turned, and mirrored
-            if need be, to lie as close to `before.layout` as it can.
-        change: (n,) float32 in [0, 1]: share of the neighbours that are others after conditioning.
-        colour: What pictures are coloured by: "condition", "cluster", "change" or a column.
-        matrices: What is known of W_c (`geometry.describe_matrices`), or None.
-        random_matrices: Impurity ("mean", "std"; nats) with a random matrix per condition in place of the model.
-        notes: What the reader should know.
-    """
+    """One set of points under one model."""
 
     model: Mapping[str, Any]
+    """Name, title, revision, method, and whether it is trained."""
     points: MapPoints
+    """The sentences and conditions."""
     made: Layout
+    """How it was really made: a method that could not be used is replaced, and `notes` say why."""
     before: Side
     after: Side
+    """Without and with the condition; row i is point i in both. `after.layout` is turned, and mirrored if need be,
+    to lie as close to `before.layout` as it can."""
     change: np.ndarray
+    """(n,) float32 in [0, 1]: share of the neighbours that are others after conditioning."""
     colour: str = "condition"
+    """What pictures are coloured by: "condition", "cluster", "change" or a column."""
     matrices: Mapping[str, Any] | None = None
+    """What is known of W_c (`geometry.describe_matrices`), or None."""
     random_matrices: Mapping[str, float] | None = None
+    """Impurity ("mean", "std"; nats) with a random matrix per condition in place of the model."""
     notes: tuple[str, ...] = ()
+    """What the reader should know."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON that `from_dict` reads; coordinates and cosines with four digits."""

@@ -25,34 +25,28 @@ SHUFFLES, SHUFFLED_CELLS = 400, 2**20
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest others of each point.
-
-    Attributes:
-        indices: (n, k) int32, nearest first; -1 where there are fewer than k others.
-        cosines: (n, k) float32 in [-1, 1]; NaN where the index is -1.
-    """
+    """The nearest others of each point."""
 
     indices: np.ndarray
+    """(n, k) int32, nearest first; -1 where there are fewer than k others."""
     cosines: np.ndarray
+    """(n, k) float32 in [-1, 1]; NaN where the index is -1."""
 
 
 @dataclass(frozen=True)
 class ValueAgreement:
-    """Whether sentences with the same value are neighbours under one condition.
-
-    Attributes:
-        condition: The condition.
-        num_points: Points whose value is known.
-        num_values: Values they have.
-        agreement: Share of the nearest neighbours (`NEAREST`, same condition) with the same value, in [0, 1].
-        chance: What random neighbours give.
-    """
+    """Whether sentences with the same value are neighbours under one condition."""
 
     condition: str
+    """The condition."""
     num_points: int
+    """Points whose value is known."""
     num_values: int
+    """Values they have."""
     agreement: float
+    """Share of the nearest neighbours (`NEAREST`, same condition) with the same value, in [0, 1]."""
     chance: float
+    """What random neighbours give."""
 
 
 def nearest(

@@ -15,24 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WordReading(Result):
-    """How much the words of one or two sentences count for one model under m conditions.
-
-    Attributes:
-        model: The model; a variant made from it has a name such as "csr@hidden".
-        source: "router", or "leave-one-out" for models without one. Then `weights` (1, m, w) holds what each word does
-            to the score, signed, as in `Attribution`; there are no layers, no sub-tokens and no hidden mass.
-        texts: The sentences, one or two.
-        scores: (m,) float32, scores of the pair; of a single sentence, None.
-        unconditional: Score of the pair without any condition, or None.
-        untold: Positions of conditions that the sentences may say nothing about: what is read under them is a guess.
-    """
+    """How much the words of one or two sentences count for one model under m conditions."""
 
     model: ModelInfo
+    """The model; a variant made from it has a name such as "csr@hidden"."""
     source: Literal["router", "leave-one-out"]
+    """The "router", or "leave-one-out" without one. Then `weights` (1, m, w) holds what each word does to the
+    score, signed, as in `Attribution`; there are no layers, no sub-tokens and no hidden mass."""
     texts: tuple[TokenWeights, ...]
+    """The sentences, one or two."""
     scores: np.ndarray | None = None
+    """(m,) float32, scores of the pair; of a single sentence, None."""
     unconditional: float | None = None
+    """Score of the pair without any condition, or None."""
     untold: tuple[int, ...] = ()
+    """Positions of conditions that the sentences may say nothing about: what is read under them is a guess."""
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -84,42 +81,36 @@ class WordReading(Result):
 
 @dataclass(frozen=True)
 class AttentionRow:
-    """Where one first token looks under one condition: the mean of all heads of the last layer.
-
-    Attributes:
-        condition: The condition.
-        words: w words of the sentence.
-        weights: (w,) float32 >= 0.
-        condition_words: Words of the condition.
-        condition_weights: float32, one for each of them; 0 where the sentence cannot see the condition.
-        hidden_mass: Weight on special tokens. All weights and this sum to 1.
-    """
+    """Where one first token looks under one condition: the mean of all heads of the last layer."""
 
     condition: str
+    """The condition."""
     words: tuple[Word, ...]
+    """w words of the sentence."""
     weights: np.ndarray
+    """(w,) float32 >= 0."""
     condition_words: tuple[Word, ...]
+    """Words of the condition."""
     condition_weights: np.ndarray
+    """Float32, one for each of them; 0 where the sentence cannot see the condition."""
     hidden_mass: float
+    """Weight on special tokens. All weights and this sum to 1."""
 
 
 @dataclass(frozen=True)
 class RouterPictures(Result):
-    """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each.
-
-    Attributes:
-        model: Name of the model.
-        without_router: The sentence's first token, the router switched off.
-        router: The condition's first token over the words of the sentence; none where the model does not compute it.
-        with_router: The sentence's first token in the model as it is.
-        varies: False if `with_router` is the same under every condition by construction.
-    """
+    """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each."""
 
     model: str
+    """Name of the model."""
     without_router: tuple[AttentionRow, ...]
+    """The sentence's first token, the router switched off."""
     router: tuple[AttentionRow, ...]
+    """The condition's first token over the words of the sentence; none where the model does not compute it."""
     with_router: tuple[AttentionRow, ...]
+    """The sentence's first token in the model as it is."""
     varies: bool
+    """False if `with_router` is the same under every condition by construction."""
 
     @property
     def figures(self) -> dict[int, tuple[AttentionRow, ...]]:
@@ -161,21 +152,18 @@ class RouterPictures(Result):
 
 @dataclass(frozen=True)
 class HeadMap(Result):
-    """Attention over the words of a sentence in every layer and head, the router switched off.
-
-    Attributes:
-        model: Name of the model.
-        condition: The condition.
-        words: w words of the sentence.
-        sentence: (T, heads, w) float32: from the sentence's first token.
-        from_condition: The same from the condition's first token; None where the model does not compute it.
-    """
+    """Attention over the words of a sentence in every layer and head, the router switched off."""
 
     model: str
+    """Name of the model."""
     condition: str
+    """The condition."""
     words: tuple[Word, ...]
+    """w words of the sentence."""
     sentence: np.ndarray
+    """(T, heads, w) float32: from the sentence's first token."""
     from_condition: np.ndarray | None
+    """The same from the condition's first token; None where the model does not compute it."""
 
     @property
     def sources(self) -> dict[str, np.ndarray]:
@@ -204,22 +192,19 @@ class HeadMap(Result):
 
 @dataclass(frozen=True)
 class DeletionTest(Result):
-    """Does the score depend on the words that a model points at? Top words against random ones.
-
-    Attributes:
-        model: Name of the model.
-        num_words: Words deleted at once.
-        top: (m, s) float32: change of the score without the top words, signed, in s pairs.
-        random: (draws, m, s) float32: the same without as many random words.
-        held_out: Sentences that the shortened ones were compared with in place of the pair, because the words were
-            chosen by the score of the pair. Empty where they were chosen by a router.
-    """
+    """Does the score depend on the words that a model points at? Top words against random ones."""
 
     model: str
+    """Name of the model."""
     num_words: int
+    """Words deleted at once."""
     top: np.ndarray
+    """(m, s) float32: change of the score without the top words, signed, in s pairs."""
     random: np.ndarray
+    """(draws, m, s) float32: the same without as many random words."""
     held_out: tuple[str, ...] = ()
+    """Sentences that the shortened ones were compared with in place of the pair, because the words were chosen by
+    the score of the pair. Empty where they were chosen by a router."""
 
     @property
     def top_move(self) -> float:

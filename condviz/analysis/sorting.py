@@ -39,38 +39,32 @@ RANDOM_MATRICES = 16
 
 @dataclass(frozen=True)
 class SortingCondition:
-    """How well a condition sorts a corpus.
-
-    Attributes:
-        condition: The text.
-        silhouette: Of the groups under it.
-        random: The same under random matrices of the same shape, on average.
-        deviations: How many standard deviations of those it is above them.
-        applies: Share of the texts, of some `READ`, that tell it.
-    """
+    """How well a condition sorts a corpus."""
 
     condition: str
+    """The text."""
     silhouette: float
+    """Of the groups under it."""
     random: float
+    """The same under random matrices of the same shape, on average."""
     deviations: float
+    """How many standard deviations of those it is above them."""
     applies: float
+    """Share of the texts, of some `READ`, that tell it."""
 
 
 @dataclass(frozen=True)
 class SortingConditions(Result):
-    """Conditions, ranked by how clearly they divide a corpus.
-
-    Attributes:
-        model: The model.
-        texts: Texts that were looked at.
-        conditions: The clearest first.
-        sure: Whether the clearest one is clearer than the clearest of as many random matrices would be.
-    """
+    """Conditions, ranked by how clearly they divide a corpus."""
 
     model: ModelInfo
+    """The model."""
     texts: int
+    """Texts that were looked at."""
     conditions: tuple[SortingCondition, ...]
+    """The clearest first."""
     sure: bool
+    """Whether the clearest one is clearer than the clearest of as many random matrices would be."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per condition."""
@@ -155,34 +149,28 @@ NEIGHBOURS = 30
 
 @dataclass(frozen=True)
 class Twin:
-    """Two texts that are alike under one condition and different under another.
-
-    Attributes:
-        rows: Their rows in the source.
-        texts: The texts.
-        alike, different: Their similarity under the two conditions, in standard deviations above the mean pair.
-    """
+    """Two texts that are alike under one condition and different under another."""
 
     rows: tuple[int, int]
+    """Their rows in the source."""
     texts: tuple[str, str]
+    """The texts."""
     alike: float
     different: float
+    """Their similarity under the two conditions, in standard deviations above the mean pair."""
 
 
 @dataclass(frozen=True)
 class Twins(Result):
-    """Pairs of a corpus that two conditions see differently.
-
-    Attributes:
-        alike, different: The conditions.
-        model: The model.
-        pairs: The clearest first; no text is in two of them.
-    """
+    """Pairs of a corpus that two conditions see differently."""
 
     alike: str
     different: str
+    """The conditions."""
     model: ModelInfo
+    """The model."""
     pairs: tuple[Twin, ...]
+    """The clearest first; no text is in two of them."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair."""

@@ -26,17 +26,14 @@ SIDES = ("cond", "cond − c")
 
 @dataclass(frozen=True)
 class Subtraction(Result):
-    """How evenly vectors point with the condition and without it.
-
-    Attributes:
-        model: The model.
-        cosines: (2, n) cosine of each vector to the mean vector, of both `SIDES`.
-        isotropy: Mean and deviation of these cosines, and IPC, of both.
-    """
+    """How evenly vectors point with the condition and without it."""
 
     model: ModelInfo
+    """The model."""
     cosines: np.ndarray
+    """(2, n) cosine of each vector to the mean vector, of both `SIDES`."""
     isotropy: tuple[Isotropy, Isotropy]
+    """Mean and deviation of these cosines, and IPC, of both."""
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each side."""
@@ -76,15 +73,12 @@ def _check_subtracts(model: ConditionalScorer) -> None:
 
 @dataclass(frozen=True)
 class Offsets:
-    """Encodings of sentences with one condition, of length d.
-
-    Attributes:
-        condition: (d,) e(c), the condition alone.
-        joint: (n, d) e(c | s), the condition in the light of each sentence.
-    """
+    """Encodings of sentences with one condition, of length d."""
 
     condition: np.ndarray
+    """(d,) e(c), the condition alone."""
     joint: np.ndarray
+    """(n, d) e(c | s), the condition in the light of each sentence."""
 
     @property
     def offsets(self) -> np.ndarray:
@@ -116,15 +110,12 @@ def plane(origin: np.ndarray, one: np.ndarray, two: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Toy:
-    """Made-up offsets whose directions are known: rows are items.
-
-    Attributes:
-        points: (n, d): the first two numbers hold what was asked, the third what was not, the others are noise.
-        labels: (n,) answer of each item, 0 to 3.
-    """
+    """Made-up offsets whose directions are known: rows are items."""
 
     points: np.ndarray
+    """(n, d): the first two numbers hold what was asked, the third what was not, the others are noise."""
     labels: np.ndarray
+    """(n,) answer of each item, 0 to 3."""
 
 
 TOY_SIZE, TOY_ITEMS, TOY_STEPS = 12, 160, 200

@@ -36,17 +36,14 @@ HELD_OUT = 5
 
 @dataclass(frozen=True)
 class WordEffects:
-    """What leaving out each word of a pair does under m conditions.
-
-    Attributes:
-        words: Words of the two sentences.
-        scores: (m,) scores of the whole pair.
-        effects: (m, w) float32 for each sentence: score of the whole pair minus the score without the word.
-    """
+    """What leaving out each word of a pair does under m conditions."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
+    """Words of the two sentences."""
     scores: np.ndarray
+    """(m,) scores of the whole pair."""
     effects: tuple[np.ndarray, np.ndarray]
+    """(m, w) float32 for each sentence: score of the whole pair minus the score without the word."""
 
 
 def leave_one_word_out(

@@ -21,20 +21,17 @@ MOST_DOTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over steps.
-
-    Attributes:
-        steps, values: (n,) each; None where a value is missing.
-        kept: Step whose weights are kept; None where that is not known.
-        end: Last step of the training; 0 where that is not known.
-        name: Of the training, for the legend.
-    """
+    """Values over steps."""
 
     steps: Sequence[int] = ()
     values: Sequence[float | None] = ()
+    """(n,) each; None where a value is missing."""
     kept: int | None = None
+    """Step whose weights are kept; None where that is not known."""
     end: int = 0
+    """Last step of the training; 0 where that is not known."""
     name: str = ""
+    """Of the training, for the legend."""
 
     def points(self) -> list[tuple[int, float]]:
         """Return the steps with a value."""

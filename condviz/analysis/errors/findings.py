@@ -42,52 +42,46 @@ ONE_MODEL = sum(target not in ("first", "second") for target in TARGETS)
 
 @dataclass(frozen=True)
 class Remark:
-    """What a reader noted about a row.
-
-    Attributes:
-        tags: Short names.
-        note: Free text.
-    """
+    """What a reader noted about a row."""
 
     tags: tuple[str, ...] = ()
+    """Short names."""
     note: str = ""
+    """Free text."""
 
 
 @dataclass(frozen=True)
 class ErrorStudy(Result):
-    """What was found about one model, or about two to compare.
-
-    Attributes:
-        study: Rows and models.
-        filter: The filter of the slice; "" for none.
-        selected: How many rows were selected by hand, of which the slice holds those that meet the filter; 0 for none.
-        mask: (p,) bool, the slice.
-        every, part, rest: Figures of all rows, of the slice and of the rest; the last two are None without a filter.
-        conditions: The worst conditions in the slice, as they are worded.
-        aspects: The worst of what conditions ask about, where a column "aspect" names it; else empty.
-        summary: What the figures allow to say, as headlines do.
-        searches: Target -> slices found in it, where there are enough rows.
-        blindness: One per model.
-        curves: Calibration curve per model.
-        confusions: Per model (5, 5) counts: rating in rows, fitted rating in columns.
-        revisions: Model -> fingerprint of its weights, or "from the file"; for reports.
-    """
+    """What was found about one model, or about two to compare."""
 
     study: Study
+    """Rows and models."""
     filter: str
+    """The filter of the slice; "" for none."""
     selected: int
+    """How many rows were selected by hand, of which the slice holds those that meet the filter; 0 for none."""
     mask: np.ndarray
+    """(p,) bool, the slice."""
     every: Report
     part: Report | None
     rest: Report | None
+    """Figures of all rows, of the slice and of the rest; the last two are None without a filter."""
     conditions: tuple[Group, ...]
+    """The worst conditions in the slice, as they are worded."""
     aspects: tuple[Group, ...]
+    """The worst of what conditions ask about, where a column "aspect" names it; else empty."""
     summary: Summary
+    """What the figures allow to say, as headlines do."""
     searches: dict[str, Search]
+    """Target -> slices found in it, where there are enough rows."""
     blindness: tuple[Blindness, ...]
+    """One per model."""
     curves: tuple[tuple[CurvePoint, ...], ...]
+    """Calibration curve per model."""
     confusions: tuple[np.ndarray, ...]
+    """Per model (5, 5) counts: rating in rows, fitted rating in columns."""
     revisions: Mapping[str, str] = field(default_factory=dict)
+    """Model -> fingerprint of its weights, or "from the file"; for reports."""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -34,53 +34,44 @@ BLIND = 0.01
 
 @dataclass(frozen=True)
 class Figures(Agreement):
-    """The figures of one model on some of the rows; at least one row of each of its `items` is among them.
-
-    Attributes:
-        model: Its name.
-        error: Mean absolute error of the rating that the score predicts, in steps of the rating.
-        bias: Mean error: positive where the model finds pairs too similar.
-    """
+    """The figures of one model on some of the rows; at least one row of each of its `items` is among them."""
 
     model: str
+    """Its name."""
     error: Metric
+    """Mean absolute error of the rating that the score predicts, in steps of the rating."""
     bias: Metric
+    """Mean error: positive where the model finds pairs too similar."""
     left_out = ("pair_accuracy",)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first model minus the second, on the same rows.
-
-    Attributes:
-        values: Name of the figure -> difference with interval, from the same resamples for both models.
-        p_values: Name -> two-sided p of the paired bootstrap, without correction; None where it is not defined.
-        only_first, only_second: Items that one model orders rightly and the other does not.
-        mcnemar: Exact two-sided p of McNemar's test on those; None if there is no such item.
-    """
+    """The first model minus the second, on the same rows."""
 
     values: dict[str, Metric]
+    """Name of the figure -> difference with interval, from the same resamples for both models."""
     p_values: dict[str, float | None]
+    """Name -> two-sided p of the paired bootstrap, without correction; None where it is not defined."""
     only_first: int
     only_second: int
+    """Items that one model orders rightly and the other does not."""
     mcnemar: float | None
+    """Exact two-sided p of McNemar's test on those; None if there is no such item."""
 
 
 @dataclass(frozen=True)
 class Report(Record):
-    """Figures on a part of the rows.
-
-    Attributes:
-        n: Rows, rated or not.
-        figures: One per model.
-        difference: None with one model, or without rated rows.
-        resamples: How many the intervals rest on; 0 for none.
-    """
+    """Figures on a part of the rows."""
 
     n: int
+    """Rows, rated or not."""
     figures: tuple[Figures, ...]
+    """One per model."""
     difference: Difference | None
+    """None with one model, or without rated rows."""
     resamples: int
+    """How many the intervals rest on; 0 for none."""
 
 
 def measure(study: Study, mask: np.ndarray, *, resamples: int = RESAMPLES, seed: int = 0) -> Report:
@@ -175,56 +166,51 @@ def _bootstrap_p(change: np.ndarray) -> float | None:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows with one condition (or one value of another column of texts).
-
-    Attributes:
-        value: The condition as it is written where it comes first.
-        n: Rated rows.
-        error: Mean absolute error per model, in steps of the rating.
-        spread: Half of the 95 % interval of `error` (Student's t).
-        bias: Mean error per model: positive where it finds pairs too similar.
-        wrong: Share of items in the wrong order per model; NaN where no row is part of an item with two ratings.
-    """
+    """Rows with one condition (or one value of another column of texts)."""
 
     value: str
+    """The condition as it is written where it comes first."""
     n: int
+    """Rated rows."""
     error: tuple[float, ...]
+    """Mean absolute error per model, in steps of the rating."""
     spread: tuple[float, ...]
+    """Half of the 95 % interval of `error` (Student's t)."""
     bias: tuple[float, ...]
+    """Mean error per model: positive where it finds pairs too similar."""
     wrong: tuple[float, ...]
+    """Share of items in the wrong order per model; NaN where no row is part of an item with two ratings."""
 
 
 @dataclass(frozen=True)
 class Blindness(Record):
     """How much of the variance of the scores comes from the condition, and whether it goes the way of the ratings.
 
-    Attributes:
-        model: Its name.
-        within: Of the scores of items, the share of variance between the two conditions of a pair, in [0, 1]. 0: the
-            score is the same whatever is asked. Random scores have one half, so much of it proves nothing.
-        within_gold: The same share of the ratings: what a perfect model would have.
-        follows: Correlation, in [-1, 1], of the change of the score from one condition to the other with the change of
-            the rating.
-        chance: The middle 95 % of `follows` where the two scores of each item are swapped at random.
-        p: One-sided: how often swapping at random follows the ratings as well; at least 1 / (`SWAPS` + 1).
-        wording: Share of the variance of all scores that the wording of the condition alone explains, whatever the
-            sentences are; corrected for the number of wordings (epsilon squared), so that chance gives 0. What a model
-            guesses from the question.
-        wording_gold: The same share of the ratings.
-        items: How many items `within` rests on.
-
     Each is None where it is not defined.
     """
 
     model: str
+    """Its name."""
     within: float | None
+    """Of the scores of items, the share of variance between the two conditions of a pair, in [0, 1]. 0: the score is
+    the same whatever is asked. Random scores have one half, so much of it proves nothing."""
     within_gold: float | None
+    """The same share of the ratings: what a perfect model would have."""
     follows: float | None
+    """Correlation, in [-1, 1], of the change of the score from one condition to the other with the change of the
+    rating."""
     chance: tuple[float, float] | None
+    """The middle 95 % of `follows` where the two scores of each item are swapped at random."""
     p: float | None
+    """One-sided: how often swapping at random follows the ratings as well; at least 1 / (`SWAPS` + 1)."""
     wording: float | None
+    """Share of the variance of all scores that the wording of the condition alone explains, whatever the sentences
+    are; corrected for the number of wordings (epsilon squared), so that chance gives 0. What a model guesses from
+    the question."""
     wording_gold: float | None
+    """The same share of the ratings."""
     items: int
+    """How many items `within` rests on."""
     computed = ("verdict",)
 
     @property

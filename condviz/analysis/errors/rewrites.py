@@ -37,38 +37,32 @@ _IRREGULAR = {"can't": "can", "won't": "will", "shan't": "shall"}
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Rows after a rule.
-
-    Attributes:
-        rule: Key of `RULES`.
-        rows: (k,) int64, positions of the changed rows in the dataset.
-        pairs: k changed rows; their labels no longer hold and are None.
-        unchanged: Rows of the slice to which the rule does not apply.
-        left_out: Rows beyond `MAX_ROWS`.
-    """
+    """Rows after a rule."""
 
     rule: str
+    """Key of `RULES`."""
     rows: np.ndarray
+    """(k,) int64, positions of the changed rows in the dataset."""
     pairs: tuple[Pair, ...]
+    """k changed rows; their labels no longer hold and are None."""
     unchanged: int
+    """Rows of the slice to which the rule does not apply."""
     left_out: int
+    """Rows beyond `MAX_ROWS`."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a rule does to the scores of one model.
-
-    Attributes:
-        rewritten: The rows.
-        before, after: (k,) scores.
-        fitted_before, fitted_after: (k,) the ratings that they stand for.
-    """
+    """What a rule does to the scores of one model."""
 
     rewritten: Rewritten
+    """The rows."""
     before: np.ndarray
     after: np.ndarray
+    """(k,) scores."""
     fitted_before: np.ndarray
     fitted_after: np.ndarray
+    """(k,) the ratings that they stand for."""
 
 
 def rewrite(
@@ -174,16 +168,13 @@ def _changer(study: Study, rule: str, old: str, new: str) -> Callable[[int], Pai
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A training row.
-
-    Attributes:
-        pair: The row, with its rating.
-        similarity: Mean cosine of the two sentence vectors under their conditions to those of the row asked for, in
-            [-1, 1]; the sentences are matched in the better of the two orders.
-    """
+    """A training row."""
 
     pair: Pair
+    """The row, with its rating."""
     similarity: float
+    """Mean cosine of the two sentence vectors under their conditions to those of the row asked for, in [-1, 1]; the
+    sentences are matched in the better of the two orders."""
 
 
 class TrainingRows:

@@ -44,27 +44,24 @@ SMALL = 30
 
 @dataclass(frozen=True)
 class Slice:
-    """Rows that one filter selects, against all others.
-
-    Attributes:
-        filter: The filter.
-        n: Rows in it that the comparison rests on.
-        share: Of all rows that could be compared, in [0, 1].
-        inside, outside: Mean of the target's measure in the slice and outside of it: error, in steps of the rating,
-            beyond that of all compared rows with the same rating ("over", "under"), absolute error ("large"), share of
-            wrong orders ("order"), absolute error of the second model minus that of the first ("first", "second").
-        p: Two-sided, not corrected: that inside and outside are alike or, for "first" and "second", that neither model
-            is closer inside; the larger of the two.
-        q: Corrected for the number of filters tried (Benjamini-Hochberg); a pair of filters counts for all pairs.
-    """
+    """Rows that one filter selects, against all others."""
 
     filter: str
+    """The filter."""
     n: int
+    """Rows in it that the comparison rests on."""
     share: float
+    """Of all rows that could be compared, in [0, 1]."""
     inside: float
     outside: float
+    """Mean of the target's measure in the slice and outside of it: error, in steps of the rating, beyond that of all
+    compared rows with the same rating ("over", "under"), absolute error ("large"), share of wrong orders ("order"),
+    absolute error of the second model minus that of the first ("first", "second")."""
     p: float
+    """Two-sided, not corrected: that inside and outside are alike or, for "first" and "second", that neither model
+    is closer inside; the larger of the two."""
     q: float
+    """Corrected for the number of filters tried (Benjamini-Hochberg); a pair of filters counts for all pairs."""
 
     @property
     def effect(self) -> float:
@@ -74,22 +71,19 @@ class Slice:
 
 @dataclass(frozen=True)
 class Search:
-    """What was found.
-
-    Attributes:
-        target: Key of `TARGETS`.
-        slices: Found slices, the surest first.
-        tried: How many filters, single and in pairs, q allows for.
-        sure: How many of the compared filters have q below `SIGNIFICANT`; `slices` leaves out those that select nearly
-            the same rows, and those beyond the limit.
-        min_support: Rows that a slice had to have.
-    """
+    """What was found."""
 
     target: str
+    """Key of `TARGETS`."""
     slices: tuple[Slice, ...]
+    """Found slices, the surest first."""
     tried: int
+    """How many filters, single and in pairs, q allows for."""
     sure: int
+    """How many of the compared filters have q below `SIGNIFICANT`; `slices` leaves out those that select nearly the
+    same rows, and those beyond the limit."""
     min_support: int
+    """Rows that a slice had to have."""
 
 
 def find_slices(study: Study, target: Target, *, mask: np.ndarray | None = None, limit: int = 20) -> Search:

@@ -24,15 +24,12 @@ CORPUS, PART = "scenes", "test"
 
 @dataclass(frozen=True)
 class Stored:
-    """Scores of one model.
-
-    Attributes:
-        weights: Hash of the weights that gave them.
-        scores: (p,) float32, in the order of the rows.
-    """
+    """Scores of one model."""
 
     weights: str
+    """Hash of the weights that gave them."""
     scores: np.ndarray
+    """(p,) float32, in the order of the rows."""
 
 
 def read_stored(dataset: Dataset) -> dict[str, Stored]:

@@ -26,14 +26,12 @@ class Calibration:
 
     A model that follows the ratings closely gives a steep curve; one that does not gives a flat line at the mean
     rating, because its scores say nothing.
-
-    Attributes:
-        scores: (k,) knots, ascending.
-        ratings: (k,) mean rating at each knot, ascending.
     """
 
     scores: np.ndarray
+    """(k,) knots, ascending."""
     ratings: np.ndarray
+    """(k,) mean rating at each knot, ascending."""
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return ratings for scores: linear between knots, constant outside; NaN for scores that are not finite."""
@@ -46,60 +44,51 @@ class Calibration:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Rows whose scores lie next to each other.
-
-    Attributes:
-        score: Their mean score.
-        rating: Their mean rating, 1 to 5.
-        error: Standard error of that mean.
-        n: How many.
-    """
+    """Rows whose scores lie next to each other."""
 
     score: float
+    """Their mean score."""
     rating: float
+    """Their mean rating, 1 to 5."""
     error: float
+    """Standard error of that mean."""
     n: int
+    """How many."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One model on one dataset.
-
-    Attributes:
-        model: Its name.
-        scores: (p,) float64, higher is more similar, in the range of the model.
-        calibration: From scores to ratings, fitted on all rated rows: what curves and rewrites use.
-        fitted: (p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own.
-        error: (p,) fitted minus rating: positive where the model finds the pair too similar; NaN without rating.
-        verdicts: (q,) per item, 1 where the model orders the two conditions as the ratings do, 0 where not (equal
-            scores are wrong), NaN where the two ratings are equal or missing.
-        right: (p,) mean of the verdicts on the items of each row, of two conditions 0 or 1; NaN where it has none.
-        margin: (p,) mean over those of the fitted rating of the higher rated condition, minus that of the other.
-    """
+    """One model on one dataset."""
 
     model: str
+    """Its name."""
     scores: np.ndarray
+    """(p,) float64, higher is more similar, in the range of the model."""
     calibration: Calibration
+    """From scores to ratings, fitted on all rated rows: what curves and rewrites use."""
     fitted: np.ndarray
+    """(p,) the rating that each score predicts, 1 to 5, fitted on other sentence pairs than the row's own."""
     error: np.ndarray
+    """(p,) fitted minus rating: positive where the model finds the pair too similar; NaN without rating."""
     verdicts: np.ndarray
+    """(q,) per item, 1 where the model orders the two conditions as the ratings do, 0 where not (equal scores are
+    wrong), NaN where the two ratings are equal or missing."""
     right: np.ndarray
+    """(p,) mean of the verdicts on the items of each row, of two conditions 0 or 1; NaN where it has none."""
     margin: np.ndarray
+    """(p,) mean over those of the fitted rating of the higher rated condition, minus that of the other."""
 
 
 @dataclass(frozen=True)
 class Refits:
-    """Errors of the rated rows in resamples of sentence pairs, the fit repeated in each.
-
-    Attributes:
-        rows: (n,) positions of the rated rows.
-        weights: (r, n) float32: how often each row was drawn.
-        errors: (r, n) float32: its error by the fit to the other folds of that resample.
-    """
+    """Errors of the rated rows in resamples of sentence pairs, the fit repeated in each."""
 
     rows: np.ndarray
+    """(n,) positions of the rated rows."""
     weights: np.ndarray
+    """(r, n) float32: how often each row was drawn."""
     errors: np.ndarray
+    """(r, n) float32: its error by the fit to the other folds of that resample."""
 
     def means(self, chosen: np.ndarray) -> dict[str, np.ndarray]:
         """Compute mean absolute and mean error of some rows in each resample; NaN where none of them was drawn."""
@@ -115,19 +104,16 @@ class Refits:
 
 @dataclass(frozen=True)
 class Study:
-    """A dataset with one model, or with two to compare.
-
-    Attributes:
-        dataset: The rows.
-        first: The model that errors are looked for in.
-        second: Another one to compare with, or None.
-        columns: Name -> (p,) values that filters, slices and tables use; `COLUMN_HELP` says what they mean.
-    """
+    """A dataset with one model, or with two to compare."""
 
     dataset: Dataset
+    """The rows."""
     first: Judged
+    """The model that errors are looked for in."""
     second: Judged | None
+    """Another one to compare with, or None."""
     columns: Mapping[str, np.ndarray]
+    """Name -> (p,) values that filters, slices and tables use; `COLUMN_HELP` says what they mean."""
     _refits: dict[tuple[int, int, int], Refits] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -20,38 +20,35 @@ FAR = 1.0
 
 @dataclass(frozen=True)
 class Summary(Record):
-    """What can be said of some rows.
-
-    Attributes:
-        rows: Rated rows.
-        pairs: Sentence pairs with two conditions that are rated differently.
-        right: How many comparisons of two such conditions each model gets right.
-        order: Share of them that the first model gets right, in [0, 1]; of two models the first minus the second. None
-            where there are none.
-        follows: Rank correlation of score and rating, for one model without such comparisons; else None.
-        closer: Of two models, by how many steps the first one is closer to the rating; else None.
-        similar, different: Rows that the first model finds too similar, and too different, by more than a step.
-        best, worst: What is asked where the first model is surely closer to the ratings than elsewhere, and farther;
-            None where nothing is sure.
-        wins, loses: Of two models: what is asked where the first is surely closer than the second, and farther.
-        asked: The column that says what is asked: "aspect", "asks" or "condition".
-        trained: Rows that trained one of the models.
-    """
+    """What can be said of some rows."""
 
     rows: int
+    """Rated rows."""
     pairs: int
+    """Sentence pairs with two conditions that are rated differently."""
     right: tuple[int, ...]
+    """How many comparisons of two such conditions each model gets right."""
     order: Verdict | None
+    """Share of them that the first model gets right, in [0, 1]; of two models the first minus the second. None where
+    there are none."""
     follows: Verdict | None
+    """Rank correlation of score and rating, for one model without such comparisons; else None."""
     closer: Verdict | None
+    """Of two models, by how many steps the first one is closer to the rating; else None."""
     similar: int
     different: int
+    """Rows that the first model finds too similar, and too different, by more than a step."""
     best: Group | None
     worst: Group | None
+    """What is asked where the first model is surely closer to the ratings than elsewhere, and farther; None where
+    nothing is sure."""
     wins: tuple[str, ...]
     loses: tuple[str, ...]
+    """Of two models: what is asked where the first is surely closer than the second, and farther."""
     asked: str
+    """The column that says what is asked: "aspect", "asks" or "condition"."""
     trained: int
+    """Rows that trained one of the models."""
 
 
 def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -> Summary:
