@@ -214,7 +214,7 @@ def takes(
 
     They are in its signature, its type hints and its docstring, which gradio reads for an endpoint and `command` for
     the command line; `defaults` are others than there. What an option was called before is accepted from Python; names
-    in `before` are parameters, too.
+    in `before` are parameters, too, and behind them what its own signature has behind a star.
     """
     options = {
         name: replace(option, default=defaults.get(name, option.default))
@@ -233,13 +233,17 @@ def takes(
             given = bound.arguments
             return own(**given | {names[old]: value for old in before if (value := given.pop(old, None)) is not None})
 
-        fixed = [one for one in inspect.signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        all_ = [one for one in inspect.signature(own).parameters.values() if one.kind is not one.VAR_KEYWORD]
+        fixed = [one for one in all_ if one.kind is not one.KEYWORD_ONLY]
+        last = [one.replace(kind=kind) for one in all_ if one.kind is one.KEYWORD_ONLY]
         extra = [inspect.Parameter(name, kind, default=one.default) for name, one in options.items()]
         old = [inspect.Parameter(name, kind, default=None) for name in before]
         known = _hints(own) | {name: hints[name] for name in options}
         known |= {name: options[names[name]].type | None for name in before}
-        parameters = [one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra, *old)]
+        parameters = [
+            one.replace(annotation=known.get(one.name, one.annotation)) for one in (*fixed, *extra, *old, *last)
+        ]
         signature = inspect.Signature(parameters, return_annotation=known.get("return", inspect.Signature.empty))
         lines = [f"    {name}: {one.help}; {one.allowed}." for name, one in options.items()]
         lines += [f"    {name}: The former name of {names[name]}." for name in before]

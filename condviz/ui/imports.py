@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gradio as gr
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
 from condviz.data.files import write_text
 from condviz.data.tables import (
@@ -25,9 +28,9 @@ from condviz.data.tables import (
     read_table,
 )
 from condviz.data.tables.formats import SEPARATORS, fold_name
-from condviz.data.tables.pairs import HIDDEN_LABEL
-from condviz.data.tables.report import is_missing
-from condviz.errors import DataError
+from condviz.data.tables.pairs import HIDDEN_LABEL, RATING_WORDS
+from condviz.data.tables.report import SKIP, is_missing
+from condviz.errors import DataError, explain
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
 
@@ -35,13 +38,11 @@ MAX_BYTES = 5 * 2**20
 FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
 SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
 HEADERS = [("found out", ""), ("names of columns", "names"), ("a row like the others", "row")]
+_FLAG = re.compile(r"--[a-z-]+( [A-Z][A-Z=]*| \w+=NAME)*( \((\w+=(\([^)]*\))?\w*)\))?")
 IS_HEADER = {"names": True, "row": False}
 ENCODINGS = [("found out", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
 SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """The usual ones; the first that fits is offered."""
-WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same": 5, "dissimilar": 1, "similar": 5,
-         "contradiction": 1, "neutral": 3, "entailment": 5, "low": 1, "medium": 3, "high": 5}  # fmt: skip
-"""Ratings that are offered for words, from 1 (different) to 5 (same)."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,25 @@ class Reading:
         columns = dict.fromkeys(PAIR_COLUMNS, "") | dict(self.columns)
         told = {"condition": self.condition, "scale": self.scale, "labels": dict(self.labels)}
         return read_pairs(table or self.table(PAIRS), columns=columns, skip_bad=True, **told)
+
+
+@with_config(ConfigDict(extra="forbid"))
+class _Told(TypedDict, total=False):
+    columns: dict[str, str]
+    condition: str
+    scale: tuple[float, float]
+    labels: dict[str, float]
+    header: bool
+    separator: Annotated[str, StringConstraints(max_length=1)]
+    encoding: str
+
+
+def check_reading(reading: object) -> dict[str, Any]:
+    """Return what a client says about a table, as `read_pairs` takes it; raises DataError for anything else."""
+    try:
+        return dict(TypeAdapter(_Told).validate_python(reading or {}))
+    except ValidationError as error:
+        raise DataError(f"reading: {explain(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -300,15 +320,23 @@ class Import:
         except DataError as error:
             none = {picker: gr.update(choices=[], value=None) for picker in self.pickers.values()}
             hidden = dict.fromkeys((self.left_out, self.ratings), gr.update(visible=False))
-            return {**form, **none, **hidden, self.view: "", self.reading: asked, self.told: notice("", str(error))}
+            return {
+                **form,
+                **none,
+                **hidden,
+                self.view: "",
+                self.reading: asked,
+                self.told: notice("", _on_page(str(error))),
+            }
         asked, report = seen.reading, seen.table.report
-        shown = {"separator": SEPARATORS.get(report.separator, ""), "rows": seen.table.rows[:SHOWN_ROWS]}
+        shown = {"notes": list(map(_on_page, seen.used.notes)), "rows": seen.table.rows[:SHOWN_ROWS]}
+        shown |= {"separator": SEPARATORS.get(report.separator, ""), "most": SHOWN_COLUMNS}
         low, high = asked.scale or LABEL_RANGE
         return {
             **form,
             self.box: gr.update(visible=True, open=not (asked.sure and self.folds)),
-            self.view: render("imports.html", seen=seen, roles=self.kind.roles, most=SHOWN_COLUMNS, **shown),
-            self.told: notice("", asked.problem) if asked.problem else "",
+            self.view: render("imports.html", seen=seen, roles=self.kind.roles, **shown),
+            self.told: notice("", _on_page(asked.problem)) if asked.problem else "",
             self.reading: asked,
             self.ratings: gr.update(
                 visible=bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
@@ -334,6 +362,11 @@ class Import:
         return gr.update(visible=True, value=str(target))
 
 
+def _on_page(text: str) -> str:
+    """Return a message with the fields of the page for options of the command line and of Python."""
+    return _FLAG.sub("the fields below", text.removesuffix(SKIP))
+
+
 def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:
     """Return a scale that the numbers of a column fit, None for 1 to 5; and its words with likely ratings."""
     numbers, words = [], {}
@@ -346,7 +379,7 @@ def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, d
     numbers = [number for number in numbers if math.isfinite(number)]
     words = words if len(words) <= MOST_WORDS else {}
     if not numbers:
-        return None, {word: WORDS.get(fold_name(word)) for word in words}
+        return None, {word: RATING_WORDS.get(fold_name(word)) for word in words}
     low, high = min(numbers), max(numbers)
     outside = sum(not LABEL_RANGE[0] <= number <= LABEL_RANGE[1] for number in numbers if number != HIDDEN_LABEL)
     if outside < max(2, len(numbers) / 20) and not (outside and set(numbers) <= {0.0, 1.0}):  # slips

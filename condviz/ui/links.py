@@ -211,7 +211,7 @@ class LinksTab:
         head, relation, tail = graph.triples[0]
         first_ = f"{graph.entities[head].name}, {graph.relations[relation].text}, {graph.entities[tail].name}"
         said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities; the first: {first_}."
-        notes = [note.replace("--header", "choose it below") for note in graph.notes]
+        notes = [note.replace("--header", "choose it above") for note in graph.notes]
         yield {self.upload_notice: notice("", " ".join([said, *notes]), tone="info")}
 
     def _menu(self, graph: str) -> gr.Dropdown:

@@ -8,7 +8,19 @@ import gradio as gr
 import pytest
 
 from condviz.errors import DataError
-from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Import, Kind, Reading, inspect, suggest_ratings
+from condviz.ui.imports import (
+    PAIRS,
+    POINTS,
+    RATED,
+    TEXTS,
+    TRAINED,
+    Import,
+    Kind,
+    Reading,
+    check_reading,
+    inspect,
+    suggest_ratings,
+)  # fmt: skip
 
 PAIR = "sentence1,sentence2,condition,label\n"
 
@@ -129,3 +141,23 @@ def test_texts_of_a_table_are_escaped(tmp_path: Path) -> None:
     opened = box.open(write(tmp_path, "text,<i>\n<img src=x onerror=alert(1)>,1\n"))
     assert "<img" not in opened[box.view]
     assert "<i>" not in opened[box.view]
+
+
+def test_what_the_page_says_names_its_fields_and_no_options(tmp_path: Path) -> None:
+    box = build(RATED)
+    for content in ("one,two,three\na,b,c\nd,e,f\n", "Müller,b,c,4\n", PAIR + "a,b,c,0\nd,e,f,seven\n"):
+        opened = box.open(write(tmp_path, content.encode("cp1252")))
+        assert "--" not in opened[box.view] + opened[box.told]
+
+
+def test_words_that_rate_are_found_whatever_their_column_is_called(tmp_path: Path) -> None:
+    path = write(tmp_path, "premise,other,asked,verdict\nlong a,long b,c,no\nlong d,long e,f,yes\n")
+    assert inspect(RATED, Reading(path)).reading.column("label") == "verdict"
+
+
+def test_what_a_client_says_of_a_table_is_checked() -> None:
+    assert check_reading({"scale": [0, 1], "labels": {"no": 0}}) == {"scale": (0, 1), "labels": {"no": 0}}
+    assert check_reading(None) == {}
+    for wrong in ({"scale": [0]}, {"skip": 1}, {"labels": {"no": "x"}}, [1]):
+        with pytest.raises(DataError, match="reading: "):
+            check_reading(wrong)

@@ -26,6 +26,9 @@ TEXT_NAMES = ("text", "sentence", "sentence1")
 """Columns that are taken for the text where none is named."""
 POINT_ROLES = ("text", "condition", "value")
 LABEL_RANGE = (1.0, 5.0)
+RATING_WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same": 5, "dissimilar": 1, "similar": 5,
+                "contradiction": 1, "neutral": 3, "entailment": 5, "low": 1, "medium": 3, "high": 5}  # fmt: skip
+"""What people write for ratings from 1 (different) to 5 (same); only offered, never taken unasked."""
 HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 SAMPLED = 200
@@ -267,6 +270,11 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
     for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
         take(role, _first_named(free, (f"^{role}$", *names[role])), "by its name")
     cells = {column: table.column(column)[:SAMPLED] for column in free}
+    for column in tuple(cells) if pairs else ():
+        filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
+        if sum(cell in RATING_WORDS for cell in filled) > 0.8 * len(filled):
+            take(LABEL_COLUMN, column, "which has words that rate")
+    cells = {column: cells[column] for column in free}
     numbers = [column for column in cells if all(re.fullmatch(_NUMBER, cell) for cell in cells[column])]
     texts = by_length({name: cells[name] for name in cells if name not in numbers} or ({} if pairs else cells))
     missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]

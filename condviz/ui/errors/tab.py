@@ -24,7 +24,7 @@ from condviz.ui.errors.desk import OPTIONS, START, Choice, Desk, Source, needed,
 from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.form import Fields
-from condviz.ui.imports import FILE_TYPES, MAX_BYTES, RATED, Import, Reading
+from condviz.ui.imports import FILE_TYPES, MAX_BYTES, RATED, Import, Reading, check_reading
 from condviz.ui.markup import busy, dimmed, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -334,18 +334,23 @@ class ErrorsTab:
 
     # ---- endpoint ----------------------------------------------------------------------------------------------------
     @takes(find_errors, resamples=1000)
-    def api_errors(self, data: str, models: list[str], **options: Any) -> dict[str, Any]:  # noqa: ANN401
+    def api_errors(
+        self, data: str, models: list[str], *, reading: dict | None = None,
+        **options: Any,  # noqa: ANN401
+    ) -> dict[str, Any]:  # fmt: skip
         """Find where one or two models are wrong.
 
         Args:
             data: A part of a corpus such as "scenes:test", or the content of a CSV file.
             models: One name or two, as /models lists them or as columns score_NAME of the table.
+            reading: How the CSV is read: {"columns", "condition", "scale", "labels", "header", "separator",
+                "encoding"}, each of them optional, as `condviz.read_pairs` takes them.
         """
         if not 1 <= len(models) <= 2:
             raise DataError(f"One or two models can be analysed, got {len(models)}.")
         check_count("resamples", options["resamples"], 0, desks.MAX_RESAMPLES)
         if "\n" in data:
-            table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_BYTES)
+            table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_BYTES, **check_reading(reading))
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
             dataset = self.desk.dataset(Source(data))
