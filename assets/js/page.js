@@ -210,6 +210,7 @@
   }).observe(document.documentElement, { childList: true, subtree: true, attributes: true, attributeFilter: ["data-link", "data-noted", "data-asked"] });
   document.addEventListener("click", (event) => event.target.closest?.("button.primary") && $$(ERROR).forEach(reveal));
 
+  const MOVE_MS = 800;  // between what a step of the tour says and what it moves
   // ---- header: theme, present mode, tour; Back and Forward ----------------------------------------------------------------
   const header = (element, navigate) => {
     document.title = `${element.querySelector("[data-page]").dataset.title} · CondViz`;
@@ -228,7 +229,7 @@
       navigate({ query: !stateful && example ? `?${example}` : last });
     });
     theme(element.querySelector("[data-theme-toggle]"));
-    present(element.querySelector("[data-present]"));
+    present(element);
     tour(element);
     // On a phone, also one that has been turned, the notes at the end of the page are folded.
     const wide = matchMedia("(min-width: 861px)");
@@ -260,20 +261,34 @@
     show();
   };
 
-  const present = (button) => {
+  const present = (element) => {
+    const buttons = $$("[data-present]", element);
+    const leave = element.querySelector("[data-leave]");
+    const [code, image] = [leave.querySelector("[data-code]"), leave.querySelector("img")];
+    const showCode = (on) => {
+      code.setAttribute("aria-pressed", String(on));
+      image.hidden = !on;
+      const link = location.href.length > 1000 ? location.origin + location.pathname : location.href;
+      if (on) image.src = new URL(`cv-static/qr.svg?to=${encodeURIComponent(link)}`, document.baseURI).href;
+    };
     const toggle = () => {
       const on = document.documentElement.classList.toggle("cv-present");
-      button.setAttribute("aria-pressed", String(on));
+      buttons[0].setAttribute("aria-pressed", String(on));
+      leave.hidden = !on;
+      showCode(false);
       window.dispatchEvent(new Event("resize"));
     };
-    button.addEventListener("click", toggle);
+    for (const button of buttons) button.addEventListener("click", toggle);
+    code.addEventListener("click", () => showCode(image.hidden));
     document.addEventListener("keydown", (event) => {
-      if (event.key.toLowerCase() !== "p" || event.ctrlKey || event.metaKey || event.altKey) return;
+      const key = event.key.toLowerCase();
+      if ((key !== "p" && (key !== "escape" || leave.hidden)) || event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target.closest?.("textarea, input, select, [contenteditable], dialog")) return;
       toggle();
     });
   };
 
+  // The tour goes through three pages, and moves something real on each.
   const tour = (element) => {
     const dialog = element.querySelector("dialog.cv-tour");
     const welcome = element.querySelector(".cv-welcome");
@@ -282,6 +297,11 @@
     let at = 0;
     const show = (index) => {
       at = index;
+      const { toPage, do: part } = steps[at].dataset;
+      store.set("tour-at", toPage && toPage !== view() ? String(at) : "");
+      if (toPage && toPage !== view()) return void element.querySelector(`[data-to="${toPage}"]`).click();
+      if (part) when(part, () => setTimeout(() => document.querySelector(part)?.click(), MOVE_MS));
+      if (!dialog.open) dialog.show();
       steps.forEach((step, position) => { step.hidden = position !== at; });
       dialog.querySelector("[data-step]").textContent = String(at + 1);
       back.disabled = at === 0;
@@ -289,16 +309,18 @@
     };
     const done = () => { store.set("tour", "seen"); welcome.hidden = true; };
     element.addEventListener("click", (event) => {
-      if (event.target.closest("[data-tour]")) { show(0); dialog.showModal(); done(); }
+      if (event.target.closest("[data-tour]")) { done(); show(0); }
       if (event.target.closest("[data-no-tour]")) done();
     });
     back.addEventListener("click", () => show(at - 1));
     next.addEventListener("click", () => (at === steps.length - 1 ? dialog.close() : show(at + 1)));
     dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && dialog.open && dialog.close());
     dialog.addEventListener("keydown", (event) => {
       if (event.key === "ArrowRight") next.click();
       if (event.key === "ArrowLeft" && at) show(at - 1);
     });
+    if (store.get("tour-at")) setTimeout(() => show(Number(store.get("tour-at"))), 0);
     welcome.hidden = store.get("tour") === "seen" || location.search.length > 1;
   };
 

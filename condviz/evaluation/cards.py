@@ -111,7 +111,11 @@ def _render(template: str, **values: Any) -> str:  # noqa: ANN401 - what the tem
     environment.filters |= {
         "number": "{:,}".format,
         "fixed": lambda value, digits: f"{value:.{digits}f}",
-        "minutes": lambda seconds: f"{(number := round(seconds / 60))} minute{'s' * (number != 1)}",
+        "minutes": lambda seconds: (
+            f"{(number := round(seconds / 60))} minute{'s' * (number != 1)}"
+            if seconds >= 90
+            else f"{seconds:.0f} seconds"
+        ),
     }
     return environment.get_template(template).render(**values)
 

@@ -273,15 +273,23 @@ def build_page(site: Site, tab: Tab) -> Page:
     def look() -> tuple[str, gr.Timer]:
         return _status(site.pool), gr.Timer(active=not site.pool.settled)
 
-    def opened() -> list[Any]:
+    def opened(*chosen: Any) -> list[Any]:  # noqa: ANN401 - of the menus
         for step in site.on_open:
             step()
-        return [*look(), *(gr.update(choices=choices()) for choices in page.menus.values())]
+        menus = (_menu(choices(), value) for choices, value in zip(page.menus.values(), chosen, strict=True))
+        return [*look(), *menus]
 
-    light = {"queue": False, **PRIVATE}
-    gr.on([page.opened, page.models_changed.change], opened, None, [status, timer, *page.menus], **light)
+    light, menus = {"queue": False, **PRIVATE}, list(page.menus)
+    gr.on([page.opened, page.models_changed.change], opened, menus, [status, timer, *menus], **light)
     timer.tick(look, None, [status, timer], **light)
     return page
+
+
+def _menu(choices: list[tuple[str, str]], value: Any) -> Any:  # noqa: ANN401 - of a menu; an update of it
+    """Offer models; one that is chosen and has been deleted makes room for the first."""
+    names = [name for _, name in choices]
+    gone = isinstance(value, str) and value not in names
+    return gr.update(choices=choices, value=names[0] if names else None) if gone else gr.update(choices=choices)
 
 
 def _status(pool: ModelPool) -> str:

@@ -18,7 +18,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -83,9 +83,25 @@ def routes() -> list[BaseRoute]:
     return [
         Route("/healthz", healthz),
         Route("/readyz", readyz),
+        Route(f"/{STATIC}/qr.svg", draw_code),
         Route(f"/{STATIC}/{plotly.name}", lambda request: FileResponse(plotly)),
         *folders,
     ]
+
+
+MAX_CODE = 1_000
+"""Characters of a link that a phone still reads off a beamer."""
+
+
+async def draw_code(request: Request) -> Response:
+    """Draw a link to this page (`to`) as a QR code, for phones in front of a beamer."""
+    import segno  # small, pure Python, without dependencies of its own
+
+    link = request.query_params.get("to", "")
+    if not link.startswith(("http://", "https://")) or len(link) > MAX_CODE:
+        return refusal(400, f"to must be the address of a page, of at most {MAX_CODE} characters.")
+    drawn = segno.make_qr(link, error="l").svg_inline(scale=4, border=2, light="#fff")
+    return Response(drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1), media_type="image/svg+xml")
 
 
 async def healthz(request: Request) -> JSONResponse:

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from condviz.ui.app import TABS
 from condviz.ui.search import TRIES
 from condviz.ui.state import path_of
-from tests.e2e.conftest import follow_link, visiting
+from tests.e2e.conftest import follow_link, visiting, wait_for_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Locator, Page
@@ -155,9 +155,15 @@ def test_a_phone_reaches_all_pages_in_one_row_of_links(open_page: Callable[..., 
 def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Callable[..., Page]) -> None:
     page = open_page()
     page.get_by_role("button", name=re.compile("30-second tour")).click()
-    for _ in range(3):
+    for place in ("words", "map"):  # it goes on from page to page, and moves something on each
         page.get_by_role("button", name="Next").click()
+        wait_for_page(page)
+        expect(page).to_have_url(re.compile(place))
+        expect(page.locator("dialog.cv-tour")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
     page.get_by_role("button", name="Done").click()
+    page.locator(".cv-nav [data-to=compare]").click()
+    wait_for_page(page)
     theme = page.get_by_test_id("theme-toggle")
     theme.click()
     expect(theme).to_have_attribute("aria-pressed", "true")
@@ -167,7 +173,9 @@ def test_the_tour_comes_once_the_theme_is_kept_and_a_key_presents(open_page: Cal
     page.locator("h1").click()
     page.keyboard.press("p")
     expect(page.locator("#cv-sentence1")).to_be_hidden()
-    page.keyboard.press("p")
+    page.get_by_role("button", name="QR code").click()
+    expect(page.get_by_role("img", name="QR code of this page")).to_be_visible()
+    page.keyboard.press("Escape")
     expect(page.locator("#cv-sentence1")).to_be_visible()
 
 

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password, trust_proxies
+from condviz.ui.server import HEADERS, MAX_BODY_BYTES, middleware, password, routes, trust_proxies
 
 
 async def echo(request: Request) -> PlainTextResponse:
@@ -132,3 +132,12 @@ def test_links_to_a_tab_go_on_to_its_page(asked: str, answer: str) -> None:
     for path in (asked, f"/condviz{asked}"):
         found = TestClient(app, follow_redirects=False, root_path="/condviz").get(path)
         assert found.headers.get("location", "") == answer
+
+
+def test_a_code_holds_the_address_of_a_page_and_nothing_else() -> None:
+    visitor = TestClient(Starlette(routes=routes()))
+    drawn = visitor.get("/cv-static/qr.svg", params={"to": "http://localhost/map?near=30"})
+    assert drawn.headers["content-type"].startswith("image/svg+xml")
+    assert "<path" in drawn.text
+    for wrong in ("", "javascript:alert(1)", "http://localhost/?s1=" + "x" * 2_000):
+        assert visitor.get("/cv-static/qr.svg", params={"to": wrong}).status_code == 400

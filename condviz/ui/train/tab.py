@@ -356,9 +356,18 @@ class TrainTab:
             updates |= {
                 self.curve: views.render_curve(run, others),
                 self.loss: views.render_loss(run),
-                self.learned: views.render_learned(run, views.find_ratings(run), _in_errors(run)),
+                self.learned: views.render_learned(run, views.find_ratings(run), self._in_errors(run)),
             }
         return updates | ({self.page.models_changed: time.time()} if self._add_models() else {})
+
+    def _in_errors(self, run: views.RunView) -> str:
+        """Return the link to the rows that a finished training of one's own table kept back, in Errors."""
+        held = [source for source in run.recipe.get("validation", ()) if source["name"] == "csv"]
+        if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
+            return ""
+        if run.id not in _OPENED:
+            _OPENED[run.id] = Desk.remember(Source("upload", self.own.current(held[0]["path"], None))).token
+        return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
         """Fill a section that was opened."""
@@ -525,16 +534,6 @@ class TrainTab:
 def _token(shown: Mapping[str, Any], owner: str) -> str | None:
     """Return what a visitor may change trainings with; None, which opens all, for whoever runs the page."""
     return None if shown["operator"] else owner
-
-
-def _in_errors(run: views.RunView) -> str:
-    """Return the link to the rows that a finished training of one's own table kept back, in Errors."""
-    held = [source for source in run.recipe.get("validation", ()) if source["name"] == "csv"]
-    if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
-        return ""
-    if run.id not in _OPENED:
-        _OPENED[run.id] = Desk.remember(Source("upload", Reading(held[0]["path"]))).token
-    return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
 
 def _need_table(source: str, table: Mapping[str, Any] | None, text: str) -> None:

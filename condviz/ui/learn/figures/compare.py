@@ -15,10 +15,9 @@ from condviz.ui.state import pair_link
 
 
 class Compare(Figure):
-    """The bars of one model, by default the one that leads the page."""
+    """The bars of one model, by default the one that leads the page; they move as one types."""
 
     name: ClassVar[str] = "compare"
-    button: ClassVar[str] = "Compare"
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     conditions: Lines = Field(title="Conditions, one per line")
