@@ -91,7 +91,7 @@ def test_both_thoroughnesses_are_recipes_for_any_data(preset: str) -> None:
 def test_a_training_starts_from_any_model_that_is_offered_with_its_method(preset: str) -> None:
     table = {"table": ["a.csv", "b.csv"], "batching": "pairs", "rows": 400}
     names = [name for _, name in recipe_text.starts()]
-    assert names[0] == recipe_text.best_start()
+    assert recipe_text.best_start() in names
     assert names[-1] == recipe_text.PRETRAINED
     for name in names:
         recipe = from_dict(recipe_text.parse(recipe_text.compose(preset, "mine", table, name)))
@@ -118,7 +118,7 @@ def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
     )
     with pytest.raises(ConfigError, match="not valid TOML"):
         recipe_text.write_field("name = ", ("epochs",), 3)
-    with pytest.raises(ConfigError, match="no recipe"):
+    with pytest.raises(ConfigError, match="There is not a recipe"):
         recipe_text.read_preset("../../etc/passwd")
 
 

@@ -12,7 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import ConfigError
-from condviz.evaluation.leaders import best_encoder, pair_accuracies
+from condviz.evaluation.leaders import fast_encoder, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models import registry
 from condviz.models.manifest import read_manifest
@@ -59,7 +59,7 @@ def starts() -> list[tuple[str, str]]:
     """Return the models that a training may start from, as choices: those that agree best with people first."""
     found = pair_accuracies()
     infos = [registry.describe(name) for name in registry.list_models()]
-    infos = [info for info in infos if info.trained and info.conditional and not info.graph]
+    infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
     rated = {info.name: found.get(info.name, {}).get("csts", 0.0) for info in infos}
     choices = [
         (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
@@ -69,8 +69,8 @@ def starts() -> list[tuple[str, str]]:
 
 
 def best_start() -> str:
-    """Return the model that a training starts from unless the visitor chooses another one."""
-    return best_encoder(registry.describe(name) for name in registry.list_models())
+    """Return the model that a training starts from unless another is chosen: the best that two cores train."""
+    return fast_encoder(registry.describe(name) for name in registry.list_models())
 
 
 def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str | None = None) -> str:
