@@ -256,14 +256,13 @@ class ModelPool:
         The default comes first, called fast where another is better, which comes next; untrained ones come last.
         """
         infos = [info for info in self.infos() if not info.missing]
-        good, best, found = strengths(infos), best_encoder(infos), []
+        good, best = strengths(infos), best_encoder(infos)
         if best not in ("", self.default):
             good[self.default] = ", ".join(filter(None, ("fast", good.get(self.default))))
-        usable = filter(suits, infos)
-        for info in sorted(usable, key=lambda one: (not one.trained, one.name != self.default, one.name != best)):
-            note = good.get(info.name) if info.trained else "not trained"
-            found.append((f"{info.title} ({note})" if note else info.title, info.name))
-        return found
+        infos.sort(key=lambda one: (not one.trained, one.name != self.default, one.name != best))
+        notes = {info.name: good.get(info.name) if info.trained else "not trained" for info in infos}
+        titled = ((info, f" ({notes[info.name]})" if notes[info.name] else "") for info in infos if suits(info))
+        return [(f"{info.title}{note}", info.name) for info, note in titled]
 
     # ---- loading -----------------------------------------------------------------------------------------------------
     def state(self, name: str) -> LoadState:
@@ -328,8 +327,6 @@ class ModelPool:
 
         def load() -> None:
             for name in sorted(self.names, key=lambda name: name != self.default):
-                if self._missing(name):
-                    continue
                 try:
                     self.get(name)
                 except CondvizError as error:
