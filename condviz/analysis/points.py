@@ -133,7 +133,8 @@ def points_from_table(
     times = max(1, len(asked))
     _check_number(len(kept), max_points, conditions=times)
     roles: dict[str, str] = dict(zip(POINT_ROLES, needed, strict=False))
-    found = {row: checked for row in kept if (checked := check_texts(table, row, roles)) is not None}
+    checked = {row: check_texts(table.report, table.place(row), table.record(row), roles) for row in kept}
+    found = {row: texts for row, texts in checked.items() if texts is not None}
     columns = {name: tuple(cells[name][row] for row in found) * times for name in table.columns if name not in needed}
     notes = (*table.notes, *left_out, *drawn)
     rest = {"columns": columns, "value": value if value in columns else "", "notes": notes}

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data.files import ENDINGS, HUB, find_files
-from condviz.data.tables import Kind, Report, kind_of, to_number
-from condviz.data.tables.formats import Form, Record, text_of, to_text
+from condviz.data.tables import Kind, Report, check_texts, kind_of, to_number
+from condviz.data.tables.formats import Form, Record, to_text
 from condviz.data.tables.pairs import TEXT_NAMES, list_names
 from condviz.data.tables.report import Place, is_missing
 from condviz.data.tables.table import read_records
-from condviz.data.texts import check_sentence
 from condviz.errors import DataError
 
 Cell = int | float | str | None
@@ -188,13 +187,9 @@ def _choose_column(asked: str, record: Mapping[str, Any], place: Place) -> str:
 
 def _usable_text(place: Place, record: Record, column: str, report: Report) -> str | None:
     """Return a text as it is encoded; None for a blank one and, rejected, for one that cannot be used."""
-    field = f"{place}, column {column}"
-    try:
-        text = text_of(record.get(column, ""), field)
-        return check_sentence(text, field) if text else None
-    except DataError as error:
-        report.reject(place, str(error), list(record.values()))
-        return None
+    blank = is_missing(record.get(column, ""))
+    found = None if blank else check_texts(report, place, record, {"text": column})
+    return found[0] if found else None
 
 
 def _filter_names(columns: Iterable[str]) -> dict[str, str]:

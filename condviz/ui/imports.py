@@ -144,15 +144,7 @@ def check_reading(reading: object) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the assistant has found in a file.
-
-    Attributes:
-        reading: As it was asked for, with what was found out.
-        table: All rows.
-        used: Those that can be used; its report has the others.
-        why: Role -> why its column was taken; nothing for one that the visitor chose.
-        words: Words that stand for ratings, as the field has them.
-    """
+    """What the assistant has found in a file; `words` are as the field has them, `why` as role -> reason."""
 
     reading: Reading
     table: Table
@@ -206,10 +198,11 @@ def _use(kind: Kind, asked: Reading, table: Table) -> Table:
     if kind.pairs:
         return asked.pairs(table)
     columns = {role: column for role, column in asked.columns if role != "value"}
-    kept = [number for number in range(len(table.rows)) if check_texts(table, number, columns) is not None]
+    every = ((row, (table.report, table.place(row), table.record(row), columns)) for row in range(len(table.rows)))
+    kept = tuple(table.rows[row] for row, given in every if check_texts(*given) is not None)
     if not kept:
         raise table.report.error(f"{asked.name} has no row that can be used.")
-    return replace(table, rows=tuple(table.rows[number] for number in kept))
+    return replace(table, rows=kept)
 
 
 class Import:

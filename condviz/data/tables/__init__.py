@@ -10,7 +10,6 @@ from condviz.data.tables.pairs import (
     PairTable,
     check_texts,
     guess_columns,
-    guess_text_column,
     read_pairs,
 )
 from condviz.data.tables.report import Kind, Report, kind_of, to_number

@@ -300,34 +300,31 @@ def _first_named(columns: Sequence[str], patterns: Sequence[str]) -> str:
     return next(near, "")
 
 
-def check_texts(table: Table, index: int, columns: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the checked texts of a row; None, and rejected by the table's report, where one cannot be used.
+def check_texts(
+    report: Report, place: Place, record: Mapping[str, str], columns: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """Return the checked texts of a row; None, and rejected by the report, where one cannot be used.
 
     Args:
-        table: Any.
-        index: Position of the row.
+        report: Of the table.
+        place: Of the row.
+        record: Column -> cell.
         columns: Role -> column.
     """
     try:
         return tuple(
-            _CHECKS.get(role, check_sentence)(text_of(table.rows[index][table.columns.index(name)], field), field)
+            _CHECKS.get(role, check_sentence)(text_of(record.get(name, ""), field), field)
             for role, name in columns.items()
-            if (field := f"{table.place(index)}, column {name}")
+            if (field := f"{place}, column {name}")
         )
     except DataError as error:
-        table.report.reject(table.place(index), str(error), table.rows[index])
+        report.reject(place, str(error), list(record.values()))
         return None
 
 
 def by_length(cells: Mapping[str, Sequence[str]]) -> list[str]:
     """Return columns by the length of their cells, the longest first."""
     return sorted(cells, key=lambda column: -sum(map(len, cells[column])))
-
-
-def guess_text_column(cells: Mapping[str, Sequence[str]]) -> str:
-    """Return the column of texts: by its name, else the one with the longest cells; "" of none."""
-    named = [column for name in TEXT_NAMES for column in cells if fold_name(column) == name]
-    return next(iter([*named, *by_length(cells)]), "")
 
 
 def list_names(columns: Sequence[str]) -> str:

@@ -47,6 +47,10 @@ class Table:
         """Return where the row at this position was."""
         return self.places[index] if self.places else Place(index + 1)
 
+    def record(self, index: int) -> dict[str, str]:
+        """Return the row at this position by column."""
+        return dict(zip(self.columns, self.rows[index], strict=True))
+
     def column(self, name: str) -> list[str]:
         """Return the cells of a column."""
         position = self.columns.index(name)
