@@ -30,7 +30,8 @@ QUEUE = 200
 PER_VISITOR, PER_ADDRESS = 16, 100
 """Events of one page or client, and of one address (a class may have one in common), that wait or run."""
 
-Key, Value = TypeVar("Key", bound=Hashable), TypeVar("Value")
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class Newest(LRUCache[Key, Value]):

@@ -79,7 +79,8 @@ class LinksTab:
             self.run = gr.Button("Ask", variant="primary", elem_id="cv-links-run", scale=1, min_width=90)
             self.stop = stop_button(elem_id="cv-links-stop")
         self.notice = html("", elem_id="cv-links-notice")
-        models, shared = self._choices(EVERYDAY), {"min_width": 130}
+        models = self._choices(EVERYDAY)
+        shared: dict[str, Any] = {"min_width": 130}
         with gr.Row(elem_classes="cv-links-choice"):
             graphs = [(TITLES[name], name) for name in self.graphs]
             found = {"visible": len(graphs) > 1, **shared}
@@ -88,7 +89,8 @@ class LinksTab:
             self.model = gr.Dropdown(models, value=first_model, label="Model", elem_id="cv-links-model", **shared)
 
     def _sections(self) -> None:
-        shown, light = [self.shown], {"heavy": False}
+        shown = [self.shown]
+        light: dict[str, Any] = {"heavy": False}
         with Section(self.page, "questions", "More questions", self.show_questions, shown, **light):
             self.more = html("", elem_id="cv-links-more", script=_CLICKS)
         with Section(self.page, "change", "What the relation changes", self.show_change, shown, **light):

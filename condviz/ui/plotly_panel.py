@@ -39,8 +39,9 @@ _SCRIPT = page_script("condviz.panel(element, props, watch, trigger);  // 'selec
 class Figure(Protocol):
     """What plotly's figures offer."""
 
-    def to_json(self) -> str:
+    def to_json(self) -> str | None:
         """Return the figure as JSON."""
+        ...
 
 
 class PlotlyPanel(gr.HTML):
@@ -153,4 +154,4 @@ def plotly_source() -> Path:
 def _pack(figure: Figure | str | None) -> str:
     if figure is None or isinstance(figure, str):
         return figure or ""
-    return figure.to_json()
+    return str(figure.to_json())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-import gradio as gr
-from gradio import routes
+from gradio import routes, themes
 from jinja2 import FunctionLoader
 
 from condviz.ui.markup import static_url
@@ -60,10 +59,10 @@ _BOTH = {
 }
 
 
-def build_theme() -> gr.themes.Base:
+def build_theme() -> themes.Base:
     """Return the gradio theme; light and dark take the same custom properties, which change with the mode."""
-    hues = dict.fromkeys(("primary_hue", "secondary_hue", "neutral_hue"), gr.themes.colors.stone)
-    theme = gr.themes.Base(**hues, radius_size=gr.themes.sizes.radius_none, font=SANS, font_mono=MONO)
+    hues = dict.fromkeys(("primary_hue", "secondary_hue", "neutral_hue"), themes.colors.stone)
+    theme = themes.Base(**hues, radius_size=themes.sizes.radius_none, font=SANS, font_mono=MONO)
     both = {key: value for name, value in _BOTH.items() for key in (name, f"{name}_dark")}
     flat = [f"{part}_shadow{state}" for part in ("button_primary", "button_secondary") for state in ("", "_hover")]
     round_ = ["input_radius", *(f"button_{size}_radius" for size in ("large", "medium", "small"))]

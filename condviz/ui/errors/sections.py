@@ -46,7 +46,8 @@ class Sections:
 
     def __init__(self, page: Page, desk: Desk, choice: gr.State) -> None:
         """Lay out and connect; what opens rows or filters is connected by the page."""
-        self.desk, self.pool, needs, light = desk, desk.pool, [choice], {"heavy": False}
+        self.desk, self.pool, needs = desk, desk.pool, [choice]
+        light: dict[str, Any] = {"heavy": False}
         with Section(page, "rows", "Rows of the slice", self.show_rows, needs, **light):
             self.rows = gr.Dataframe(interactive=False, max_height=420, wrap=True, elem_id="cv-err-rows")
         with Section(page, "worst", "Worst conditions", self.show_worst, needs, **light) as part:

@@ -101,8 +101,8 @@ class TrainTab:
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
         self.name = gr.Textbox(recipes.NAME, label="Name of the model", max_lines=1, elem_id="cv-train-name")
         with gr.Row(elem_classes="cv-actions"):
-            able = {"interactive": self.enabled}
-            start = {"variant": "primary", "elem_id": "cv-train-start", "min_width": 120}
+            able: dict[str, Any] = {"interactive": self.enabled}
+            start: dict[str, Any] = {"variant": "primary", "elem_id": "cv-train-start", "min_width": 120}
             self.start = gr.Button("Start training", **start, **able)
             self.check = gr.Button("Check", elem_id="cv-train-check", min_width=80, **able)
             self.stop = stop_button(elem_id="cv-train-stop")
@@ -150,7 +150,7 @@ class TrainTab:
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
         form = {"notice": self.notice, **_IN_TURN}
-        quiet = {"notice": self.share_model.notice}
+        quiet: dict[str, Any] = {"notice": self.share_model.notice}
         texts = [self.recipe, self.written]
         filled = [*texts, self.found, self.name, *self.fields.values(), self.preset]
         made = [self.source, self.quality, self.name, self.table, self.begins]
