@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import itertools
 import logging
 import re
 import secrets
@@ -19,7 +18,6 @@ import gradio as gr
 from gradio.blocks import BlockFunction
 from gradio.context import LocalContext, get_blocks_context
 from gradio.events import Dependency
-from gradio.queueing import Event
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from condviz.errors import CondvizError, DataError
@@ -35,8 +33,6 @@ LISTEN_SECONDS = 60.0
 """Work of a client that does not read what it is sent ends after so long: it may be gone, or never have listened."""
 HEAVY: dict[str, Any] = {"concurrency_limit": limits.AT_ONCE, "concurrency_id": "model"}
 """Options of events that run a model."""
-_ASKED: limits.Newest[tuple[str | None, Callable], float] = limits.Newest(10_000)
-"""(Page, handler) -> when it was asked last."""
 
 
 _KINDS = {
@@ -141,21 +137,7 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict) -> Callabl
         except Exception as error:
             yield {notice: explain(error), **after}
 
-    @functools.wraps(steps)
-    def newest(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
-        # A busy page may ask twice before it knows that it has asked: only what was asked last is answered.
-        event = _event()
-        key, asked = (event and event.session_hash, newest), event.enqueue_time if event else 0.0
-        _ASKED[key] = max(asked, _ASKED.get(key, 0.0))
-        yield from itertools.takewhile(lambda _: asked >= _ASKED.get(key, 0.0), steps(*args, **kwargs))
-
-    return newest
-
-
-def _event() -> Event | None:
-    """Return the event of the queue that is answered here."""
-    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
-    return blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
+    return steps
 
 
 def follow(
@@ -265,12 +247,12 @@ def _typed(parameter: str, kind: TypeAdapter, value: Any) -> Any:  # noqa: ANN40
 
 def _wanted() -> Callable[[], bool]:
     """Return what tells whether the client of this event is still there, and takes what it is sent."""
-    event = _event()
+    blocks, event_id = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    event = blocks._queue.event_ids_to_events.get(event_id) if blocks and event_id else None
     if event is None:
         return lambda: True
     # The first message is that the event has started: where it lies unread, nobody listens.
-    waiting, heard = LocalContext.blocks.get()._queue.pending_messages_per_session, time.monotonic()
-    messages = waiting.get(event.session_hash)
+    messages, heard = blocks._queue.pending_messages_per_session.get(event.session_hash), time.monotonic()
 
     def wanted() -> bool:
         nonlocal heard

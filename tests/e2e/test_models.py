@@ -68,4 +68,4 @@ def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], 
     expect(page).to_have_url(re.compile("enc=.*method="))
     follow_link(page, "Compare")
     page.locator("#cv-model input").click()
-    expect(page.get_by_role("option", name="on tiny-encoder")).to_be_visible()
+    expect(page.get_by_role("option", name="on tiny-encoder").first).to_be_visible()

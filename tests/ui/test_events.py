@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import copy
 import functools
 import logging
@@ -14,7 +13,6 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from gradio.context import LocalContext
 
 from condviz.errors import DataError
 from condviz.ui import events
@@ -118,26 +116,6 @@ def test_sections_fold_before_the_result_that_opens_them_again() -> None:
     folded, result = run.fn()
     assert set(folded) == {section}
     assert result == {text: "found", notice: ""}
-
-
-def test_an_answer_ends_once_the_same_page_has_asked_again() -> None:
-    with gr.Blocks():
-        text, notice, button = gr.Textbox(), gr.HTML(), gr.Button()
-        steps = events.connect(button.click, lambda asked: iter([{text: asked}] * 2), [text], [text], notice=notice).fn
-    asked = {"a": ("one", 1.0), "b": ("other", 1.0), "c": ("one", 2.0)}
-    told = {key: SimpleNamespace(session_hash=page, enqueue_time=when) for key, (page, when) in asked.items()}
-
-    def run() -> dict[str, list[dict]]:
-        LocalContext.blocks.set(SimpleNamespace(_queue=SimpleNamespace(event_ids_to_events=told)))
-        runs = {}
-        for key in asked:
-            LocalContext.event_id.set(key)
-            runs[key] = steps(key)
-            assert next(runs[key])[text] == key
-        return {key: list(rest) for key, rest in runs.items()}
-
-    rest = contextvars.copy_context().run(run)
-    assert {key: len(steps) for key, steps in rest.items()} == {"a": 0, "b": 1, "c": 1}
 
 
 def test_the_stop_button_is_gone_when_a_run_has_ended() -> None:

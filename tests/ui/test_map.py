@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from weakref import ref
 
+import gradio as gr
 import numpy as np
 import pytest
 
@@ -246,3 +247,8 @@ def test_a_map_that_was_not_looked_at_makes_room_for_others() -> None:
 def test_a_sentence_with_a_line_separator_is_one_sentence() -> None:
     form = Form("case", "texts", sentences="One\u2028two.\nThree.\n\nFour.", conditions="the sport")
     assert len(form.points().texts) == 3
+
+
+def test_what_was_said_of_a_table_stays_when_the_form_follows_it(tab: MapTab) -> None:
+    fields = [*list(vars(Form("case")).values())[:-1], *DRAWN_OTHERWISE.values()]
+    assert tab.boxes(*fields)[tab.notice] == gr.skip()

@@ -168,8 +168,8 @@ class MapTab:
         yield step
 
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
-        """Show the fields of what the sentences come from."""
-        return self._boxes(Form.of(*fields))
+        """Show the fields of what the sentences come from; what was said of a table stays."""
+        return self._boxes(Form.of(*fields)) | {self.notice: gr.skip()}
 
     def _boxes(self, form: Form) -> dict:
         seen = {
