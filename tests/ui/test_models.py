@@ -103,3 +103,12 @@ def test_after_the_model_that_was_shown_has_been_deleted_the_default_is(tab: Mod
     shown = tab.refresh(View("deleted", "spearman", "name"))
     assert shown[tab.view] == View(tab.pool.default, "spearman", "name")
     assert f'"{tab.pool.default}"' in unescape(str(shown[tab.head]))
+
+
+def test_a_chosen_model_that_was_deleted_leaves_the_menu() -> None:
+    from condviz.ui.page import _menu
+
+    choices = [("Bi-encoder", "bi-encoder"), ("Mine", "mine")]
+    assert _menu(choices[:1], "mine")["value"] == "bi-encoder"
+    assert "value" not in _menu(choices, "mine"), "what is chosen stays chosen"
+    assert _menu([], "mine")["value"] is None
