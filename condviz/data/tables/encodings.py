@@ -74,7 +74,7 @@ def read_lines(name: str, file: Any, encoding: str = "") -> Iterator[str]:  # no
     except UnicodeDecodeError as error:
         raise DataError(f"{name} looks like {encoding} but breaks off at byte {error.start:,}. {_ADVICE}") from error
     finally:
-        if wrapped is not None:
+        if wrapped is not None and not wrapped.closed:
             wrapped.detach()  # whoever opened the file closes it
 
 
