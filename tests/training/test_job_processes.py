@@ -308,3 +308,14 @@ def test_the_life_of_two_jobs(jobs: Jobs, tmp_path: Path) -> None:
     assert (second.state, second.reason) == ("done", "")
     assert [record["event"] for record in second.records()].count("start") == 1
     assert checkpoints.load(second.out, device="cpu").score(["a cat"], ["the man"], ["the mood"]).shape == (1,)
+
+
+def test_of_the_encoding_of_entities_every_tenth_part_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("condviz.evaluation.kgc.PART", 5)
+    heart = worker.Heart(tmp_path)
+    for step in range(5, 201, 5):
+        heart.report({"event": "encode", "step": step, "steps": 200})
+    steps = [int(line.split("step ")[1].split(":")[0]) for line in capsys.readouterr().out.splitlines()]
+    assert steps == [50, 100, 150, 200]

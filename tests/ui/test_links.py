@@ -157,3 +157,19 @@ def test_a_name_stands_before_those_that_contain_it(tab: LinksTab) -> None:
     names = [name for name, _ in tab.entity.choices]
     for place, name in enumerate(names):
         assert not any(name in earlier for earlier in names[:place])
+
+
+def test_where_work_forks_the_models_of_graphs_are_loaded_before(
+    tab: LinksTab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forking(*arguments: Any) -> ModelPool:
+        pool = ModelPool(*arguments)
+        pool.forks = True
+        return pool
+
+    monkeypatch.setattr("condviz.ui.links.ModelPool", forking)
+    found, loaded = build_view(LinksTab, ModelPool(["bi-encoder"], tab.trained._load)), []
+    found.trained._load = lambda name: loaded.append(name) or tab.trained._load(name)
+    for step in found.page.site.warm_up:
+        step()
+    assert sorted(loaded) == sorted(found.trained.names)
