@@ -294,18 +294,14 @@ class SearchTab:
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
         """Divide the corpus by the first condition."""
-        from condviz.plots.search_figures import plot_groups
-
         options = self.grouping.check(fields)
         found = yield from self._run(self.groups, shown, group_by, 1, "Grouping the texts.", options)
-        yield _drawn(found, plot_groups, self.grouped, self.group_box, self.group_map)
+        yield _drawn(found, plots.plot_groups, self.grouped, self.group_box, self.group_map)
 
     def show_crossing(self, shown: Searches | None) -> Iterator[dict]:
         """Divide the corpus by the first two conditions, and show how the groups meet."""
-        from condviz.plots.search_figures import plot_flows
-
         found = yield from self._run(self.crossed, shown, condviz.cross_table, 2, "Grouping the texts twice.")
-        yield _drawn(found, plot_flows, self.crossing, self.flow_box, self.flows)
+        yield _drawn(found, plots.plot_flows, self.crossing, self.flow_box, self.flows)
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
         """Find pairs that the first two conditions see differently."""

@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from benchmarks.first_screen import errors_screen, pack, stored_map
 from condviz.analysis.answers import LinkProfile
 from condviz.analysis.readings import WordReading
 from condviz.models import registry
 from condviz.types import Comparison, Result
 from condviz.ui import first_screen
-from condviz.ui.first_screen import pack, read_first, unpack
+from condviz.ui.first_screen import read_first, unpack
+from condviz.ui.map import view
 from condviz.ui.markup import read_asset
 from condviz.ui.search import Searches
 
@@ -20,7 +22,7 @@ STORED = {"compare": Comparison, "links": LinkProfile, "search": Searches, "word
 
 @pytest.mark.parametrize("page", STORED)
 def test_a_page_opens_with_a_result_of_the_model_it_leads_with(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else: python -m condviz.ui.first_screen."""
+    """Else: python -m benchmarks.first_screen."""
     content = read_asset(f"{page}_screen.json")
     found = read_first(STORED[page], page, content["model"])
     assert isinstance(found, Result)
@@ -38,9 +40,9 @@ def test_a_result_of_a_model_that_is_gone_is_not_shown(monkeypatch: pytest.Monke
 
 
 def test_what_errors_shows_first_is_that_of_the_stored_scores() -> None:
-    """Else: python -m condviz.ui.first_screen."""
+    """Else: python -m benchmarks.first_screen."""
     content = read_asset("errors_screen.json")
-    shown = first_screen.errors_screen(content["model"])
+    shown = errors_screen(content["model"])
     for name in ("result", "views", "slices", "row"):
         assert content[name] == str(shown[name])
     drawn, stored = (json.loads(one["figure"])["data"] for one in (shown, content))
@@ -48,6 +50,6 @@ def test_what_errors_shows_first_is_that_of_the_stored_scores() -> None:
 
 
 def test_the_stored_pictures_are_those_of_the_stored_map() -> None:
-    """Else: python -m condviz.ui.first_screen."""
-    shown = first_screen.screen(first_screen.stored_map())
+    """Else: python -m benchmarks.first_screen."""
+    shown = view.screen(stored_map())
     assert read_asset("map_screen.json") == json.loads(json.dumps(shown))

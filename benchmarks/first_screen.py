@@ -1,0 +1,106 @@
+"""What pages show before any model has loaded: results and pictures, computed with the models that they open with.
+
+Run it again whenever the default model, the best router, the model of the small graph, or the look of Map or Errors
+changes: python -m benchmarks.first_screen
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from condviz.analysis.compare import compare
+from condviz.analysis.errors.findings import analyse
+from condviz.analysis.errors.stored import stored_study
+from condviz.analysis.links import describe_entity
+from condviz.analysis.maps import EmbeddingMap, build_map
+from condviz.analysis.points import scene_points
+from condviz.analysis.search import search
+from condviz.analysis.words import read_words
+from condviz.data.examples import load_examples
+from condviz.data.files import write_text
+from condviz.data.kg_formats import EVERYDAY
+from condviz.evaluation.leaders import best_encoder
+from condviz.models import registry
+from condviz.paths import ASSETS
+from condviz.types import ModelInfo, Result
+from condviz.ui import links, words
+from condviz.ui import search as searching
+from condviz.ui.errors import view as errors
+from condviz.ui.errors.desk import Choice, resamples_for
+from condviz.ui.map import view as maps
+from condviz.ui.markup import read_asset
+from condviz.ui.pool import ModelPool
+
+
+def pack(value: Any) -> Any:  # noqa: ANN401 - a field of a result
+    """Return a result as JSON, field by field, a model by its name and revision."""
+    if isinstance(value, ModelInfo):
+        return {"name": value.name, "revision": value.revision}
+    if is_dataclass(value):
+        return {one.name: pack(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: pack(item) for key, item in value.items()}
+    return [pack(item) for item in value] if isinstance(value, tuple | list) else _plain(value)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    return np.float64(value).round(6).tolist() if isinstance(value, np.ndarray | float) else value
+
+
+def main() -> None:
+    """Compute with the models that the pages open with, in float32, and store the results."""
+    pool, examples = ModelPool(), {one.id: one for one in load_examples()}
+
+    def load(name: str) -> Any:  # noqa: ANN401 - a loaded model
+        return registry.load(name, precision="float32")
+
+    default = load(pool.default)
+    example = next(iter(examples.values()))
+    _write(
+        "compare_screen",
+        default,
+        compare(default, example.sentence1, example.sentence2, example.conditions, words=True),
+    )
+    query, conditions = searching.TRIES[0]
+    options = {"model": default, "k": searching.HITS, "words": True}
+    found = tuple(search(searching.SCENES, query, condition, **options) for condition in conditions)
+    _write("search_screen", default, searching.Searches(searching.SCENES, found, searching.HITS))
+    scene = build_map(default, scene_points())
+    _store("map_scene", scene.to_dict(), indent=None)
+    _store("map_screen", maps.screen(stored_map()))
+    router, example = load(best_encoder(info for info in pool.infos() if info.has_router)), examples[words.WORKS[0]]
+    _write("words_screen", router, read_words(router, example.sentence1, example.conditions))
+    _store("errors_screen", {"model": pool.default, **errors_screen(pool.default)}, indent=None)
+    graph = load(registry.link_models(EVERYDAY)[0])
+    _write("links_screen", graph, describe_entity(graph, links.START))
+
+
+def errors_screen(model: str) -> dict[str, str]:
+    """Render what Errors shows first, by the stored scores of a model."""
+    study = stored_study(model)
+    return errors.screen(analyse(study, resamples=resamples_for(study)), Choice(first=model))
+
+
+def stored_map() -> EmbeddingMap:
+    """Read the map of the first screen as it is stored: rounded, which moves a label now and then."""
+    return EmbeddingMap.from_dict(read_asset("map_scene.json"))
+
+
+def _write(name: str, model: Any, result: Result) -> None:  # noqa: ANN401 - a loaded model
+    _store(name, {"model": model.info.name, "result": pack(result)})
+
+
+def _store(name: str, content: Any, indent: int | None = 1) -> None:  # noqa: ANN401 - JSON
+    path = ASSETS / f"{name}.json"
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=indent) + "\n")
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()
