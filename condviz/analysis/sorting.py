@@ -229,8 +229,8 @@ def find_twins(
         used.update(texts[[*both]])
         rows = corpus.rows(both)
         if (loaded.applies([row["text"] for row in rows], [alike, different]) >= TOLD).all():
-            found = (tuple(row[name] for row in rows) for name in ("row", "text"))
-            pairs.append(Twin(*found, float(scores[0][place]), float(scores[1][place])))
+            numbers, found = (tuple(row[name] for row in rows) for name in ("row", "text"))
+            pairs.append(Twin(numbers, found, float(scores[0][place]), float(scores[1][place])))
         if len(pairs) == k or len(used) >= READ_FOR_TWINS:
             break
     return Twins(alike, different, loaded.info, tuple(pairs))
