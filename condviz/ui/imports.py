@@ -242,11 +242,11 @@ class Import:
                     label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
                 )
             with gr.Accordion("First row, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
-                small = {"min_width": 110}
+                small: dict[str, Any] = {"min_width": 110}
                 self.header = gr.Dropdown(HEADERS, value="", label="First row", elem_id=f"{prefix}-header", **small)
                 marks = [("found out", ""), *((name, mark) for mark, name in SEPARATORS.items())]
                 self.separator = gr.Dropdown(marks, value="", label="Separator", elem_id=f"{prefix}-separator", **small)
-                free = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
+                free: dict[str, Any] = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
                 self.encoding = gr.Dropdown(ENCODINGS, value="", label="Encoding", **free, **small)
             label = "Download the rows left out (CSV)"
             self.left_out = gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")

@@ -207,7 +207,8 @@ class Desk:
     def found(self, choice: Choice, *, resamples: int = 0) -> ErrorStudy:
         """Return what was found; raises DataError if the filter cannot be read or selects no row."""
         study = self.study(choice)
-        settings = {name: getattr(choice, name) for name in ("selected", *OPTIONS)} | {"resamples": resamples}
+        settings: dict[str, Any] = {name: getattr(choice, name) for name in ("selected", *OPTIONS)}
+        settings["resamples"] = resamples
         key = (self._key(choice), *settings.values())
         # Kept without the study itself, which has a budget of its own.
         bare = self._keep(self._results, key, lambda: replace(analyse(study, **settings), study=None))

@@ -127,7 +127,7 @@ class MapTab:
         for run in (connect(self.run.click, self.draw, [*form, self.shown], whole, **main), *linked):
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self._choices)
-        light = {"notice": self.notice}
+        light: dict[str, Any] = {"notice": self.notice}
         connect([self.source.input, self.table.change], self.boxes, form, boxes, **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)

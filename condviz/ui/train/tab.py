@@ -90,7 +90,7 @@ class TrainTab:
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
             self.own = Import(self.upload, TRAINED, "cv-train", self.notice)
         html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
-        begin = {
+        begin: dict[str, Any] = {
             "label": "Start from",
             "info": "and how many of people’s pairs it orders right",
             "elem_id": "cv-train-from",
