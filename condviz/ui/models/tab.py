@@ -21,6 +21,7 @@ from condviz.models import registry
 from condviz.types import ModelInfo
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.markup import html, render
+from condviz.ui.models.choose import Choose
 from condviz.ui.models.encoders import EncoderForm
 from condviz.ui.page import Page, Section, Tab, section
 from condviz.ui.pool import LoadState
@@ -84,6 +85,10 @@ class ModelsTab:
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
                 safe = {"sanitize_html": True, "container": False, "latex_delimiters": []}
                 self.card = gr.Markdown(self._card(start.model), elem_id="cv-models-card", **safe)
+        title = "Which one for me? Accuracy against speed"
+        with Section(page, "choose", title, self.show_choice, heavy=False) as self.choice:
+            self.choose = Choose()
+            self.choice.ask(*self.choose.fields)
         with Section(page, "untrained", "Untrained models, to compare with", self.show_untrained, heavy=False):
             self.twins = html("", elem_id="cv-models-twins", script=_CLICKED)
         with section("Try another encoder", elem_id="cv-models-encoder"):
@@ -100,10 +105,11 @@ class ModelsTab:
     def _connect(self) -> None:
         shown = [self.view, self.table, self.head, self.card]
         light = {"notice": self.notice, "queue": False}
-        for component in (self.table, self.twins, self.links):
+        for component in (self.table, self.twins, self.links, self.choose.answer):
             connect(component.card, self.show_card, [self.view], shown, **light)
             connect(component.sort, self.sort, [self.view], shown, **light)
-        linked, needs = [*shown, self.twins, self.encoders.encoder, self.encoders.method], ("m", "metric", "by", "enc")
+        linked = [*shown, self.twins, self.encoders.encoder, self.encoders.method, *self.choose.fields]
+        needs = ("m", "metric", "by", "enc", "task", "time", "place")
         self.page.on_link(
             self.open_link, [self.view], linked, needs=needs, otherwise=self.refresh, **light, heavy=False
         )
@@ -126,7 +132,10 @@ class ModelsTab:
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
         by = MEAN if by in PARTS and by not in COLUMNS else by  # links to columns that there were
-        return self._show(View(first(values, "m", self.pool.default), metric, by)) | self.encoders.restore(values)
+        return self._show(View(first(values, "m", self.pool.default), metric, by)) | {
+            **self.encoders.restore(values),
+            **self.choose.restore(values),
+        }
 
     def refresh(self, view: View) -> dict:
         """Show the table again: a model may have been trained or deleted, perhaps the one whose card is shown."""
@@ -138,6 +147,10 @@ class ModelsTab:
     def look(self, view: View) -> tuple[str, gr.Timer]:
         """Show what has been loaded since, until everything is."""
         return self._table(view), gr.Timer(active=not self.pool.settled)
+
+    def show_choice(self, task: str, patience: str, place: str) -> dict:
+        """Answer which model to take."""
+        return self.choose.show(self.pool.infos(), self._board()[0], task, patience, place)
 
     def show_untrained(self) -> dict:
         """Show the models that were not trained."""
