@@ -60,7 +60,7 @@ def test_a_held_word_shows_every_condition_until_it_is_let_go(open_page: Callabl
 
 def test_an_error_dims_what_was_shown_and_back_returns_to_it(open_page: Callable[..., Page]) -> None:
     page = open_page(LINK)
-    expect(page.locator(WORDS)).to_be_visible()
+    expect(page.locator(f"{WORDS}[data-asked]")).to_be_visible()
     sentence = page.locator("#cv-words-sentence textarea")
     sentence.fill("Two cats sleep.")
     page.locator("#cv-words-run").click()
