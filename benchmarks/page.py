@@ -35,7 +35,8 @@ with gr.Blocks() as app:
     gr.HTML("<p id=empty>Nothing.</p>")
 app.launch(server_port={port}, quiet=True)"""
 LINKS, LOADED = ".cv-nav [aria-current]", "#cv-status:has-text('models are loaded.')"
-RESULT = "#cv-page :is([data-ready=true], .cv-figure-still, .cv-lesson-card, .cv-curves, .cv-figure[data-ready=true]):visible"
+_RESULTS = "[data-ready=true], .cv-figure-still, .cv-lesson-card, .cv-curves"
+RESULT = f"#cv-page :is({_RESULTS}):visible"
 GIVE_UP_S = 120.0
 POLL_S = 0.02
 
