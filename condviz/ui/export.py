@@ -11,6 +11,7 @@ import condviz
 from condviz.data.tables import to_csv
 from condviz.types import Result
 from condviz.ui.markup import render
+from condviz.ui.pool import served_engine
 
 
 def offer(result: Result, *, link: str, python: str, file: str) -> str:
@@ -47,7 +48,11 @@ def python_call(
     body = "\n".join([f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"])
     if each:
         body = f"for {name} in {list(values)!a}:\n{indent(body, '    ')}"
+    if (engine := served_engine()) == "auto":
+        head = "import condviz"
+    else:  # torch may compute in bfloat16, whose third decimal differs
+        head = f'import os\n\nos.environ.setdefault("CONDVIZ_BACKEND", "{engine}")  # as the page\n\nimport condviz'
     return (
         f"# CondViz {condviz.__version__}. Run it with the Python of a clone, .venv/bin/python after make run,\n"
-        f"# or of any environment after pip install -e . there.\nimport condviz\n\n{body}\n"
+        f"# or of any environment after pip install -e . there.\n{head}\n\n{body}\n"
     )

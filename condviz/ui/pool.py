@@ -169,16 +169,20 @@ def visitor_name() -> str:
     return str(request.session_hash or request.client.host) if request else ""
 
 
-def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
-    """Load a model for many visitors: on a CPU with ONNX Runtime, unless CONDVIZ_BACKEND names another engine.
+def served_engine() -> str:
+    """Return the engine of a page: on a CPU ONNX Runtime, unless CONDVIZ_BACKEND names another; else "auto".
 
     Eight visitors at once got half as many answers again as from torch in bfloat16 (`benchmarks.load --clients 8`).
     """
     from condviz.encoder.pretrained import choose_device
 
     installed = find_spec("onnx") and find_spec("onnxruntime")
-    onnx = installed and not os.environ.get("CONDVIZ_BACKEND") and choose_device() == "cpu"
-    return registry.load(name, backend="onnx" if onnx else "auto")
+    return "onnx" if installed and not os.environ.get("CONDVIZ_BACKEND") and choose_device() == "cpu" else "auto"
+
+
+def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
+    """Load a model for many visitors, on the engine of the page."""
+    return registry.load(name, backend=served_engine())
 
 
 class ModelPool:

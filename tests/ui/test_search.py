@@ -254,6 +254,7 @@ def test_the_exported_script_searches_under_every_condition(tab: SearchTab, monk
         asked.append(options)
         return found.results[len(asked) - 1]
 
+    monkeypatch.setenv("CONDVIZ_BACKEND", "torch")
     monkeypatch.setattr("condviz.search", search, raising=False)
     exec(found.script("hyper-cl"), {})
     assert [call["condition"] for call in asked] == ["the sport", "the mood"]
