@@ -161,7 +161,7 @@ def scene_points(names: Sequence[str] = DEFAULT_ASPECTS, *, per_group: int = PER
     families, aspects = load_families(), load_aspects()
     unknown = [name for name in names if name not in aspects]
     if unknown:
-        raise DataError(f"There is not an aspect {unknown[0]!r} in the scenes. Aspects: {', '.join(sorted(aspects))}.")
+        raise DataError(f"There is no aspect {unknown[0]!r} in the scenes. Aspects: {', '.join(sorted(aspects))}.")
     generator = np.random.default_rng(seed)
     shuffled = [families[i] for i in generator.permutation(len(families)) if group_of(families[i]) == "test"]
     told = {name: _by_value(shuffled, name) for name in names}

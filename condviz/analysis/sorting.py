@@ -174,13 +174,8 @@ class Twins(Result):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per pair."""
-        return table(
-            [
-                {"row1": pair.rows[0], "row2": pair.rows[1], "text1": pair.texts[0], "text2": pair.texts[1],
-                 "alike": pair.alike, "different": pair.different}
-                for pair in self.pairs
-            ]
-        )  # fmt: skip
+        rows = [(*pair.rows, *pair.texts, pair.alike, pair.different) for pair in self.pairs]
+        return table(rows, ["row1", "row2", "text1", "text2", "alike", "different"])
 
 
 @checked
@@ -220,17 +215,20 @@ def find_twins(
         (np.einsum("ij,ij->i", rows[first], rows[second]) - mean) / deviation
         for rows, (mean, deviation) in zip((one, two), scale, strict=True)
     ]
-    pairs, used, apart = [], set(), (scores[0] > 0) & (scores[1] < 0)
+    pairs, used, tells, apart = [], set(), {}, (scores[0] > 0) & (scores[1] < 0)
     order = np.argsort(scores[1] - scores[0], kind="stable")
     for place in order[apart[order]]:
         both = int(first[place]), int(second[place])
-        if not used.isdisjoint(texts[[*both]]):  # also of a text that the corpus holds twice
+        found = tuple(map(str, texts[[*both]]))
+        if not used.isdisjoint(found):  # also of a text that the corpus holds twice
             continue
-        used.update(texts[[*both]])
-        rows = corpus.rows(both)
-        if (loaded.applies([row["text"] for row in rows], [alike, different]) >= TOLD).all():
-            numbers, found = (tuple(row[name] for row in rows) for name in ("row", "text"))
+        if new := [text for text in found if text not in tells]:
+            told = loaded.applies(new, [alike, different]) >= TOLD
+            tells |= zip(new, told.all(axis=1), strict=True)
+        if all(tells[text] for text in found):
+            used.update(found)
+            numbers = tuple(row["row"] for row in corpus.rows(both))
             pairs.append(Twin(numbers, found, float(scores[0][place]), float(scores[1][place])))
-        if len(pairs) == k or len(used) >= READ_FOR_TWINS:
+        if len(pairs) == k or len(tells) >= READ_FOR_TWINS:
             break
     return Twins(alike, different, loaded.info, tuple(pairs))

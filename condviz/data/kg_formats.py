@@ -75,7 +75,7 @@ def load_graph(name: str | Path = "wn18rr", header: bool | None = None) -> Graph
     if not Path(name).is_dir():
         names = ", ".join((EVERYDAY, *known))
         raise DataError(
-            f"There is not a graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
+            f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
         )
     return read_tables(Path(name), header)
 

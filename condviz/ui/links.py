@@ -280,7 +280,7 @@ class LinksTab:
             the graph holds, with score, rank, filtered rank and the part of the graph they come from.
         """
         if graph not in self.graphs:
-            raise DataError(f"There is not a graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
+            raise DataError(f"There is no graph {str(graph)[:60]!r} here. Graphs: {', '.join(self.graphs)}.")
         check_count("k", k, 1, 100)
         options = {"direction": "head" if inverse else "tail", "graph": graph, "k": k}
         return self._pool(model).run(condviz.predict_links, model, entity, relation, **options).result().to_dict()

@@ -286,6 +286,9 @@ def test_commands_divide_a_corpus(
 ) -> None:
     monkeypatch.setattr(groups, "open_corpus", lambda *_: make_corpus(hyper))
     monkeypatch.setattr(Corpus, "model", hyper)
+    monkeypatch.setattr(
+        ConditionalScorer, "applies", lambda _, texts, conditions: np.ones((len(texts), len(conditions)))
+    )
     name, *rest = command
     assert cli.main(["store", name, "scenes", *rest]) == 0
     assert said in capsys.readouterr().out

@@ -21,6 +21,7 @@ from condviz import paths
 from condviz.cli import deploy
 from condviz.cli.main import main
 from condviz.errors import ConfigError
+from condviz.ui.pool import load_served
 from tests.hub import Hub, serve_hub
 from tests.ports import free_ports
 
@@ -134,7 +135,7 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
             assert "hyper-cl" not in names
             texts = ("A man surfs.", "A woman skis.", ["the sport"])
             found = client.predict(*texts, ["bi-encoder"], api_name="/compare")
-            expected = condviz.compare(["bi-encoder"], *texts)
+            expected = condviz.compare([load_served("bi-encoder")], *texts)
             np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-6)
             assert client.predict(*texts, ["csr-zero-shot"], 0, api_name="/router")["models"]
             points = (["One.", "Two.", "Three.", "Four."], ["a", "b"], "bi-encoder", None, True, "umap", 15, 0.1, 0)

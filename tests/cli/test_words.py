@@ -71,7 +71,7 @@ def test_figures_are_a_page_of_their_own(model: CSR, tmp_path: Path, capsys: pyt
     [
         (["router", "a", "b", "c", "--condition", "d"], "One or two sentences"),
         (["router", "a cat"], "There is no condition"),
-        ([*ARGUMENTS, "--model", "csr", "--delete", "99"], "must be from 1 to 10"),
+        ([*ARGUMENTS, "--model", "csr", "--delete", "99"], "number from 1 to 10"),
     ],
 )
 def test_bad_input_is_one_line(model: CSR, capsys: pytest.CaptureFixture, arguments: list[str], message: str) -> None:

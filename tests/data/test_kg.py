@@ -162,7 +162,7 @@ def test_only_line_breaks_end_a_row(tmp_path: Path) -> None:
 def test_missing_files_and_graphs(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"entities\.tsv cannot be read: No such file.*CONDVIZ_DATA"):
         read_wn18rr(tmp_path)
-    with pytest.raises(DataError, match=r"There is not a graph 'nowhere'\. Known: .*wn18rr, fb15k237"):
+    with pytest.raises(DataError, match=r"There is no graph 'nowhere'\. Known: .*wn18rr, fb15k237"):
         load_graph("nowhere")
 
 

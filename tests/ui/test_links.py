@@ -147,10 +147,9 @@ def test_the_endpoint_answers_as_the_function(tab: LinksTab) -> None:
 
 
 def test_the_stored_screen_is_that_of_the_shipped_model(tab: LinksTab) -> None:
-    stored = tab._stored()
+    stored = tab.shown.value
     assert stored is not None
     assert stored.entity == "bee"
-    assert LinkProfile.from_dict(stored.to_dict(), stored.model) == stored
 
 
 def test_a_name_stands_before_those_that_contain_it(tab: LinksTab) -> None:

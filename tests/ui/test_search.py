@@ -230,7 +230,7 @@ def test_the_endpoint_answers_plain_json(tab: SearchTab) -> None:
 
 def test_an_example_fills_the_whole_form_and_is_searched_as_it_says(tab: SearchTab) -> None:
     done = merge(tab.example(SimpleNamespace(id="0"), "hyper-cl", None))
-    assert (done[tab.query], done[tab.contains], done[tab.k]) == (TRIES[0][0], "", HITS)
+    assert (done[tab.query], done[tab.filters.components["contains"]], done[tab.k]) == (TRIES[0][0], "", HITS)
     assert done[tab.shown].k == HITS
     with pytest.raises(DataError, match="does not exist"):
         merge(tab.example(SimpleNamespace(id="²"), "hyper-cl", None))

@@ -118,7 +118,7 @@ def test_a_field_changes_its_key_and_leaves_the_rest() -> None:
     )
     with pytest.raises(ConfigError, match="not valid TOML"):
         recipe_text.write_field("name = ", ("epochs",), 3)
-    with pytest.raises(ConfigError, match="There is not a recipe"):
+    with pytest.raises(ConfigError, match="There is no recipe"):
         recipe_text.read_preset("../../etc/passwd")
 
 

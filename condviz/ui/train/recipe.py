@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,12 +11,13 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from condviz.encoder import DEFAULT_BACKBONE
-from condviz.errors import ConfigError
+from condviz.errors import CheckpointError, ConfigError
 from condviz.evaluation.leaders import fast_encoder, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models import registry
 from condviz.models.manifest import read_manifest
 from condviz.paths import ASSETS
+from condviz.types import ModelInfo
 
 RECIPES = ASSETS / "recipes"
 QUALITIES = {"quick": "Quick: a small part learns", "better": "Better: the whole model learns"}
@@ -58,8 +59,7 @@ def parse(text: object) -> dict[str, Any]:
 def starts() -> list[tuple[str, str]]:
     """Return the models that a training may start from, as choices: those that agree best with people first."""
     found = pair_accuracies()
-    infos = [registry.describe(name) for name in registry.list_models()]
-    infos = [info for info in infos if info.trained and info.conditional and not (info.graph or info.missing)]
+    infos = [info for info in _infos() if info.trained and info.conditional and not (info.graph or info.missing)]
     rated = {info.name: found.get(info.name, {}).get("csts", 0.0) for info in infos}
     choices = [
         (f"{info.name}: {rated[info.name]:.0f} % right" if rated[info.name] else info.name, info.name)
@@ -70,7 +70,13 @@ def starts() -> list[tuple[str, str]]:
 
 def best_start() -> str:
     """Return the model that a training starts from unless another is chosen: the best that two cores train."""
-    return fast_encoder(registry.describe(name) for name in registry.list_models())
+    return fast_encoder(_infos())
+
+
+def _infos() -> Iterator[ModelInfo]:
+    for name in registry.list_models():
+        with suppress(CheckpointError):  # a damaged one, which Models tells
+            yield registry.describe(name)
 
 
 def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str | None = None) -> str:
@@ -208,5 +214,5 @@ def read_preset(name: str) -> str:
     """Return the text of a shipped recipe; raises ConfigError if there is none of this name."""
     path = RECIPES / f"{name}.toml"
     if path not in RECIPES.glob("*.toml"):
-        raise ConfigError(f"There is not a recipe {str(name)[:80]!r}. Reload the page.")
+        raise ConfigError(f"There is no recipe {str(name)[:80]!r}. Reload the page.")
     return path.read_text(encoding="utf-8")

@@ -117,7 +117,7 @@ def test_nothing_grows_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DataError, match="cannot be counted"):
             rooms.bet(code, person(0), question, choice, SCHOOL)
     for bad in ("", "Ann", "<b>", None):
-        with pytest.raises(DataError, match="told apart from others"):
+        with pytest.raises(DataError, match="browser's id is missing"):
             rooms.join(code, bad, SCHOOL)
     with pytest.raises(DataError, match="not in room"):
         rooms.bet(code, person(9), "pair 1", "first", SCHOOL)
