@@ -94,7 +94,7 @@ def _place(right: Mapping[str, Metric], work: Mapping[str, float], quick: Sequen
     if not right:
         return {"points": (), "across": (), "up": ()}
     most = max(work.values())
-    x = Axis(math.log10(min(work.values())) - 0.1, math.log10(most) + 0.35, 0, 100)
+    x = Axis(math.log10(min(work.values())) - 0.65, math.log10(most) + 0.1, 0, 100)  # names stand left of their dots
     y = Axis(min(one.low for one in right.values()) - 2, max(one.high for one in right.values()) + 2, 100, 0)
     points = []
     for name, one in sorted(right.items(), key=lambda found: found[0] in quick):
