@@ -219,12 +219,11 @@ def find_twins(
     order = np.argsort(scores[1] - scores[0], kind="stable")
     for place in order[apart[order]]:
         both = int(first[place]), int(second[place])
-        found = tuple(map(str, texts[[*both]]))
+        found = str(texts[both[0]]), str(texts[both[1]])
         if not used.isdisjoint(found):  # also of a text that the corpus holds twice
             continue
         if new := [text for text in found if text not in tells]:
-            told = loaded.applies(new, [alike, different]) >= TOLD
-            tells |= zip(new, told.all(axis=1), strict=True)
+            tells |= zip(new, map(all, loaded.applies(new, [alike, different]) >= TOLD), strict=True)
         if all(tells[text] for text in found):
             used.update(found)
             numbers = tuple(row["row"] for row in corpus.rows(both))
