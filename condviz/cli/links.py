@@ -36,7 +36,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
     graph = "everyday, wn18rr, fb15k237, a folder or one table (default: that of the model, else the first one on this "
     parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
-    text = "whether the first rows of the graph's tables name the columns (default: found out)"
+    text = "whether the first rows of the graph's tables name the columns (default: detected)"
     parser.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")

@@ -164,10 +164,10 @@ def reading(*, pairs: bool = True, condition: bool = True) -> argparse.ArgumentP
     """
     parser = _Parent()
     group = parser.add_argument_group("the table")
-    text = "whether the first row names the columns (default: found out)"
+    text = "whether the first row names the columns (default: detected)"
     group.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
-    group.add_argument("--separator", default="", metavar="CHARACTER", help="of the columns (default: found out)")
-    group.add_argument("--encoding", default="", metavar="NAME", help="of the text, as gbk (default: found out)")
+    group.add_argument("--separator", default="", metavar="CHARACTER", help="of the columns (default: detected)")
+    group.add_argument("--encoding", default="", metavar="NAME", help="of the text, as gbk (default: detected)")
     text = "leave out rows that cannot be used, and say which, instead of stopping at the first"
     group.add_argument("--skip-bad", action="store_true", help=text)
     if pairs:

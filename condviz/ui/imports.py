@@ -37,10 +37,10 @@ from condviz.ui.markup import html, notice, render
 MAX_BYTES = 5 * 2**20
 FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
 SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
-HEADERS = [("found out", ""), ("names of columns", "names"), ("a row like the others", "row")]
+HEADERS = [("automatic", ""), ("names of columns", "names"), ("a row like the others", "row")]
 _FLAG = re.compile(r"--[a-z-]+( [A-Z][A-Z=]*| \w+=NAME)*( \((\w+=(\([^)]*\))?\w*)\))?")
 IS_HEADER = {"names": True, "row": False}
-ENCODINGS = [("found out", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
+ENCODINGS = [("automatic", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
 SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """The usual ones; the first that fits is offered."""
 
@@ -244,7 +244,7 @@ class Import:
             with gr.Accordion("First row, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
                 small: dict[str, Any] = {"min_width": 110}
                 self.header = gr.Dropdown(HEADERS, value="", label="First row", elem_id=f"{prefix}-header", **small)
-                marks = [("found out", ""), *((name, mark) for mark, name in SEPARATORS.items())]
+                marks = [("automatic", ""), *((name, mark) for mark, name in SEPARATORS.items())]
                 self.separator = gr.Dropdown(marks, value="", label="Separator", elem_id=f"{prefix}-separator", **small)
                 free: dict[str, Any] = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
                 self.encoding = gr.Dropdown(ENCODINGS, value="", label="Encoding", **free, **small)

@@ -123,9 +123,8 @@ class LinksTab:
         for component in (self.result, self.tries, self.more):
             connect(component.ask, self.click, [*form, self.shown], filled, **main)
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
-        told, uploaded = {**main, "notice": self.upload_notice}, [*filled, self.notice]
-        read = [self.upload, self.header, self.shown]
-        connect([self.upload.upload, self.header.input], self.read_upload, read, uploaded, **told)
+        told, read = {**main, "notice": self.upload_notice}, [self.upload, self.header, self.shown]
+        connect([self.upload.upload, self.header.input], self.read_upload, read, filled, **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
@@ -209,7 +208,8 @@ class LinksTab:
         key = f"upload-{digest[:24]}"
         self._uploads[key] = replace(graph, name=key)
         yield {self.graph: self._menu(key)}
-        yield from self.change_graph(key, shown)
+        for step in self.change_graph(key, shown):
+            yield {self.upload_notice if part is self.notice else part: value for part, value in step.items()}
         head, relation, tail = graph.triples[0]
         first_ = f"{graph.entities[head].name}, {graph.relations[relation].text}, {graph.entities[tail].name}"
         said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities; the first: {first_}."

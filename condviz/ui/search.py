@@ -256,8 +256,8 @@ class SearchTab:
         yield dict(zip(self.form, form, strict=True)) | {self.corpus: self._menu(corpus)}
         if corpus not in (SCENES, *self._uploads):
             raise DataError(
-                "This link was made on somebody's own texts, which no link carries. Load them under Your own texts, "
-                "or press Search for the sentences that ship."
+                "This link was made with somebody's own texts, which a link cannot carry. Load them under Your own "
+                "texts, or press Search to search the example sentences."
             )
         yield from self.search(*form, shown)
 

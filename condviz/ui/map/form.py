@@ -217,11 +217,11 @@ class Shown:
     def unlinked(self) -> str:
         """What the link does not hold, in a sentence; "" if it holds all."""
         if self.form.source == "table":
-            return "The link does not hold your table: whoever opens it has to choose the file again."
+            return "The link does not carry your table: whoever opens it has to choose the file again."
         if not self.form.linked:
-            return f"The link does not hold your sentences: they have more than {MAX_TEXT:,} characters."
+            return f"The link does not carry your sentences: they have more than {MAX_TEXT:,} characters."
         if self._by_hand and not write_rows(self._by_hand):
-            return "The link does not hold the points you chose: they are too many for an address."
+            return "The link does not carry the points you chose: there are too many for an address."
         return ""
 
     @property

@@ -153,8 +153,8 @@ class MapTab:
         elif shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not (form.linked or kept):
-            lost = "a table. Choose the file" if form.source == "table" else "more sentences than fit. Enter them"
-            raise DataError(f"This link does not hold what it showed: {lost} again, then press Draw map.")
+            lost = "its table. Choose the file" if form.source == "table" else "all of its sentences. Enter them"
+            raise DataError(f"This link cannot carry {lost} again, then press Draw map.")
         else:
             for step in self._draw(form, shown):
                 shown = step.get(self.shown, shown)

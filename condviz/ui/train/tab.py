@@ -136,12 +136,12 @@ class TrainTab:
             self._advanced()
         with section("Loss", elem_id="cv-train-losses") as self.loss_part:
             self.loss = html("", elem_id="cv-train-loss")
-        title = "Your trainings" if is_shared() else "All trainings on this machine"
+        title = "Your training runs" if is_shared() else "All training runs on this machine"
         with section(title, elem_id="cv-train-runs") as self.runs_part:
             self.runs = html("", elem_id="cv-train-history", script=script)
             with gr.Row(visible=is_shared() and bool(os.environ.get(OPERATOR))):
                 self.password = gr.Textbox(label="Password of whoever runs this page", type="password", max_lines=1)
-                self.all = gr.Button("Show all trainings", scale=0, min_width=140)
+                self.all = gr.Button("Show all training runs", scale=0, min_width=140)
         with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
             self.share_model = Share(self.jobs)
         with section("Log", elem_id="cv-train-log") as self.log_part:
