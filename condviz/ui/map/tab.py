@@ -79,7 +79,7 @@ class MapTab:
             wide = {"elem_id": "cv-map-source", "scale": 0, "min_width": 300}
             self.source = gr.Radio(choices, value=start.source, label="Sentences", **wide)
             choices = [(name.replace("_", " "), name) for name in ASPECTS]
-            wide = {"elem_id": "cv-map-aspects", "scale": 3, "min_width": 300, "multiselect": True}
+            wide = {"elem_id": "cv-map-aspects", "scale": 4, "min_width": 300, "multiselect": True}
             label = "Conditions, 20 unseen sentences each"
             self.aspects = gr.Dropdown(choices, value=list(start.aspects), label=label, **wide)
             wide = {"elem_id": "cv-map-model", "scale": 2, "min_width": 180}
