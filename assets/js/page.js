@@ -54,9 +54,20 @@
   const OWN = new Set(["open", "__theme"]);
   let pending, stateful, wanted;
   let again = false;  // something is computed; what comes next may be the same as before
+  // Until the answer to a link has filled in the form, it would overwrite what is typed there: nothing can be.
+  const HOLD_MS = 5000;  // at most: a link may say nothing of the form
+  let held = false;
+  let letGo;
+  const hold = (on) => {
+    clearTimeout(letGo);
+    held = on;
+    for (const box of $$(".cv-form textarea")) box.readOnly = on;
+    if (on) letGo = setTimeout(hold, HOLD_MS, false);
+  };
   const expect = () => {
     pending = true;
     stateful = [...params().keys()].some((key) => !OWN.has(key));
+    hold(stateful);
     wanted = (params().get("open") || "").split(".").filter(Boolean);
   };
   const openWanted = () => {
@@ -80,6 +91,7 @@
     if (before === link && !answers) return;
     if (answers) {
       pending = false;
+      hold(false);
       openWanted();
     }
     if (first) return;
@@ -200,6 +212,8 @@
       for (const node of change.addedNodes) {
         if (node.nodeType !== 1) continue;
         if (node.matches(".cv-dimmed")) again = true;
+        if (held && node.matches("#cv-page :is(.cv-dimmed, .cv-notice)")) hold(false);
+        if (held) for (const box of $$(".cv-form textarea", node)) box.readOnly = true;
         if (node.dataset.link !== undefined) readLink(node);
         $$("[data-link]", node).forEach(readLink);
         [...(node.matches("[data-noted]") ? [node] : []), ...$$("[data-noted]", node)].forEach(readNote);

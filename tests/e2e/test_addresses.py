@@ -193,3 +193,11 @@ def test_train(open_page: Callable[..., Page]) -> None:
         expect(other.locator("#cv-train-upload")).to_be_hidden()
         expect(other.locator("#cv-train-log-text")).to_be_visible()
         shares(other, values(page.url))
+
+
+def test_what_is_typed_before_a_link_is_answered_stays(open_page: Callable[..., Page]) -> None:
+    page = open_page("search?q=A+dog+runs.&c=the+animal&m=hyper-cl")
+    query = page.get_by_label("A sentence like those you want")
+    query.fill("A cat sleeps.")
+    expect(page.locator("#cv-search-result [data-asked]")).to_have_attribute("data-link", re.compile("A\\+dog"))
+    expect(query).to_have_value("A cat sleeps.")

@@ -80,7 +80,7 @@ class ModelsTab:
         with gr.Row(elem_classes="cv-split cv-models-split"):
             with gr.Column(scale=8, min_width=320):
                 self.notice = html("", elem_id="cv-models-notice")
-                self.table = html(self._table(start), elem_id="cv-models-table", script=_CLICKED)
+                self.table = html(self._table(start, opening=True), elem_id="cv-models-table", script=_CLICKED)
             with gr.Column(scale=5, min_width=320, elem_id="cv-models-panel"):
                 self.head = html(self._head(start.model), elem_id="cv-models-head")
                 safe = {"sanitize_html": True, "container": False, "latex_delimiters": []}
@@ -202,7 +202,7 @@ class ModelsTab:
         return found
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
-    def _table(self, view: View, *, asked: bool = False) -> str:
+    def _table(self, view: View, *, asked: bool = False, opening: bool = False) -> str:
         board, problem = self._board()
         rows = [row for row in self._rows(board, view.metric) if row.info.trained]
         shown = [column for column in (*COLUMNS, MEAN) if any(column in row.figures for row in rows)]
@@ -211,7 +211,7 @@ class ModelsTab:
         titles = {MEAN: "Own tests"} | COLUMNS
         columns = [(column, titles[column], _about(column)) for column in shown]
         drawn = {"rows": rows, "columns": columns, "headline": self._headline(rows), "problem": problem}
-        return render("models/table.html", view=view, asked=asked, metrics=METRICS, **drawn)
+        return render("models/table.html", view=view, asked=asked, opening=opening, metrics=METRICS, **drawn)
 
     @staticmethod
     def _headline(rows: Sequence[Row]) -> tuple[str, str, list[Row]] | None:
