@@ -95,7 +95,8 @@ class TrainTab:
             "info": "and how many of people’s pairs it orders right",
             "elem_id": "cv-train-from",
         }
-        self.begins = gr.Dropdown(recipes.starts(), value=recipes.best_start(), **begin)
+        self.best = recipes.best_start()  # describes every model: once, not at each edit
+        self.begins = gr.Dropdown(recipes.starts(), value=self.best, **begin)
         plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
         self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
@@ -252,7 +253,7 @@ class TrainTab:
     def choose_source(self, source: str, quality: str, name: str, table: dict | None, *_: str) -> dict:
         """Take the visitor's table, or the example: shipped models have learnt from it, so it starts without them."""
         mine = source == "table"
-        start = recipes.best_start() if mine else recipes.PRETRAINED
+        start = self.best if mine else recipes.PRETRAINED
         filled = self.choose(source, quality, name, table, start)
         if self.enabled and not mine:  # whoever chooses it is about to check or to train
             from condviz.training import preflight
@@ -446,7 +447,7 @@ class TrainTab:
         values["data"] = source if source == "example" else ""
         values["quality"] = quality if quality != "quick" else ""
         values["preset"] = preset if preset != quality else ""
-        values["from"] = "" if source == "example" or start in (None, recipes.best_start()) else start or NONE
+        values["from"] = "" if source == "example" or start in (None, self.best) else start or NONE
         if long := len(values["recipe"]) > MAX_TEXT:
             values["recipe"] = ""
         return {self.noted: render("train/noted.html", noted=urlencode(values), long=long, most=MAX_TEXT)}
