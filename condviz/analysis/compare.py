@@ -150,7 +150,7 @@ class RankedCondition:
 
 
 @cache
-def library() -> tuple[str, ...]:
+def library_conditions() -> tuple[str, ...]:
     """Read the conditions written for this project."""
     return tuple(row["condition"] for row in json.loads(LIBRARY.read_text(encoding="utf-8")))
 
@@ -161,7 +161,7 @@ def _usual() -> np.ndarray:
     from condviz.encoder.applies import logits
 
     texts = list(dict.fromkeys(pair.sentence1 for pair in reference_pairs()))
-    return logits(texts[:: max(1, len(texts) // OTHERS)], library()).mean(dim=1).numpy()
+    return logits(texts[:: max(1, len(texts) // OTHERS)], library_conditions()).mean(dim=1).numpy()
 
 
 def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -172,14 +172,14 @@ def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """
     from condviz.encoder.applies import logits
 
-    found = logits(texts, library()).T.numpy()
+    found = logits(texts, library_conditions()).T.numpy()
     beyond = found - _usual()
     return (found >= np.log(SURE / (1 - SURE))) & (beyond >= BEYOND), beyond
 
 
 def distinct(places: Sequence[int]) -> list[int]:
     """Leave out conditions of the library that mean about the same as one before them."""
-    chosen = [library()[place] for place in places]
+    chosen = [library_conditions()[place] for place in places]
     vectors = load("minilm").encode_sentences(chosen)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     kept: list[int] = []
@@ -199,7 +199,7 @@ def fitting(sentence1: str, sentence2: str) -> tuple[str, ...]:
     order = np.argsort(-beyond.min(axis=0), kind="stable")
     count = int(told.all(axis=0).sum())
     order = sorted(order, key=lambda place: not told[:, place].all())[: max(LEAST, min(FITTING, count))]
-    return tuple(library()[place] for place in sorted(distinct(order)))
+    return tuple(library_conditions()[place] for place in sorted(distinct(order)))
 
 
 def rank_conditions(

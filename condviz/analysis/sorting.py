@@ -12,7 +12,7 @@ from annotated_doc import Doc
 from annotated_types import Interval
 from scipy import special
 
-from condviz.analysis.compare import distinct, library, tell_library
+from condviz.analysis.compare import distinct, library_conditions, tell_library
 from condviz.analysis.groups import NumGroups, cluster, open_with_model, silhouette, spread
 from condviz.analysis.search import MAX_HITS, embed_rows
 from condviz.data.texts import check_conditions
@@ -100,7 +100,7 @@ def rank_sorting_conditions(
     vectors, norms = corpus.vectors(places)
     part = Corpus([""] * len(places), vectors, norms, corpus.identity)
     units = vectors.astype(np.float32)
-    asked = check_conditions(conditions, max_conditions=len(conditions)) if conditions else list(library())
+    asked = check_conditions(conditions, max_conditions=len(conditions)) if conditions else list(library_conditions())
     texts = [row["text"] for row in corpus.rows(places[:: max(1, len(places) // READ)])]
     if conditions:
         told, tried = (loaded.applies(texts, asked) >= TOLD).mean(axis=0), list(range(len(asked)))

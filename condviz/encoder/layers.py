@@ -315,7 +315,7 @@ def open_layers(model: PreTrainedModel, *, bidirectional: bool = False, engine: 
         if engine:
             layers.use_engine()
         return layers
-    from condviz.encoder.library_layers import TYPES  # imports transformers
+    from condviz.encoder.transformers_layers import TYPES  # imports transformers
 
     if (kind := TYPES.get(model.config.model_type)) is None:
         raise ConfigError(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis import reference as module
-from condviz.analysis.compare import compare, distinct, fitting, library, rank_conditions
+from condviz.analysis.compare import compare, distinct, fitting, library_conditions, rank_conditions
 from condviz.analysis.words import leave_one_word_out
 from condviz.errors import DataError, TruncationWarning
 from condviz.methods import METHODS, ConditionalScorer
@@ -140,5 +140,5 @@ def test_conditions_are_offered_that_both_sentences_tell_each_meaning_once(monke
     assert {"the sport", "the weather", "the number of people"} <= set(found)
     assert not {"the political issue", "the percentage that is mentioned", "the price"} & set(found)
     assert not {"the political issue", "the employer"} & set(fitting("A red bicycle.", "A green bicycle."))
-    places = [library().index(text) for text in ("the sport", "the weather")]
+    places = [library_conditions().index(text) for text in ("the sport", "the weather")]
     assert distinct([places[0], *places]) == places
