@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from threading import RLock
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -297,7 +297,7 @@ class Backbone(nn.Module):
     @property
     def separator_id(self) -> int:
         """The id of `separator`."""
-        return getattr(self.tokenizer, "convert_tokens_to_ids")(self.separator)  # noqa: B009 - `separator` checks it
+        return cast("Any", self.tokenizer).convert_tokens_to_ids(self.separator)  # `separator` checks that there is one
 
     @property
     def max_length(self) -> int:
@@ -416,7 +416,7 @@ class Backbone(nn.Module):
         known = dict(zip(unique, self._recall(key, unique, count=True), strict=True))
         missing = [item for item, value in known.items() if value is None]
         if not missing:
-            return _of_all(known, items)
+            return cast("list[Tensor]", [known[item] for item in items])
         rows, visitor = tokenize(missing), VISITOR.get()
         _warn_truncated(missing, rows, self.max_length)
         if visitor is not None:
@@ -442,7 +442,7 @@ class Backbone(nn.Module):
             done += len(batch)
             if progress:
                 progress(done, len(missing))
-        return _of_all(known, items)
+        return cast("list[Tensor]", [known[item] for item in items])
 
     def _recall(self, key: tuple, items: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
         if self.training:  # dropout makes vectors that must not be kept
@@ -490,10 +490,6 @@ def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:
         digest.update(f"{name} {tuple(value.shape)} {value.dtype}".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _of_all(known: Mapping[Item, Tensor | None], items: Sequence[Item]) -> list[Tensor]:
-    return [value for item in items if (value := known[item]) is not None]  # each of them is known by now
 
 
 def _missing_end_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | None) -> int | None:
