@@ -54,20 +54,25 @@
   const OWN = new Set(["open", "__theme"]);
   let pending, stateful, wanted;
   let again = false;  // something is computed; what comes next may be the same as before
-  // Until the answer to a link has filled in the form, it would overwrite what is typed there: nothing can be.
-  const HOLD_MS = 5000;  // at most: a link may say nothing of the form
-  let held = false;
+  // What is typed until the answer to a link has filled in the form, it would overwrite; what is opened until its result
+  // is there, it would fold.
+  const HOLD = { form: [".cv-form textarea", "readOnly"], sections: [".cv-section", "inert"] };
+  const HOLD_MS = 15000;  // at most: a server that has gone does not answer
+  const held = new Set();
   let letGo;
-  const hold = (on) => {
-    clearTimeout(letGo);
-    held = on;
-    for (const box of $$(".cv-form textarea")) box.readOnly = on;
-    if (on) letGo = setTimeout(hold, HOLD_MS, false);
+  const hold = (on, parts = Object.keys(HOLD)) => {
+    for (const part of parts) {
+      held[on ? "add" : "delete"](part);
+      const [selector, property] = HOLD[part];
+      for (const element of $$(selector)) element[property] = on;
+    }
   };
   const expect = () => {
     pending = true;
     stateful = [...params().keys()].some((key) => !OWN.has(key));
     hold(stateful);
+    clearTimeout(letGo);
+    if (stateful) letGo = setTimeout(hold, HOLD_MS, false);
     wanted = (params().get("open") || "").split(".").filter(Boolean);
   };
   const openWanted = () => {
@@ -212,8 +217,8 @@
       for (const node of change.addedNodes) {
         if (node.nodeType !== 1) continue;
         if (node.matches(".cv-dimmed")) again = true;
-        if (held && node.matches("#cv-page :is(.cv-dimmed, .cv-notice)")) hold(false);
-        if (held) for (const box of $$(".cv-form textarea", node)) box.readOnly = true;
+        if (held.size && node.matches("#cv-page :is(.cv-dimmed, .cv-notice)")) hold(false, node.matches(ERROR) ? undefined : ["form"]);
+        if (held.size) hold(true, [...held]);
         if (node.dataset.link !== undefined) readLink(node);
         $$("[data-link]", node).forEach(readLink);
         [...(node.matches("[data-noted]") ? [node] : []), ...$$("[data-noted]", node)].forEach(readNote);

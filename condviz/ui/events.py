@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import itertools
 import logging
 import re
 import secrets
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from inspect import isgeneratorfunction
@@ -25,7 +27,7 @@ from condviz.spec import options_of
 from condviz.ui import limits
 from condviz.ui.markup import busy
 from condviz.ui.markup import notice as _notice
-from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitors_before
+from condviz.ui.pool import TICK_SECONDS, Outcome, Stopped, Work, visitor_name, visitors_before
 
 logger = logging.getLogger(__name__)
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -92,7 +94,8 @@ def connect(
     """
     outputs = list(dict.fromkeys([*outputs, notice, *([stop] if stop else [])]))
     after = {stop: gr.update(visible=False)} if stop else {}
-    guarded = _guard(handler, notice, after)
+    ticks = getattr(triggers, "event_name", "") == "tick"
+    guarded = _guard(handler, notice, after, ordered=not ticks)
     # A handler called compare would else take the name from the endpoint /compare, which became /compare_2.
     guarded.__name__ = f"on_{guarded.__name__}"
     # What is pressed or chosen while the answer before is on its way must not be lost.
@@ -115,7 +118,42 @@ def steps_of(answer: Any) -> Iterator[dict]:  # noqa: ANN401 - what a handler re
     yield from answer if isinstance(answer, Iterator) else [answer]
 
 
-def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict) -> Callable:
+class _Run:
+    """One run of a handler. What a run that began later has changed already, it leaves as it is.
+
+    Two handlers of a page can run at once: the words behind a result came after Back had shown another one, and the end
+    of one run emptied the notice with the error of the next.
+    """
+
+    _numbers = itertools.count()
+    _changed: limits.Newest[str, dict[int, int]] = limits.Newest(1_000)
+    """Session -> id of a component -> number of the run that changed it last."""
+    _lock = threading.Lock()
+
+    def __init__(self, notice: gr.HTML, *, ordered: bool) -> None:
+        self._number, self._notice = next(self._numbers), notice
+        self._session = visitor_name() if ordered else ""
+
+    def step(self, updates: dict, *, last_word: bool = False) -> dict:
+        """Return what is left of the updates of a step; those of the `last_word` are told in any case."""
+        if not self._session:
+            return updates
+        with self._lock:
+            if (changed := self._changed.get(self._session)) is None:
+                changed = self._changed[self._session] = {}
+            kept = {
+                part: update
+                for part, update in updates.items()
+                if changed.get(part._id, -1) <= self._number or (last_word and part is self._notice)
+            }
+            for part, update in kept.items():
+                told = part is not self._notice or update != ""  # an empty notice waits for nobody
+                if told and not (isinstance(update, dict) and update == gr.skip()):
+                    changed[part._id] = self._number
+        return kept
+
+
+def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered: bool = True) -> Callable:
     def told(step: dict) -> dict:
         before = visitors_before() if isgeneratorfunction(handler) and (not step or notice in step) else 0
         if before:
@@ -124,18 +162,19 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict) -> Callabl
 
     @functools.wraps(handler)
     def steps(*args: Any, **kwargs: Any) -> Iterator[dict]:  # noqa: ANN401
+        run = _Run(notice, ordered=ordered)
         try:
             for step in steps_of(handler(*args, **kwargs)):
                 # In a step of its own: once the result has come, the page opens the sections that a link names.
                 if folds := {part: update for part, update in (step or {}).items() if isinstance(part, gr.Accordion)}:
-                    yield folds
-                yield told({part: update for part, update in (step or {}).items() if part not in folds})
+                    yield run.step(folds)
+                yield run.step(told({part: update for part, update in (step or {}).items() if part not in folds}))
             if after:
-                yield {notice: gr.skip(), **after}
+                yield run.step({notice: gr.skip(), **after})
         except Stopped:
             return
         except Exception as error:
-            yield {notice: explain(error), **after}
+            yield run.step({notice: explain(error), **after}, last_word=True)
 
     return steps
 

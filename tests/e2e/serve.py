@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from condviz.ui.pool import ModelPool
 
 NAMES = (
-    "minilm", "bi-encoder", "bi-encoder-csts", "case", "csr-bi", "csr-prefix", "hyper-cl", "cross-encoder",
-    "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
+    "minilm", "bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "case", "csr-bi", "csr-prefix", "hyper-cl",
+    "cross-encoder", "csr", "tri-concat", "tri-hadamard", "case-zero-shot",
 )  # fmt: skip
 """What tests and lessons ask for; others are added once a page is opened."""
 SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
@@ -71,13 +71,13 @@ def build(name: str, pool: ModelPool) -> gr.Blocks:
         return build_app(settings)
     guard = events._guard
 
-    def plant(handler: Callable, notice: gr.HTML, after: dict) -> Callable:
+    def plant(handler: Callable, notice: gr.HTML, after: dict, **options: bool) -> Callable:
         @functools.wraps(handler)
         def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
             raise DataError(f"planted in {handler.__qualname__}")
             yield {}
 
-        return guard(fail, notice, after)
+        return guard(fail, notice, after, **options)
 
     with patch.object(events, "_guard", plant):
         return build_app(settings)

@@ -75,9 +75,9 @@ def panel(whole: Page, addresses: dict[str, str], place: tuple[str, str]) -> Loc
         whole.set_viewport_size({"width": 1440, "height": 900})
         whole.goto(addresses[""] + (SEARCH if tab == "search" else path_of(tab)), wait_until="commit")
     whole.set_viewport_size({"width": width, "height": height})
-    whole.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
     panel = whole.locator("#cv-page")
     expect(panel.locator(".cv-headline").first).to_be_visible()
+    whole.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
     # What a tab computes as it opens: nothing is dimmed any more, nothing under way.
     expect(panel.locator(".cv-dimmed, .cv-notice-busy")).to_have_count(0)
     whole.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")

@@ -14,7 +14,7 @@ from tests.e2e.conftest import follow_link
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-RESULT = "[data-testid=search][data-ready=true][data-asked]"
+RESULT = ":not(.cv-dimmed) > [data-testid=search][data-ready=true][data-asked]"
 START = "search?q=Two+women+run+in+the+rain.&c=the+weather&m=hyper-cl"
 """With the model that answers from stored vectors: the default one reads hundreds of texts first."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 LINK = "words?s1=A+man+surfs+on+a+wave,+laughing.&c=the+sport&c=the+mood&m=csr-bi"
-WORDS = "#cv-words-result [data-ready=true]"
+WORDS = "#cv-words-result :not(.cv-dimmed) > [data-ready=true]"
 
 
 def strongest(page: Page) -> str:

@@ -25,14 +25,14 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable, list]]
     """Return every handler of the page, made to fail: (name, event function, outputs)."""
     guard, found = events._guard, []
 
-    def plant(handler: Callable, notice: gr.HTML, after: dict) -> Callable:
+    def plant(handler: Callable, notice: gr.HTML, after: dict, **options: bool) -> Callable:
         @functools.wraps(handler)
         def fail(*args: Any, **kwargs: Any) -> Iterator[dict]:
             raise DataError(f"planted in {handler.__qualname__}")
             yield {}
 
         fail.planted = True
-        return guard(fail, notice, after)
+        return guard(fail, notice, after, **options)
 
     monkeypatch.setattr(events, "_guard", plant)
     page = build_app(Settings(preload=False))
@@ -49,6 +49,29 @@ def test_an_error_in_any_handler_reaches_its_notice(failing: list[tuple[str, Cal
         assert len(steps) == 1, name
         assert set(steps[0]) <= set(outputs), f"{name} answers to a component that is not among its outputs"
         assert any("planted in" in str(value) for value in steps[0].values()), name
+
+
+def test_a_run_leaves_what_a_later_one_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "visitor_name", lambda: "somebody")
+    monkeypatch.setattr(events, "visitors_before", lambda: 0)
+    with gr.Blocks():
+        notice, result, other = gr.HTML(), gr.HTML(), gr.HTML()
+
+    def compare(text: str, *, fails: bool = False) -> Iterator[dict]:
+        yield {result: text}
+        if fails:
+            raise DataError("wrong")
+        yield {result: f"{text}, words", other: text}
+
+    guard = events._guard(compare, notice, {})
+    first, second = guard("one"), guard("two", fails=True)
+    assert [next(first), next(second)] == [{notice: "", result: "one"}, {notice: "", result: "two"}]
+    (error,) = second
+    assert "wrong" in error[notice]
+    assert list(first) == [{other: "one"}], "neither the result of the second nor its error is gone"
+    late, newer = guard("three", fails=True), guard("four")
+    next(late), list(newer)
+    assert "wrong" in next(late)[notice], "an error is told in any case"
 
 
 def sent(blocks: gr.Blocks, steps: list[list[Any]]) -> list[list[Any]]:

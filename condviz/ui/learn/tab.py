@@ -49,7 +49,7 @@ class LearnTab:
             script = "condviz.learn(element, (data) => trigger('go', data), (data) => trigger('ask', data), watch);"
             self.top = html(self._cards(), elem_id="cv-learn-top", script=script)
             script = "condviz.learnPicture(element, watch);"
-            self.picture = html(place(write_link("learn")), elem_id="cv-learn-picture", script=script)
+            self.picture = html(place(write_link("learn"), asked=False), elem_id="cv-learn-picture", script=script)
             ClassRoom(self)
             self.foot = html("", elem_id="cv-learn-foot")
         parts = [self.top, self.picture, self.foot]
@@ -209,12 +209,14 @@ def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: s
     return render("learn/picture.html", figure=figure, drawn=drawn, state=state, after=after and to_html(after))
 
 
-def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False) -> Markup:
+def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False, asked: bool = True) -> Markup:
     """Wrap a picture in what tells the page its address, which may `replace` that of the same step.
 
-    The browser `asks` for the live result.
+    The browser `asks` for the live result. What a page is sent with nobody has `asked` for: it leaves the address as it
+    is, since gradio's client reads the link there when it is ready.
     """
-    return render("learn/place.html", link=link, content=content, asks=asks, replace=replace, number=next(_NUMBERS))
+    given = {"content": content, "asks": asks, "replace": replace, "asked": asked}
+    return render("learn/place.html", link=link, number=next(_NUMBERS), **given)
 
 
 TAB = Tab("learn", "Learn", LearnTab)

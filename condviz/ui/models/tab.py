@@ -203,6 +203,7 @@ class ModelsTab:
 
     # ---- pictures ----------------------------------------------------------------------------------------------------
     def _table(self, view: View, *, asked: bool = False, opening: bool = False) -> str:
+        """Draw it. At its `opening`, models that came since the start are about to move the rows: no card opens yet."""
         board, problem = self._board()
         rows = [row for row in self._rows(board, view.metric) if row.info.trained]
         shown = [column for column in (*COLUMNS, MEAN) if any(column in row.figures for row in rows)]
