@@ -13,12 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from condviz.data.corpora import data_folder
-from condviz.data.files import read_utf8
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
 from condviz.data.tables.formats import fold_name, read_cells
-from condviz.data.tables.report import MAX_CELL_CHARACTERS
-from condviz.data.texts import check_cell
+from condviz.data.tables.report import find_fault
 from condviz.errors import DataError
 from condviz.paths import ASSETS
 
@@ -71,7 +69,7 @@ def load_graph(name: str | Path = "wn18rr", header: bool | None = None) -> Graph
     if name in known:
         return known[name](data_folder() / name)
     if Path(name).is_file():
-        return _read_triples(Path(name).stem, Path(name), header=header)
+        return _read_graph(Path(name).stem, [Path(name)], header)
     if not Path(name).is_dir():
         names = ", ".join((EVERYDAY, *known))
         raise DataError(
@@ -141,8 +139,8 @@ def read_tables(folder: Path, header: bool | None = None) -> Graph:
         DataError: If a file is missing or cannot be used; the message names file and row.
     """
     if not (folder / TABLES[0]).is_file() and not (folder / TABLES[1]).is_file():
-        return _read_triples(folder.name, folder / TABLES[2], header=header)
-    return _read_tables(folder.name, *(folder / name for name in TABLES), header=header)
+        return _read_graph(folder.name, [folder / TABLES[2]], header)
+    return _read_graph(folder.name, [folder / name for name in TABLES], header)
 
 
 def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, Graph]:
@@ -170,8 +168,7 @@ def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, 
             raise DataError(f"{name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(found[name].read_bytes())
     try:
-        read = _read_tables if len(names) > 1 else _read_triples
-        graph = read("yours", *(found[name] for name in names), header=header)
+        graph = _read_graph("yours", [found[name] for name in names], header)
     except DataError as error:
         message = str(error)
         for path in found.values():  # where the server keeps it says nothing to the visitor
@@ -188,26 +185,22 @@ def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, 
     return content.hexdigest(), graph
 
 
-def _read_tables(name: str, entities: Path, relations: Path, triples: Path, *, header: bool | None) -> Graph:
+def _read_graph(name: str, paths: Sequence[Path], header: bool | None) -> Graph:
+    """Read a graph from all of `TABLES`, or from its triples alone: what they name is what there is then."""
     notes: list[str] = []
-    found = [(*row, "")[:3] for _, row in _table(entities, ENTITY_HEADER, 2, header, notes)]
-    labels = _labels([(key, name) for key, name, _ in found])
-    nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
-    kinds = [Relation(*row) for _, row in _table(relations, RELATION_HEADER, 2, header, notes)]
-    splits, place = _split(triples, header, notes)
-    return replace(build_graph(name, nodes, kinds, splits, place=place), notes=tuple(notes))
-
-
-def _read_triples(name: str, triples: Path, *, header: bool | None) -> Graph:
-    """Read a graph from its triples alone: what they name are its entities and relations."""
-    notes: list[str] = []
-    splits, place = _split(triples, header, notes)
-    rows = [row for split in SPLITS for row in splits[split]]
-    if not rows:
-        raise DataError(f"{triples} has no rows. Write one for each triple: head, relation, tail.")
-    keys = list(dict.fromkeys(end for head, _, tail in rows for end in (head, tail)))
-    nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
-    kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
+    *others, last = paths
+    splits, place = _split(last, header, notes)
+    if others:
+        found = [(*row, "")[:3] for _, row in _table(others[0], ENTITY_HEADER, 2, header, notes)]
+        labels = _labels([(key, name) for key, name, _ in found])
+        nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
+        kinds = [Relation(*row) for _, row in _table(others[1], RELATION_HEADER, 2, header, notes)]
+    else:
+        keys = dict.fromkeys(end for split in SPLITS for head, _, tail in splits[split] for end in (head, tail))
+        if not keys:
+            raise DataError(f"{last} has no rows. Write one for each triple: head, relation, tail.")
+        nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
+        kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
     return replace(build_graph(name, nodes, kinds, splits, place=place), notes=tuple(notes))
 
 
@@ -248,7 +241,24 @@ def _table(
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
     """
-    allowed = tuple(frozenset(names.split()) for names in headers)
+    rows = _cells(path, quotings=(True, False))
+    allowed = [names.split() for names in headers]
+    like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
+    if header is None and any(like) and not all(like):
+        first = ", ".join(cell[:30] for cell in rows[0][1])
+        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names columns: --header.")
+    if like and (all(like) if header is None else header):
+        rows = rows[1:]
+    return _check_rows(path, rows, least, len(headers))
+
+
+def _rows(path: Path, count: int) -> list[Row]:
+    """Read the rows of a published file, in which quotes are common characters."""
+    return [row for _, row in _check_rows(path, _cells(path, quotings=(False,)), count, count)]
+
+
+def _cells(path: Path, *, quotings: Sequence[bool]) -> list[tuple[int, Row]]:
+    """Return (line, cells) of the rows of a file, in the first reading that breaks no rule; blank ones left out."""
     try:
         with path.open("rb") as file:
             if (encoding := find_encoding(str(path), file)) == WINDOWS:
@@ -256,38 +266,22 @@ def _table(
             lines = list(read_lines(path.name, file, encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
-    for quoted in (True, False):
-        broken: list[tuple[int, str, str]] = []
-        found = list(read_cells(iter(lines), "\t", lambda *fault, broken=broken: broken.append(fault), quoted=quoted))
+    broken: list[str] = []
+    for quoted in quotings:
+        found = list(read_cells(iter(lines), "\t", quoted=quoted))
+        broken = [f"{path}, line {line} {fault}" for line, _, fault in found if fault]
         if not broken:
-            break
-    else:
-        raise DataError(f"{path}, line {broken[0][0]} {broken[0][1]}")
-    rows = [(line, tuple(cells)) for line, cells in found if any(map(str.strip, cells))]
-    like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
-    if rows and header is None and any(like) and not all(like):
-        first = ", ".join(cell[:30] for cell in rows[0][1])
-        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names columns: --header.")
-    if rows and (all(like) if header is None else header):
-        rows = rows[1:]
-    _check_rows(path, rows, least, len(headers))
-    return rows
+            return [(line, tuple(cells)) for line, cells, _ in found if any(map(str.strip, cells))]
+    raise DataError(broken[0])
 
 
-def _rows(path: Path, count: int) -> list[Row]:
-    """Read the rows of a published file, separated by tabs; quotes are common characters, blank lines are left out."""
-    lines = read_utf8(path, _ADVICE).split("\n")  # str.splitlines would also cut descriptions at their own marks
-    rows = [(number, tuple(line.split("\t"))) for number, line in enumerate(lines, start=1) if line.strip()]
-    _check_rows(path, rows, count, count)
-    return [row for _, row in rows]
-
-
-def _check_rows(path: Path, rows: Sequence[tuple[int, Row]], least: int, most: int) -> None:
+def _check_rows(path: Path, rows: list[tuple[int, Row]], least: int, most: int) -> list[tuple[int, Row]]:
     if len(rows) > MAX_ROWS:
         raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
     for number, row in rows:
         if not least <= len(row) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise DataError(f"{path}, line {number}: {len(row)} columns, expected {wanted}, separated by tabs.")
-        for cell in row:
-            check_cell(cell, f"{path}, line {number}", MAX_CELL_CHARACTERS)
+        if fault := next(filter(None, map(find_fault, row)), ""):
+            raise DataError(f"{path}, line {number} {fault}")
+    return rows

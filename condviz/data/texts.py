@@ -35,7 +35,7 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """English function words; numerals and negations are not among them."""
 
 _LINE_BREAKS = re.compile(r"[\t\n\r\x85\u2028\u2029]+")
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 _EXCERPT = 40
@@ -60,21 +60,6 @@ def check_sentence(text: str, field: str) -> str:
 def check_condition(text: str, field: str) -> str:
     """Return one condition as it is scored; as `check_sentence`, with at most `MAX_CONDITION_CHARACTERS`."""
     return _check(text, field, max_characters=MAX_CONDITION_CHARACTERS, example="the sport")
-
-
-def check_cell(text: str, field: str, max_characters: int) -> None:
-    """Raise DataError where any cell of a table, as a column that is only kept, is too long or has half a character."""
-    name = field[:1].upper() + field[1:]
-    if found := _SURROGATE.search(text):
-        broken = "\udc80" <= found[0] <= "\udcff"
-        what = (
-            f"a broken byte ({ord(found[0]) - 0xDC00:#04X})"
-            if broken
-            else f"half of a character (U+{ord(found[0]):04X})"
-        )
-        raise DataError(f"{name} has {what} at position {found.start() + 1}. Fix the cell, or copy it again.")
-    if len(text) > max_characters:
-        raise DataError(f"{name} has {len(text):,} characters, and at most {max_characters:,} are allowed. Shorten it.")
 
 
 def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
@@ -157,7 +142,7 @@ def _check(text: str, field: str, *, max_characters: int, example: str) -> str:
     if not isinstance(text, str):
         raise DataError(f'{name} must be text, got {type(text).__name__}. Write for instance "{example}"')
     for pattern, what, why in (
-        (_SURROGATE, "half of a character", "the text was damaged by a conversion. Copy it again from its source."),
+        (SURROGATE, "half of a character", "the text was damaged by a conversion. Copy it again from its source."),
         (_CONTROL, "a control character", "only printable text, tabs and line breaks are allowed. Remove it."),
     ):
         if found := pattern.search(text):

@@ -15,7 +15,8 @@ from typing import Any
 
 from condviz.data.files import ENDINGS, HUB, find_files
 from condviz.data.tables import Kind, Report, check_texts, kind_of, to_number
-from condviz.data.tables.formats import Form, Record, to_text
+from condviz.data.tables.formats import Form
+from condviz.data.tables.memory import Record, to_text
 from condviz.data.tables.pairs import TEXT_NAMES, list_names
 from condviz.data.tables.report import Place, is_missing
 from condviz.data.tables.table import read_records
@@ -182,7 +183,7 @@ def _choose_column(asked: str, record: Mapping[str, Any], place: Place) -> str:
         return next(iter(record))
     if found := [name for name in TEXT_NAMES if name in record]:
         return found[0]
-    raise DataError(f"{place.file}, {place}: which column holds the texts? Name one of these: {list_names([*record])}.")
+    raise DataError(f"{place.file}: which column holds the texts? Name one of these: {list_names([*record])}.")
 
 
 def _usable_text(place: Place, record: Record, column: str, report: Report) -> str | None:

@@ -12,13 +12,13 @@ from typing import IO, Any
 from condviz.errors import DataError
 
 # Longest first: the mark of UTF-32 begins with that of UTF-16.
-_MARKS = (
-    (b"\xff\xfe\x00\x00", "utf-32"),
-    (b"\x00\x00\xfe\xff", "utf-32"),
-    (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 _BINARY = {
     b"PK\x03\x04": "an Excel or zip file",
     b"\xd0\xcf\x11\xe0": "an old Excel file",
@@ -40,21 +40,17 @@ def find_encoding(name: str, file: IO[bytes], asked: str = "") -> str:
     """
     file.seek(0)
     start = file.read(_SAMPLE)
-    for mark, kind in _BINARY.items():
-        if start.startswith(mark):
-            raise DataError(f"{name} is {kind}, not a table of text. {_ADVICE}")
-    marked = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
-    if asked:
-        try:
-            encoding = codecs.lookup(asked).name
-        except LookupError:
-            raise DataError(f"There is no encoding {asked[:40]!r}. Known are utf-8, utf-16, cp1252, gbk ...") from None
-    else:
-        encoding = marked or _utf16(start) or "utf-8"
+    file.seek(0)
+    if kind := next((kind for mark, kind in _BINARY.items() if start.startswith(mark)), ""):
+        raise DataError(f"{name} is {kind}, not a table of text. {_ADVICE}")
+    marked = next((encoding for mark, encoding in _MARKS.items() if start.startswith(mark)), "")
+    try:
+        encoding = codecs.lookup(asked).name if asked else marked or _utf16(start) or "utf-8"
+    except LookupError:
+        raise DataError(f"There is no encoding {asked[:40]!r}. Known are utf-8, utf-16, cp1252, gbk ...") from None
     strange = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in start)
     if encoding == "utf-8" and strange > max(2, len(start) // 200):
         raise DataError(f"{name} has binary content, not text. {_ADVICE}")
-    file.seek(0)
     if not (asked or marked) and encoding == "utf-8" and not _is_utf8(file):
         encoding = _western(name, file)
     file.seek(0)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from condviz.data.tables.formats import fold_name, text_of
+from condviz.data.tables.formats import fold_name
+from condviz.data.tables.memory import Nested
 from condviz.data.tables.report import Place, Report, is_missing
 from condviz.data.tables.table import MAX_TABLE_BYTES, Table, read_table
 from condviz.data.texts import check_condition, check_sentence
@@ -33,21 +34,15 @@ HIDDEN_LABEL = -1.0
 """C-STS: the label of test rows whose rating is kept secret."""
 SAMPLED = 200
 """Rows that tell long texts from short ones."""
-_CHECKS = {"condition": check_condition}
-"""Role -> what checks its texts; all others hold sentences."""
 _NAMES = {
-    "sentence1": (r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$",),
-    "sentence2": (r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$",),
-    "condition": (r"cond|aspect|criter|respect|question|^c$",),
-    "label": (r"label|rating|score|similar|gold|^y$",),
+    "sentence1": [r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
+    "sentence2": [r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
+    "condition": [r"cond|aspect|criter|respect|question|^c$"],
+    "label": [r"label|rating|score|similar|gold|^y$"],
 }
-"""What columns of pairs are often called, earlier patterns first."""
-_POINT_NAMES = {
-    "text": tuple(f"^{name}$" for name in TEXT_NAMES),
-    "condition": ("^conditions$", "^aspect$"),
-    "value": ("^label$", "^category$", "^class$", "^kind$"),
-}
-_NUMBER = r"\s*(-?\d+([.,]\d+)?)?\s*"
+"""What columns of pairs are often called, earlier patterns first; and below, those of points."""
+_POINT_NAMES = {"text": [f"^{name}$" for name in TEXT_NAMES], "condition": ["^conditions$", "^aspect$"],
+                "value": ["^label$", "^category$", "^class$", "^kind$"]}  # fmt: skip
 _SCORES = re.compile(r"score_.", re.IGNORECASE)
 """What a model says of a row is no rating of it."""
 
@@ -102,7 +97,7 @@ def read_pairs(
     if not isinstance(source, Table):
         names = tuple(name for name in PAIR_COLUMNS if not (condition and name == "condition"))
         form = {"header": header, "separator": separator, "encoding": encoding, "skip_bad": skip_bad}
-        source = read_table(source, **form, names=names, max_bytes=max_bytes)
+        source = read_table(source, names=names, max_bytes=max_bytes, **form)
     report = deepcopy(source.report)  # what is rejected here is no fault of the table that was given
     report.skip_bad |= skip_bad
     table = replace(source, report=report)
@@ -134,12 +129,16 @@ def _to_pair(
 ) -> Pair:
     found: dict[str, Any] = {"condition": condition}
     for role, column in roles.items():
-        where = f"{place}, column {column}"
-        if role == LABEL_COLUMN:
-            found[role] = ratings.read(cells[column], f"R{where[1:]}")
-        else:
-            found[role] = _CHECKS.get(role, check_sentence)(text_of(cells[column], where), where)
+        where, cell = f"{place}, column {column}", cells[column]
+        found[role] = ratings.read(cell, where) if role == LABEL_COLUMN else _read_text(role, cell, where)
     return Pair(**found)
+
+
+def _read_text(role: str, cell: str, field: str) -> str:
+    """Return the text of a cell as models read it; raises DataError where that cannot be."""
+    if isinstance(cell, Nested):
+        raise DataError(f"{field} holds {cell[:40]!r}, a list or a record; a text is expected.")
+    return (check_condition if role == "condition" else check_sentence)("" if is_missing(cell) else cell, field)
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class Ratings:
 
     def read(self, cell: str, place: str) -> float | None:
         """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
-        value = self._number(cell)
+        value = self.number(cell)
         if value is None:
             return None
         low, high = sorted(self.scale)
@@ -170,7 +169,7 @@ class Ratings:
 
     def check(self, report: Report, column: str, cells: Sequence[str]) -> None:
         """Refuse ratings most of which are on another scale; note what is mapped."""
-        numbers = [number for number in map(self._number, cells) if number is not None and math.isfinite(number)]
+        numbers = [number for number in map(self.number, cells) if number is not None and math.isfinite(number)]
         low, high = sorted(self.scale)
         outside = sum(not low <= number <= high for number in numbers)
         if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
@@ -188,7 +187,7 @@ class Ratings:
         mapped = [*self.words.items(), *((f"{end:g}", rating) for end, rating in zip(ends, LABEL_RANGE, strict=False))]
         return ", ".join(f"{word} to {number:g}" for word, number in mapped)
 
-    def _number(self, cell: str) -> float | None:
+    def number(self, cell: str) -> float | None:
         """Return the number of a cell on its own scale: None where it is not known, NaN for no number."""
         if is_missing(cell):
             return None
@@ -259,6 +258,7 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         Role -> column, "" where nothing fits; no column twice.
     """
     free = [column for column in table.columns if column and not _SCORES.match(column)]
+    (low, high), number = LABEL_RANGE, Ratings(LABEL_RANGE, {}).number
     found, pairs = dict.fromkeys(roles, ""), LABEL_COLUMN in roles
     names = _NAMES if pairs else _POINT_NAMES
 
@@ -268,28 +268,27 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
             free.remove(column)
 
     for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
-        take(role, _first_named(free, (f"^{role}$", *names[role])), "by its name")
+        take(role, _first_named(free, [f"^{role}$", *names[role]]), "by its name")
     cells = {column: table.column(column)[:SAMPLED] for column in free}
     for column in tuple(cells) if pairs else ():
         filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
         if sum(cell in RATING_WORDS for cell in filled) > 0.8 * len(filled):
             take(LABEL_COLUMN, column, "which has words that rate")
-    cells = {column: cells[column] for column in free}
-    numbers = [column for column in cells if all(re.fullmatch(_NUMBER, cell) for cell in cells[column])]
-    texts = by_length({name: cells[name] for name in cells if name not in numbers} or ({} if pairs else cells))
+    values = {column: [value for cell in cells[column] if (value := number(cell)) is not None] for column in free}
+    numbers = [column for column in free if all(map(math.isfinite, values[column]))]
+    texts = [column for column in free if column not in numbers] or ([] if pairs else [*free])
+    texts.sort(key=lambda column: -sum(map(len, cells[column])))
     missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]
     sentences = [role for role in missing if role != "condition"]
     # The longer of two sentences is not always the first.
     texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
     for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
         take(role, column, "which has the longest texts")
-    low, high = LABEL_RANGE
     for column in numbers if pairs else ():
-        values = [float(cell.replace(",", ".")) for cell in cells[column] if cell.strip()]
-        if all(low <= value <= high for value in values):
+        if all(low <= value <= high for value in values[column]):
             take(LABEL_COLUMN, column, f"which has numbers from {low:g} to {high:g}")
     if "value" in roles:
-        take("value", _first_named(free, ("^value$", *names["value"])), "by its name")
+        take("value", _first_named(free, ["^value$", *names["value"]]), "by its name")
         repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
         take("value", next(repeat, ""), "whose cells repeat")
     return found
@@ -313,18 +312,11 @@ def check_texts(
     """
     try:
         return tuple(
-            _CHECKS.get(role, check_sentence)(text_of(record.get(name, ""), field), field)
-            for role, name in columns.items()
-            if (field := f"{place}, column {name}")
+            _read_text(role, record.get(name, ""), f"{place}, column {name}") for role, name in columns.items()
         )
     except DataError as error:
         report.reject(place, str(error), list(record.values()))
         return None
-
-
-def by_length(cells: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return columns by the length of their cells, the longest first."""
-    return sorted(cells, key=lambda column: -sum(map(len, cells[column])))
 
 
 def list_names(columns: Sequence[str]) -> str:

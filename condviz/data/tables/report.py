@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, Literal, cast
+from typing import Literal
 
-from condviz.data.texts import check_cell
+from condviz.data.tables.write import format_rows
+from condviz.data.texts import SURROGATE
 from condviz.errors import DataError
 
 Kind = Literal["number", "text"]
@@ -35,7 +34,7 @@ class Place:
     file: str = ""
 
     def __str__(self) -> str:
-        return f"row {self.row:,}" if self.line is None else f"row {self.row:,} (line {self.line:,})"
+        return f"Row {self.row:,}" if self.line is None else f"Row {self.row:,} (line {self.line:,})"
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Report:
     Attributes:
         name: Of the file, for messages.
         skip_bad: Whether rows that cannot be used are left out; else the first of them is an error.
-        format: "csv", "json", "jsonl", "txt", "parquet", "arrow" or "memory".
         encoding, separator: Of a text file; "" where it has none.
         header: Whether the first row names the columns; None where the format needs no such row.
         doubt: Where that is not sure, what was taken and how to change it.
@@ -68,7 +66,6 @@ class Report:
 
     name: str = "The table"
     skip_bad: bool = False
-    format: str = ""
     encoding: str = ""
     separator: str = ""
     header: bool | None = None
@@ -92,13 +89,13 @@ class Report:
 
     def error(self, message: str) -> DataError:
         """Return an error about the table, with what may be the reason: the first bad row, a header that is none."""
-        first = [self.left_out[0].reason] if self.left_out else []
+        first = [one.reason for one in self.left_out[:1]]
         return DataError(" ".join(" ".join([message, *first, self.doubt]).split()))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results should know, a sentence each."""
-        notes = [*filter(None, [self.doubt]), *self.remarks]
+        notes = [self.doubt, *self.remarks] if self.doubt else [*self.remarks]
         if self.blank:
             notes.append(f"{self.blank:,} blank {'row was' if self.blank == 1 else 'rows were'} left out.")
         if count := len(self.left_out):
@@ -110,19 +107,11 @@ class Report:
 
     def left_out_csv(self) -> str:
         """Format the rows that were left out: file, row, line, reason, and what the row holds."""
-        rows = [("file", "row", "line", "reason", "content")]
-        for one in self.left_out:
-            place = one.place
-            rows.append((place.file or self.name, str(place.row), str(place.line or ""), one.reason, one.content))
-        return format_rows(rows).encode("utf-8", "replace").decode()
-
-
-def format_rows(rows: Iterable[Sequence[str]]) -> str:
-    """Format rows of cells as CSV, each with a line feed at its end."""
-    lines: list[str] = []
-    # Python's own end of line, which is cut off again, so that cells with either half of it are quoted.
-    csv.writer(cast("Any", SimpleNamespace(write=lines.append))).writerows(rows)
-    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+        rows = (
+            (one.place.file or self.name, str(one.place.row), str(one.place.line or ""), one.reason, one.content)
+            for one in self.left_out
+        )
+        return format_rows([("file", "row", "line", "reason", "content"), *rows]).encode("utf-8", "replace").decode()
 
 
 def is_missing(cell: str) -> bool:
@@ -130,20 +119,17 @@ def is_missing(cell: str) -> bool:
     return cell.strip() in MISSING
 
 
-def check_row(report: Report, place: Place, record: Mapping[str, str]) -> bool:
-    """Whether all cells of a row can be kept; rejects it where one is too long or has half a character."""
-    try:
-        "".join(record.values()).encode()
-        if max(map(len, record.values()), default=0) <= MAX_CELL_CHARACTERS:
-            return True
-    except UnicodeEncodeError:
-        pass
-    try:
-        for column, cell in record.items():
-            check_cell(cell, f"{place}, column {column}", MAX_CELL_CHARACTERS)
-    except DataError as error:
-        report.reject(place, str(error), list(record.values()))
-    return False
+def find_fault(cell: str) -> str:
+    """Return what keeps any cell from being kept, as a column that nothing reads; "" where nothing does."""
+    if len(cell) > MAX_CELL_CHARACTERS:
+        return f"has {len(cell):,} characters, and at most {MAX_CELL_CHARACTERS:,} are allowed. Shorten it."
+    if cell.isascii() or not (half := SURROGATE.search(cell)):
+        return ""
+    code = ord(half[0])
+    what = (
+        f"a broken byte ({code - 0xDC00:#04X})" if 0xDC80 <= code <= 0xDCFF else f"half of a character (U+{code:04X})"
+    )
+    return f"has {what} at position {half.start() + 1}. Fix the cell, or copy it again."
 
 
 def to_number(cell: str) -> int | float | None:

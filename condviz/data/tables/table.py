@@ -6,11 +6,12 @@ import io
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from condviz.data.files import find_files
-from condviz.data.tables.formats import Form, Rows, read_arrow, read_memory, read_text
-from condviz.data.tables.report import Place, Report, check_row
+from condviz.data.tables.formats import Form, read_file
+from condviz.data.tables.memory import Rows, read_memory
+from condviz.data.tables.report import Place, Report, find_fault
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
@@ -107,36 +108,38 @@ def read_table(
         found.append(record)
         places.append(place)
     columns = tuple(report.columns)
-    if not found and report.left_out:
-        raise report.error(f"{report.name} has no row that can be used.")
     if not found:
         what = "a header but no rows. Add at least one row below" if report.header else "no rows. Its columns:"
-        empty = f"{report.name} is empty. Give a table with names of columns in its first row, and a row."
-        raise report.error(f"{report.name} has {what} {', '.join(columns)}." if columns else empty)
+        told = f"has {what} {', '.join(columns)}."
+        told = told if columns else "is empty. Give a table with names of columns in its first row, and a row."
+        raise report.error(f"{report.name} {'has no row that can be used.' if report.left_out else told}")
     rows = tuple(tuple(record.get(column, "") for column in columns) for record in found)
     return Table(columns, rows, report, tuple(places))
 
 
 def read_records(source: Any, report: Report, form: Form, max_bytes: int | None = None) -> Rows:  # noqa: ANN401
     """Yield the rows that can be kept, one at a time; blank ones are counted, others rejected. Errors: `read_table`."""
-    for place, record in _parts(source, report, form, max_bytes):
+    for place, record in _read_all(source, report, form, max_bytes):
         report.seen = place.row
         if record.keys() != report.columns.keys():
             report.columns |= dict.fromkeys(record)
+        faults = ((column, find_fault(cell)) for column, cell in record.items())
         if not any(map(str.strip, record.values())):
             report.blank += 1
-        elif check_row(report, place, record):
+        elif bad := next((f", column {column} {fault}" for column, fault in faults if fault), ""):
+            report.reject(place, f"{place}{bad}", list(record.values()))
+        else:
             yield place, record
 
 
-def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Rows:  # noqa: ANN401
+def _read_all(source: Any, report: Report, form: Form, max_bytes: int | None) -> Rows:  # noqa: ANN401
     if source == "-" if isinstance(source, str) else hasattr(source, "read"):
         file: Any = sys.stdin.buffer if source == "-" else source
         report.name = "Standard input" if source == "-" else Path(str(getattr(source, "name", report.name))).name
         content = file.read(-1 if max_bytes is None else max_bytes + 1)
         _check_size(report.name, len(content), max_bytes)
         opened = io.StringIO(content, newline="") if isinstance(content, str) else io.BytesIO(content)
-        yield from _read_file(report.name, opened, report, form)
+        yield from read_file(report.name, opened, report, form)
     elif isinstance(source, str | Path) or hasattr(source, "open"):
         files = find_files(source)
         report.name = files[0].name if len(files) == 1 else str(source).rstrip("/").rpartition("/")[2]
@@ -144,21 +147,13 @@ def _parts(source: Any, report: Report, form: Form, max_bytes: int | None) -> Ro
             try:
                 with path.open("rb") as file:
                     _check_size(path.name, file.seek(0, io.SEEK_END), max_bytes)
-                    yield from _read_file(path.name, file, report, form)
+                    file.seek(0)
+                    yield from read_file(path.name, file, report, form)
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
                 raise DataError(f"{str(path)!r} cannot be read: {reason}. Check the file.") from error
     else:
-        yield from read_memory(source, report.name, report)
-
-
-def _read_file(name: str, file: IO[bytes] | io.StringIO, report: Report, form: Form) -> Rows:
-    file.seek(0)
-    start = file.read(6)
-    file.seek(0)
-    if isinstance(start, str) or not start.startswith((b"PAR1", b"ARROW1")):
-        return read_text(name, file, report, form, Path(name).suffix.lower())
-    return read_arrow(name, cast("IO[bytes]", file), report)
+        yield from read_memory(source, report.name)
 
 
 def _check_size(name: str, size: int, max_bytes: int | None) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from condviz.data.tables.pairs import PairTable
-from condviz.data.tables.report import format_rows
 from condviz.data.texts import plain_cell
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+
+    from condviz.data.tables.pairs import PairTable
+
+
+def format_rows(rows: Iterable[Sequence[str]]) -> str:
+    """Format rows of cells as CSV, each with a line feed at its end."""
+    lines: list[str] = []
+    # Python's own end of line, which is cut off again, so that cells with either half of it are quoted.
+    csv.writer(cast("Any", SimpleNamespace(write=lines.append))).writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def to_csv(frame: pd.DataFrame, *, as_given: Collection[str] = (), float_format: str = "") -> str:
@@ -57,5 +66,4 @@ def format_predictions(
     given = list(frame.columns)
     for name, values in added.items():
         frame[name] = [float(value) if math.isfinite(value) else None for value in values]
-    # Nine digits restore every float32 exactly.
-    return to_csv(frame, as_given=given, float_format="%.9g")
+    return to_csv(frame, as_given=given, float_format="%.9g")  # nine digits restore every float32 exactly
