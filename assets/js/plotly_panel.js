@@ -309,9 +309,11 @@
     // ---- reading
     showTip(event, pin) {
       const point = event.points[0];
-      const words = point.text ?? point.data.text?.[point.pointNumber];
+      // A number stands for one of the texts that the figure sends once.
+      const read = (text) => (typeof text === "number" ? this.plot._fullLayout.meta.texts[text] : text);
+      const words = read(point.text ?? point.data.text?.[point.pointNumber]);
       if (!words || point.data.hoverinfo !== "none") return;
-      const labels = [].concat(point.customdata ?? []);
+      const labels = [].concat(point.customdata ?? []).map(read);
       const line = document.createElement("p");
       line.textContent = words;
       line.dir = "auto";

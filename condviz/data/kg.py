@@ -32,7 +32,7 @@ INVERSE = "inverse "
 FOLDER = ASSETS / "graph"
 SINGULAR_IN_S = ("ss", "us", "lens", "gas")
 """Ends of names in -s that are no plural: compass, octopus, lens."""
-DETERMINERS = ("the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some", "no")
+DETERMINERS = tuple("a an the my your his her its our their this that these those some any each every no".split())
 """First words after which there is no article."""
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
@@ -386,15 +386,18 @@ def clause(answers: Sequence[str], relation: str, *, inverse: bool = False) -> s
 
 
 def _with_the(name: str) -> str:
-    return name if name[:1].isupper() or name in _without_article() else f"the {name}"
+    return name if _is_bare(name) else f"the {name}"
+
+
+def _is_bare(name: str) -> bool:
+    """Tell a name that takes no article: a proper one, one with a determiner, or a mass noun of the list."""
+    return name[:1].isupper() or name.lower().split(" ")[0] in DETERMINERS or name in _without_article()
 
 
 def with_article(name: str) -> str:
     """Return a name with "a" or "an" where it takes one."""
-    words = name.split() or [""]
-    last = words[-1]
-    plural = last.endswith("s") and not last.endswith(SINGULAR_IN_S)
-    if name[:1].isupper() or plural or words[0].lower() in DETERMINERS or name in _without_article():
+    plural = name.endswith("s") and not name.endswith(SINGULAR_IN_S)
+    if plural or _is_bare(name):
         return name
     vowel = name[:1].lower() in "aeiou" and not name.lower().startswith(SOUNDS_LIKE_Y)
     return f"{'an' if vowel else 'a'} {name}"

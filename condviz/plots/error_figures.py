@@ -73,29 +73,31 @@ def plot_calibration(study: Study, curves: Sequence[Sequence[CurvePoint]]) -> go
 
 def _plot_sides(study: Study, sides: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray) -> go.Figure:
     """Draw the rows of one side, of the other, and of neither, in a colour each."""
-    figure = go.Figure()
-    for (name, chosen), colour in zip(sides.items(), (*_COLOURS, "var(--cv-missing)"), strict=True):
+    figure, tips = go.Figure(), _Texts()
+    for (name, chosen), colour in zip(sides.items(), (*_COLOURS, "var(--cv-rule-strong)"), strict=True):
         rows = np.flatnonzero(chosen).tolist()
         if not len(rows) and name in ("as rated", "as close"):
             continue
         figure.add_scattergl(
             x=x[rows].astype(np.float32), y=y[rows].astype(np.float32), mode="markers", name=name,
-            ids=[str(row) for row in rows], text=[_sentences(study, row) for row in rows],
-            customdata=[_facts(study, row) for row in rows], hoverinfo="none",
+            ids=[str(row) for row in rows], hoverinfo="none", **tips.of(study, rows),
             marker={"color": colour, "size": 6, "opacity": 0.65}, selected={"marker": {"opacity": 0.9}},
             unselected={"marker": {"opacity": 0.12}},
         )  # fmt: skip
-    return figure
+    return figure.update_layout(meta={"texts": list(tips)})
 
 
-def _sentences(study: Study, row: int) -> str:
-    pair = study.dataset.pairs[row]
-    return "\n".join(_cut(text) for text in (pair.sentence1, pair.sentence2))
+class _Texts(dict[str, int]):
+    """Numbers of texts: each is sent once, though every pair of sentences stands under two conditions."""
 
+    def of(self, study: Study, rows: Sequence[int]) -> dict[str, list]:
+        pairs = [study.dataset.pairs[row] for row in rows]
+        sentences = (f"{_cut(pair.sentence1)}\n{_cut(pair.sentence2)}" for pair in pairs)
+        facts = ((_cut(pair.condition), f"rating {pair.label:g}") for pair in pairs)
+        return {"text": [*map(self._number, sentences)], "customdata": [[*map(self._number, fact)] for fact in facts]}
 
-def _facts(study: Study, row: int) -> list[str]:
-    pair = study.dataset.pairs[row]
-    return [_cut(pair.condition), f"rating {pair.label:g}"]
+    def _number(self, text: str) -> int:
+        return self.setdefault(text, len(self))
 
 
 def _cut(text: str) -> str:

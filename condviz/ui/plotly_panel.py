@@ -10,6 +10,7 @@
 Points are known by the `ids` of their trace (texts). Data travel as typed arrays: give numpy float32 to plotly.
 Colours may be "var(--cv-pos)" and the like; they, and all that the figure leaves open, follow light and dark. For a
 tip in which no text is read as markup give a trace `text`, `hoverinfo="none"` and, for badges, `customdata` (texts).
+A number in either stands for one of the texts in `layout.meta["texts"]`, each of which is sent once.
 A trace with `meta={"from": {"x": ..., "y": ...}}` gets a slider that moves its points from there to x and y. Panels of
 one `link` share selection and marked point, with `link_zoom` the axes too. A new `layout.uirevision` resets the zoom.
 Up to 1,500 points a scattergl is drawn as SVG, which is sharper; without WebGL up to 5,000.

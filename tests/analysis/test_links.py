@@ -151,7 +151,8 @@ def test_wrong_questions(predictor: LinkPredictor) -> None:
 @pytest.mark.parametrize(
     ("name", "phrased"),
     [("owl", "an owl"), ("bee", "a bee"), ("honey", "honey"), ("leaves", "leaves"), ("octopus", "an octopus"),
-     ("unicorn", "a unicorn"), ("Berlin", "Berlin"), ("my old bike", "my old bike")],
+     ("unicorn", "a unicorn"), ("Berlin", "Berlin"), ("my old bike", "my old bike"),
+     ("a cow", "a cow")],
 )  # fmt: skip
 def test_articles(name: str, phrased: str) -> None:
     assert with_article(name) == phrased

@@ -25,7 +25,7 @@ def figure(number: int, *, seed: int = 0, kind: type = go.Scattergl, title: str 
             y=points[part, 1],
             ids=[str(i) for i in range(number)[part]],
             text=[f"<b>point</b> {i} & more" for i in range(number)[part]],
-            customdata=["badge"] * len(range(number)[part]),
+            customdata=[0] * len(range(number)[part]),
             hoverinfo="none",
             mode="markers",
             name=name,
@@ -35,7 +35,7 @@ def figure(number: int, *, seed: int = 0, kind: type = go.Scattergl, title: str 
         for part, name, colour in ((slice(0, half), "a", "var(--cv-pos)"), (slice(half, None), "b", "var(--cv-neg)"))
     ]
     layout = {"xaxis": {"range": [-1.1, 1.1]}, "yaxis": {"range": [-1.1, 1.1]}, "uirevision": title}
-    return go.Figure(traces, {**layout, "template": "none", "showlegend": False})
+    return go.Figure(traces, {**layout, "template": "none", "showlegend": False, "meta": {"texts": ["badge"]}})
 
 
 def build() -> gr.Blocks:
