@@ -51,6 +51,9 @@ SETTINGS: dict[str, list[dict]] = {
 BLIND = {"unconditional"}
 """The control: the condition must change nothing."""
 CASES = [(name, setting) for name in METHODS for setting in SETTINGS.get(name, [{}])]
+ON = [(*case, "bert") for case in CASES]
+ON += [(name, SETTINGS.get(name, [{}])[0], kind) for name in METHODS for kind in ("roberta", "mpnet")]
+"""Every setting on one type of encoder, every method on all: the others part texts and count places differently."""
 PAIRS = (SENTENCES, SENTENCES[::-1], CONDITIONS)
 
 
@@ -71,9 +74,10 @@ def case(request: pytest.FixtureRequest) -> tuple[str, dict]:
     return request.param
 
 
-@pytest.fixture(scope="module", params=["bert", "roberta", "mpnet"])
-def method(request: pytest.FixtureRequest, case: tuple[str, dict]) -> ConditionalScorer:
-    return build(*case, tiny_backbone(request.param))
+@pytest.fixture(scope="module", params=ON, ids=lambda on: f"{on[0]} {on[1]} {on[2]}")
+def method(request: pytest.FixtureRequest) -> ConditionalScorer:
+    name, setting, kind = request.param
+    return build(name, setting, tiny_backbone(kind))
 
 
 def encoder(method: ConditionalScorer) -> ConditionalEncoder:

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from pathlib import Path
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
-NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+SHORTER = {'"epochs": 8': '"epochs": 1'}
+"""What takes long on the page, and shows the same here."""
 
 
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def code_cells(path: Path) -> list[dict]:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
+def run_cell(source: str, names: dict[str, object]) -> object:
+    """Run a cell as a notebook does; returns the value of its last line, None where that is no expression."""
+    *body, last = ast.parse(source).body
+    if not isinstance(last, ast.Expr):
+        body, last = [*body, last], ast.Expr(ast.Constant(None))
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_are_kept_without_outputs(path: Path) -> None:
-    cells = nbformat.read(path, 4).cells
-    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in code_cells(path))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_notebooks_run(path: Path, tmp_path: Path) -> None:
-    notebook = nbformat.read(path, 4)
-    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    shown = [
-        output.data["text/html"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if "text/html" in output.get("data", {})
-    ]
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    shown = []
+    for cell in code_cells(path):
+        source = "".join(cell["source"])
+        for long, short in SHORTER.items():
+            source = source.replace(long, short)
+        value = run_cell(source, names)
+        shown += [value._repr_html_()] if hasattr(value, "_repr_html_") else []
     pictures = [one for one in shown if "cv-picture" in one]
     assert len(pictures) >= 2
     assert not any("<script" in one for one in pictures)

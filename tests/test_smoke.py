@@ -1,4 +1,4 @@
-"""The page builds, the command line lists the models, and one pair is scored: what has to hold before anything else."""
+"""The page builds and the command line starts: what has to hold before anything else."""
 
 from __future__ import annotations
 
@@ -15,15 +15,7 @@ loaded = {"torch", "umap", "plotly"} & set(sys.modules)
 sys.exit(f"Building the page has imported {loaded}, which takes seconds." if loaded else 0)"""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["-c", BUILD],
-        ["-m", "condviz", "--help"],
-        ["-m", "condviz", "score", "A man surfs.", "A woman skis.", "--condition", "the sport", "--model", "hyper-cl"],
-    ],
-    ids=["page", "help", "score"],
-)
+@pytest.mark.parametrize("command", [["-c", BUILD], ["-m", "condviz", "--help"]], ids=["page", "help"])
 def test_the_program_runs(command: list[str]) -> None:
     done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -42,7 +42,7 @@ def killed_build(source: Path, store: Path, slices: int) -> bool:
 
 
 def test_a_killed_build_goes_on_to_the_same_store(tmp_path: Path) -> None:
-    source, killed = write_csv(tmp_path / "a.csv", 40), 0
+    source, killed = write_csv(tmp_path / "a.csv", 24), 0
     while killed < 30 and not killed_build(source, tmp_path / "s", 1 + killed % 2):
         killed += 1
     assert 3 <= killed < 30
