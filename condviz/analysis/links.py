@@ -103,7 +103,7 @@ def get_predictor(
     """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
     found = graph if isinstance(graph, Graph) else load_graph(graph or EVERYDAY)
     for note in found.notes if found is not graph else ():
-        warnings.warn(note.replace("--header", "load_graph(..., header=True)"), stacklevel=3)
+        warnings.warn(note, stacklevel=3)
     encoder = load(model)
     key = (encoder.fingerprint, id(found))
     with _lock:

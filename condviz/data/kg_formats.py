@@ -246,7 +246,7 @@ def _table(
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
     if header is None and any(like) and not all(like):
         first = ", ".join(cell[:30] for cell in rows[0][1])
-        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names columns: --header.")
+        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, set header.")
     if like and (all(like) if header is None else header):
         rows = rows[1:]
     return _check_rows(path, rows, least, len(headers))

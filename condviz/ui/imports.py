@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from condviz.data.tables import (
 )
 from condviz.data.tables.formats import SEPARATORS, fold_name
 from condviz.data.tables.pairs import HIDDEN_LABEL, RATING_WORDS
-from condviz.data.tables.report import SKIP, is_missing
+from condviz.data.tables.report import is_missing
 from condviz.errors import DataError, explain
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
@@ -37,8 +36,7 @@ from condviz.ui.markup import html, notice, render
 MAX_BYTES = 5 * 2**20
 FILE_TYPES = [".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet"]
 SHOWN_ROWS, SHOWN_COLUMNS, MOST_WORDS = 3, 12, 12
-HEADERS = [("automatic", ""), ("names of columns", "names"), ("a row like the others", "row")]
-_FLAG = re.compile(r"--[a-z-]+( [A-Z][A-Z=]*| \w+=NAME)*( \((\w+=(\([^)]*\))?\w*)\))?")
+HEADERS = [("automatic", ""), ("header: names of columns", "names"), ("no header: a row like the others", "row")]
 IS_HEADER = {"names": True, "row": False}
 ENCODINGS = [("automatic", ""), "utf-8", "cp1252", "utf-16", "gbk", "shift_jis", "cp1251"]
 SCALES = (LABEL_RANGE, (0.0, 1.0), (-1.0, 1.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
@@ -235,15 +233,15 @@ class Import:
             one = {"placeholder": "for instance: the topic", "visible": False, "max_lines": 1}
             self.condition = gr.Textbox(label="One condition for all rows", elem_id=f"{prefix}-one-condition", **one)
             with gr.Row(visible=False, elem_classes="cv-import-row") as self.ratings:
-                self.low = gr.Number(None, label="Stands for different", min_width=90, elem_id=f"{prefix}-low")
-                self.high = gr.Number(None, label="Stands for same", min_width=90, elem_id=f"{prefix}-high")
-                label = "Words that stand for ratings, one a line"
+                self.low = gr.Number(None, label="Scale: different", min_width=90, elem_id=f"{prefix}-low")
+                self.high = gr.Number(None, label="Scale: same", min_width=90, elem_id=f"{prefix}-high")
+                label = "Labels: words that stand for ratings, one a line"
                 self.words = gr.Textbox(
                     label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
                 )
-            with gr.Accordion("First row, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
+            with gr.Accordion("Header, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
                 small: dict[str, Any] = {"min_width": 110}
-                self.header = gr.Dropdown(HEADERS, value="", label="First row", elem_id=f"{prefix}-header", **small)
+                self.header = gr.Dropdown(HEADERS, value="", label="Header", elem_id=f"{prefix}-header", **small)
                 marks = [("automatic", ""), *((name, mark) for mark, name in SEPARATORS.items())]
                 self.separator = gr.Dropdown(marks, value="", label="Separator", elem_id=f"{prefix}-separator", **small)
                 free: dict[str, Any] = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
@@ -313,23 +311,17 @@ class Import:
         except DataError as error:
             none = {picker: gr.update(choices=[], value=None) for picker in self.pickers.values()}
             hidden = dict.fromkeys((self.left_out, self.ratings), gr.update(visible=False))
-            return {
-                **form,
-                **none,
-                **hidden,
-                self.view: "",
-                self.reading: asked,
-                self.told: notice("", _on_page(str(error))),
-            }
+            told = {self.view: "", self.reading: asked, self.told: notice("", str(error))}
+            return {**form, **none, **hidden, **told}
         asked, report = seen.reading, seen.table.report
-        shown = {"notes": list(map(_on_page, seen.used.notes)), "rows": seen.table.rows[:SHOWN_ROWS]}
+        shown = {"notes": seen.used.notes, "rows": seen.table.rows[:SHOWN_ROWS]}
         shown |= {"separator": SEPARATORS.get(report.separator, ""), "most": SHOWN_COLUMNS}
         low, high = asked.scale or LABEL_RANGE
         return {
             **form,
             self.box: gr.update(visible=True, open=not (asked.sure and self.folds)),
             self.view: render("imports.html", seen=seen, roles=self.kind.roles, **shown),
-            self.told: notice("", _on_page(asked.problem)) if asked.problem else "",
+            self.told: notice("", asked.problem) if asked.problem else "",
             self.reading: asked,
             self.ratings: gr.update(
                 visible=bool(asked.scale or seen.words) or "the ratings in column" in asked.problem
@@ -353,11 +345,6 @@ class Import:
         target = Path(asked.path).with_name(f"{Path(asked.path).stem}-left-out.csv")
         write_text(target, used.report.left_out_csv())
         return gr.update(visible=True, value=str(target))
-
-
-def _on_page(text: str) -> str:
-    """Return a message with the fields of the page for options of the command line and of Python."""
-    return _FLAG.sub("the fields below", text.removesuffix(SKIP))
 
 
 def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:

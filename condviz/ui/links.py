@@ -104,7 +104,7 @@ class LinksTab:
             html(text, elem_id="cv-links-help")
             files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
             self.upload = gr.UploadButton("Upload a graph", elem_id="cv-links-upload", **files)
-            told = {"label": "First row of its tables", "elem_id": "cv-links-header", "scale": 0, "min_width": 200}
+            told = {"label": "Header of its tables", "elem_id": "cv-links-header", "scale": 0, "min_width": 200}
             self.header = gr.Dropdown(HEADERS, value="", **told)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
         with Section(
@@ -213,8 +213,7 @@ class LinksTab:
         head, relation, tail = graph.triples[0]
         first_ = f"{graph.entities[head].name}, {graph.relations[relation].text}, {graph.entities[tail].name}"
         said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities; the first: {first_}."
-        notes = [note.replace("--header", "choose it above") for note in graph.notes]
-        yield {self.upload_notice: notice("", " ".join([said, *notes]), tone="info")}
+        yield {self.upload_notice: notice("", " ".join([said, *graph.notes]), tone="info")}
 
     def _menu(self, graph: str) -> gr.Dropdown:
         """Choose a graph; an uploaded one is offered, too."""

@@ -499,5 +499,5 @@ def test_a_table_without_conditions_takes_one_for_all_rows(tmp_path: Path, capsy
     table.write_text("sentence1,sentence2,label\nA man surfs.,A girl skis.,2\nA man surfs.,A man rows.,4\n")
     asked = ["evaluate", "--model", "words", "--data", str(table), "--resamples", "0"]
     assert cli.main(asked) == 2
-    assert "--condition TEXT" in capsys.readouterr().err
+    assert "set condition" in capsys.readouterr().err
     assert cli.main([*asked, "--condition", "the sport"]) == 0

@@ -137,7 +137,7 @@ def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: P
     (folder / TABLES[1]).write_text("id\tidentity\nhas\thas\n")
     (folder / TABLES[2]).write_text("head\thas\tnose\nhead\tid\tid\n")
     graph = read_tables(folder)
-    assert any("was taken as a row" in note and "--header" in note for note in graph.notes)
+    assert any("was taken as a row" in note and "set header" in note for note in graph.notes)
     assert (graph.num_entities, graph.num_relations, len(graph.triples)) == (3, 2, 2)
     (folder / TABLES[2]).write_text("von\tRelation\tnach\nhead\thas\tnose\n")
     (folder / TABLES[0]).write_text("Nummer\tWort\nhead\thead\nnose\tnose\n")
@@ -230,7 +230,7 @@ def test_one_broken_byte_is_one_bad_row_of_a_utf8_file() -> None:
 def test_other_encodings_are_refused_unless_they_are_named(encoding: str) -> None:
     text = "Съешь ещё этих мягких булок" if encoding == "cp1251" else "今日天気良好明日雨"
     content = f"text,id\n{text},1\n{text},2\n".encode(encoding)
-    with pytest.raises(DataError, match="--encoding"):
+    with pytest.raises(DataError, match="set its encoding"):
         read(content)
     assert read(content, encoding=encoding).rows[0] == (text, "1")
     with pytest.raises(DataError, match="no encoding 'nonsense'"):
@@ -261,7 +261,7 @@ def test_ratings_are_recognised_by_name(name: str) -> None:
 
 def test_other_scales_are_asked_for_and_mapped() -> None:
     content = HEADER + "".join(PAIR.replace(",2\n", f",{label}\n") for label in ("0", '"0,5"', "1", ""))
-    with pytest.raises(DataError, match=r"go from 0 to 1.*--scale"):
+    with pytest.raises(DataError, match=r"go from 0 to 1.*Set scale"):
         read_pairs(io.StringIO(content))
     table = read_pairs(io.StringIO(content), scale=(0, 1))
     assert [pair.label for pair in table.pairs] == [1, 3, 5, None]

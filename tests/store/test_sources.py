@@ -87,7 +87,7 @@ def test_names_of_columns_can_stand_in_a_filter(tmp_path: Path) -> None:
         ("a.csv", "text,text\nx,y\n", "", "two columns called"),
         ("a.csv", "text,b\nx,y,z\n", "", "3 cells, but the header has 2"),
         ("a.csv", "text,b\n" + "x" * 10_000_000 + ",y\n", "", "131,072 characters"),
-        ("a.csv", "text,b\n" + "x" * 6_000 + ",y\n", "", r"a\.csv: Row 1 \(line 2\), column text .*--skip-bad"),
+        ("a.csv", "text,b\n" + "x" * 6_000 + ",y\n", "", r"a\.csv: Row 1 \(line 2\), column text .*set skip_bad"),
         ("a.jsonl", '{"text": [3]}\n', "", "a list or a record; a text is expected"),
         ("a.jsonl", '{"text": "a"}\n{"text"\n', "", "line 2.*Each line has to be one object"),
         ("a.jsonl", "[1]\n", "", "This is a list"),

@@ -93,8 +93,7 @@ def _western(name: str, file: IO[bytes]) -> str:
     in_rows = sum(len(row) for row in accents if len(row) > 1)
     if re.search(rb"[\x81\x8d\x8f\x90\x9d]", content) or in_rows > max(8, sum(map(len, accents)) / 2):
         raise DataError(
-            f"{name} is neither UTF-8 nor Windows-1252. Save it as UTF-8, or name its encoding, for instance gbk: "
-            "--encoding (encoding=)."
+            f"{name} is neither UTF-8 nor Windows-1252. Save it as UTF-8, or set its encoding, for instance gbk."
         )
     return WINDOWS
 

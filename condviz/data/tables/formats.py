@@ -60,8 +60,8 @@ def read_file(name: str, file: IO[bytes] | IO[str], report: Report, form: Form) 
     report.encoding = encoding
     if encoding == WINDOWS and not form.encoding:
         report.remarks.append(
-            f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, name "
-            "its encoding: --encoding (encoding=)."
+            f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, set "
+            "its encoding."
         )
     lines = read_lines(name, file, encoding)
     ending = Path(name).suffix.lower()
@@ -168,11 +168,11 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> tuple[b
     known = _count_known(first)
     odd = any(len(cell) > _LONG_NAME or _VALUE.fullmatch(cell) or cell.endswith((".", "!")) for cell in first)
     if (odd and known < 2) or not any(first) or (len(first) == 1 and " " in first[0]):
-        return False, f"The first row ({shown}) was taken as a row, not as names. Otherwise: --header (header=True)."
+        return False, f"The first row ({shown}) was taken as a row. If it names the columns, set header."
     numbers = any(all(map(_VALUE.fullmatch, column)) for column in zip(*others, strict=False))
     if (known or numbers) and not odd:
         return True, ""
-    return True, f"The first row ({shown}) was taken as names of columns. If it is a row: --no-header (header=False)."
+    return True, f"The first row ({shown}) was taken as names of columns. If it is a row, set no header."
 
 
 def find_separator(sample: Sequence[str]) -> str:

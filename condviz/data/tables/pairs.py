@@ -161,8 +161,7 @@ class Ratings:
         if not low <= value <= high:
             raise DataError(
                 f"{place} must be a number from {low:g} to {high:g}, got {cell.strip()[:40]!r}. Leave it blank, or "
-                f"write {HIDDEN_LABEL:g}, where no rating is known. Other scales: --scale LOW HIGH (scale=); words: "
-                "--labels WORD=NUMBER (labels=)."
+                f"write {HIDDEN_LABEL:g}, where no rating is known. For another scale set scale, for words set labels."
             )
         first, last = self.scale
         return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
@@ -175,7 +174,7 @@ class Ratings:
         if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
             raise report.error(
                 f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
-                f"{low:g} to {high:g}. Give their scale: --scale LOW HIGH (scale=(LOW, HIGH))."
+                f"{low:g} to {high:g}. Set scale to the numbers that stand for different and for same, for instance 0 and 1."
             )
         if self.mapping:
             report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
@@ -224,8 +223,8 @@ def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[
         raise report.error(
             f"{report.name} has no column {', '.join(missing)}. Found: {list_names(table.columns)}; wanted: "
             f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}. {f'Did you mean {hints}? ' if hints else ''}"
-            f"Rename the columns, or name them: --columns {missing[0]}=NAME (columns=)."
-            f"{' One condition for all rows: --condition TEXT (condition=).' if missing == ['condition'] else ''}"
+            f"Rename the columns, or set columns, for instance {missing[0]}=NAME."
+            f"{' For one condition in all rows set condition.' if missing == ['condition'] else ''}"
         )
     report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else 'by its name'}" for role in roles}
     return roles
@@ -239,7 +238,7 @@ def _named(table: Table, role: str, taken: Sequence[str]) -> str:
     if len(same := [column for column in near if free[column] == free[near[0]]]) > 1:
         raise DataError(f"{table.report.name} has {len(same)} columns called {role}. Rename or remove all but one.")
     if near and role == LABEL_COLUMN and (len(near) > 1 or free[near[0]] != LABEL_COLUMN):
-        told = f"Ratings are read from the column {', not '.join(near[:2])}. Another: --columns label=NAME (columns=)."
+        told = f"Ratings are read from the column {', not '.join(near[:2])}. For another set columns, as label=NAME."
         table.report.remarks.append(told)
     return near[0] if near else ""
 

@@ -20,7 +20,7 @@ MAX_CELL_CHARACTERS = 131_072
 MAX_LEFT_OUT = 10_000
 """More bad rows than that are no table with mistakes, but another kind of file."""
 SHOWN = 3
-SKIP = " To leave out such rows: --skip-bad (skip_bad=True)."
+SKIP = " To leave out such rows, set skip_bad."
 _INTEGER = re.compile(r"-?\d{1,16}")
 _EXACT = 2**53
 
