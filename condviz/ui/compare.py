@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,17 +23,15 @@ from condviz.ui import export, limits
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first
 from condviz.ui.imports import FILE_TYPES, PAIRS, Import, Reading
-from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, noted, render
 from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.pool import score_rows
-from condviz.ui.requests import UPLOADS
+from condviz.ui.requests import KEPT
 from condviz.ui.state import Values, first, joined, lines, pair_link
 
 MAX_WORD_SCORES = 200
 """The words behind the bars are looked for at once while they cost at most so many scores; else when asked for."""
 MAX_SENTENCES = 100
-KEPT_TABLES = 100
 LISTED = 200
 """Rows of a scored table that the page shows; the file holds all."""
 TRIED = 6
@@ -60,7 +57,6 @@ class CompareTab:
         self.page, self.pool = page, page.pool
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]
-        self._scored: Newest[str, Scored] = Newest(KEPT_TABLES)
         self.fails = [example for example in self.examples.values() if example.fails]
         stored = read_first(Comparison, "compare", self.pool.default)
         with gr.Row(elem_classes="cv-split"):
@@ -271,14 +267,11 @@ class CompareTab:
         rows = [[one.sentence1, one.sentence2, one.condition, round(float(score), 3)] for one, score in first_rows]
         head = ["Sentence 1", "Sentence 2", "Condition", f"Score ({model})"]
         cut = [f"The first {LISTED} of {count:,} rows; the file has all of them."] if count > LISTED else []
-        token = secrets.token_hex(16)
-        self._scored[token] = Scored(target, head, rows, " ".join([*cut, *table.notes]))
-        UPLOADS.use(token, [file])
-        yield self._show_table(token)
+        yield self._show_table(KEPT.add(Scored(target, head, rows, " ".join([*cut, *table.notes])), file))
 
     def _show_table(self, token: str) -> dict:
         """Show a scored table of this sitting, and keep where it lies with the page; one that is gone is told."""
-        scored = self._scored.get(token)
+        scored = KEPT.find(token, Scored)
         if scored is None or not scored.file.is_file():
             gone = "The scored table is not on this server any more. Choose the file and score it again."
             return {self.table_told: render("compare/table.html", token="", told=gone)} if token else {}

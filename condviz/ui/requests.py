@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gradio as gr
 from starlette.datastructures import Headers
@@ -18,11 +19,12 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.errors import DataError
-from condviz.ui.limits import MAX_BODY_BYTES, Counts, crowded
+from condviz.ui.limits import MAX_BODY_BYTES, Counts, Newest, crowded
 
 UPLOAD_BYTES = 100_000_000
 """What one address may upload within `UPLOAD_SECONDS`: twenty of the largest tables."""
 UPLOAD_SECONDS = 3600
+Value = TypeVar("Value")
 _CALL = re.compile(r".*/gradio_api/(call/v2|call|run|api|queue)/([^/]*)/?")
 
 
@@ -57,6 +59,34 @@ class Uploads:
 
 
 UPLOADS = Uploads()
+
+
+class Kept(Newest[str, Any]):
+    """What visitors brought, or made of it, and no link holds: under a secret token, for the rest of the sitting.
+
+    The upload behind it stays as long as it does.
+    """
+
+    def add(self, value: object, path: str = "") -> str:
+        """Keep a value, and the upload at a path; return the token."""
+        token = f"upload-{secrets.token_hex(16)}"
+        self[token] = value
+        UPLOADS.use(token, [path] if path else [])
+        return token
+
+    def find(self, token: str, kind: type[Value]) -> Value | None:
+        """Return the value of a token; None where there is none of this kind."""
+        value = self.get(token)
+        return value if isinstance(value, kind) else None
+
+    def popitem(self) -> tuple[str, Any]:
+        """Let the oldest value go, and its upload where nobody else uses it."""
+        token, value = super().popitem()
+        UPLOADS.close(token)
+        return token, value
+
+
+KEPT = Kept(400)
 
 
 def forget_uploads(request: gr.Request) -> None:

@@ -16,7 +16,7 @@ from condviz.paths import ASSETS
 from condviz.ui import requests
 from condviz.ui.events import _typed, publish
 from condviz.ui.pool import ModelPool
-from condviz.ui.requests import UPLOADS, Uploads, forget_uploads
+from condviz.ui.requests import UPLOADS, Kept, Uploads, forget_uploads
 from condviz.ui.server import middleware, routes
 from tests.ports import free_ports
 
@@ -238,6 +238,17 @@ def test_sessions_are_forgotten_with_their_files(tmp_path: Path) -> None:
     uploads.close("s")
     assert uploads._users == {}
     assert UPLOADS is not uploads
+
+
+def test_what_a_sitting_keeps_goes_with_its_upload_when_newer_ones_come(tmp_path: Path) -> None:
+    kept, paths = Kept(2), [tmp_path / str(number) / "t.csv" for number in range(3)]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("text")
+    tokens = [kept.add(path.parent.name, str(path)) for path in paths]
+    assert [kept.find(token, str) for token in tokens] == [None, "1", "2"]
+    assert kept.find(tokens[1], int) is None  # a token of another view opens nothing here
+    assert [path.exists() for path in paths] == [False, True, True]
 
 
 def test_an_address_may_upload_so_much_an_hour(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

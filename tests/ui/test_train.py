@@ -324,7 +324,7 @@ def test_the_rows_that_were_kept_back_open_in_errors(tab: train.TrainTab, tmp_pa
     end(tab.jobs, job)
     learned = tab.refresh({**NOTHING, "run": job.id}, "")[tab.learned]
     token = re.search(r"errors\?ed=([^&]*)&", html.unescape(str(learned)))[1]
-    assert train.Desk.uploads[token].reading.path == job.recipe["validation"][0]["path"]
+    assert train.KEPT[token].path == job.recipe["validation"][0]["path"]
 
 
 def test_ratings_that_could_not_be_read_are_read_when_they_can(tab: train.TrainTab, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ class Ratings:
         if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
             raise report.error(
                 f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
-                f"{low:g} to {high:g}. Set scale to the numbers that stand for different and for same, for instance 0 and 1."
+                f"{low:g} to {high:g}. Set scale to what stands for different and for same, for instance 0 and 1."
             )
         if self.mapping:
             report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")

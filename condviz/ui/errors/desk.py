@@ -7,13 +7,12 @@ dropped scores have to be computed again, which the tab offers.
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache
@@ -27,9 +26,7 @@ from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
 from condviz.spec import write_options
 from condviz.ui import limits, page
 from condviz.ui.imports import Reading
-from condviz.ui.limits import Newest
 from condviz.ui.pool import ModelPool
-from condviz.ui.requests import UPLOADS
 from condviz.ui.state import write_link, write_rows
 
 START = "scenes:test"
@@ -38,7 +35,6 @@ OPTIONS = ("filter", "exclude_seen")
 WORK = 25_000_000
 """Rows times resamples that take about a second."""
 MAX_RESAMPLES = 10_000
-UPLOADS_KEPT = 100
 MB = 2**20
 DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
 """Budgets."""
@@ -122,9 +118,6 @@ class Choice:
 class Desk:
     """Tables, scores, studies, and what was found in them."""
 
-    uploads: ClassVar[Newest[str, Source]] = Newest(UPLOADS_KEPT)
-    """Token -> a table, of all visitors; Train puts what a training kept back here, too."""
-
     def __init__(self, pool: ModelPool) -> None:
         """Prepare; reads nothing."""
         self.pool = pool
@@ -133,14 +126,6 @@ class Desk:
         self._studies: LRUCache = LRUCache(STUDIES, getsizeof=_study_bytes)
         self._results: LRUCache = LRUCache(60)
         self._lock = threading.Lock()
-
-    @classmethod
-    def remember(cls, source: Source) -> Source:
-        """Keep an upload for the rest of the sitting, and its file when the page is left; returns it with its token."""
-        source = replace(source, token=f"upload-{secrets.token_hex(16)}")
-        cls.uploads[source.token] = source
-        UPLOADS.use(source.token, [source.reading.path])
-        return source
 
     @staticmethod
     def corpora() -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ from condviz.ui.markup import busy, dimmed, html, notice, read_asset, render
 from condviz.ui.page import Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
+from condviz.ui.requests import KEPT
 from condviz.ui.state import Values, first, number, place, read_rows
 
 NO_SECOND = ("no second model", "")
@@ -296,11 +297,9 @@ class ErrorsTab:
         if reading is None:
             raise DataError("No table has been uploaded. Upload one first.")
         yield {self.own.box: gr.update(open=False)}
-        yield from self._adopt(Source("upload", reading), model, second)
-
-    def _adopt(self, source: Source, model: str, second: str) -> Iterator[dict]:
+        source = Source("upload", reading)
         first, second = _two([*self.desk.dataset(source).stored] or self._in_pool(model, second))
-        source = self.desk.remember(source)
+        source = replace(source, token=KEPT.add(reading, reading.path))
         menu = self._menu(source)
         yield menu
         yield from self._find(Choice(source, first, second))
@@ -315,7 +314,8 @@ class ErrorsTab:
     def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
         """Restore what a link asks for."""
         key, second, target, drawn = (first(values, name) for name in ("ed", "eb", "et", "ev"))
-        source = self.desk.uploads.get(key) or Source(key)
+        reading = KEPT.find(key, Reading)
+        source = Source("upload", reading, key) if reading else Source(key)
         if source.key.startswith("upload") and not source.token:
             raise DataError("This link shows a table that was uploaded. Upload it again to see it.")
         row = number(values, "er", 0, low=0, high=10**8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +18,7 @@ from condviz.errors import ConfigError, DataError
 from condviz.spec import check_options, read_options, write_options
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading
-from condviz.ui.limits import Newest
-from condviz.ui.requests import UPLOADS
+from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, Values, first, joined, lines, number, write_link, write_rows
 
 MAPS_BYTES = 300 * 2**20
@@ -160,8 +158,6 @@ class Maps:
 
 
 MAPS = Maps()
-KEPT: Newest[str, Shown] = Newest(100)
-"""Token -> what was drawn of texts that no link holds, for the rest of the sitting."""
 
 
 @dataclass(frozen=True)
@@ -208,10 +204,7 @@ class Shown:
         """Keep what no link holds for the rest of the sitting, and its file when the page is left."""
         if self.form.linked:
             return self
-        kept = replace(self, token=secrets.token_hex(16))
-        KEPT[kept.token] = kept
-        UPLOADS.use(kept.token, [self.form.table.path] if self.form.table else [])
-        return kept
+        return replace(self, token=KEPT.add(self, self.form.table.path if self.form.table else ""))
 
     @property
     def unlinked(self) -> str:

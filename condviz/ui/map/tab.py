@@ -22,10 +22,11 @@ from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.form import Fields
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, DRAWN, KEPT, MAPS, SOURCES, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown, whole
 from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
+from condviz.ui.requests import KEPT
 from condviz.ui.state import Values, first, read_rows
 
 SIDES = {"before": "Before: the sentence alone", "after": "After: under its condition"}
@@ -143,13 +144,13 @@ class MapTab:
         """Restore form, map and what is picked on it from a link."""
         named = first(values, "m")
         known = named if named in dict(self._choices()).values() else self.pool.default
-        kept = KEPT.get(first(values, "own"))
+        kept = KEPT.find(first(values, "own"), Shown)
         form = kept.form if kept else Form.from_link(values, known)
         changes = form.updates(vars(self)) | self.drawn.updates(form.drawn)
         changes |= self.own.restore(form.table) if form.table else {}
         yield changes | {part: changes.get(part, {}) | seen for part, seen in self._boxes(form).items()}
         if kept and kept.map() is not None:
-            shown = replace(kept, colour=kept.result.colour)
+            shown = replace(kept, colour=kept.result.colour, token=first(values, "own"))
         elif shown is not None and form.link() == shown.form.link():
             shown = Shown(shown.map, shown.form, shown.result.colour)
         elif not (form.linked or kept):

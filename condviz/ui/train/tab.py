@@ -19,14 +19,13 @@ from markupsafe import Markup
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.job import is_shared
 from condviz.training.jobs import Jobs, is_enabled
-from condviz.ui.errors.desk import Desk, Source
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.imports import FILE_TYPES, TRAINED, Import, Reading
 from condviz.ui.limits import Counts, Newest
 from condviz.ui.markup import html, notice, render
 from condviz.ui.page import Page, Tab, section, stop_button
 from condviz.ui.pool import Work
-from condviz.ui.requests import UPLOADS
+from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, Values, first, write_link
 from condviz.ui.train import recipe as recipes
 from condviz.ui.train import view as views
@@ -41,8 +40,6 @@ OPERATOR = "CONDVIZ_OPERATOR"
 """Environment variable: the password of whoever runs the page, and may see all trainings."""
 TRIES = 10
 """Of that password within a minute, by all visitors together."""
-KEPT: Newest[str, Reading] = Newest(100)
-"""Token -> an uploaded table and how it is read, for the rest of the sitting."""
 SPACE_GUIDE = "https://huggingface.co/docs/hub/spaces-overview#duplicating-a-space"
 _IN_TURN: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "train-form"}
 MOST_OVER = 8
@@ -238,12 +235,9 @@ class TrainTab:
         if self.enabled:
             self.jobs.remove_old_uploads()
             facts["table"] = [str(path) for path in store(table, part, self.jobs.uploads)]
-        token = secrets.token_hex(16)
-        KEPT[token] = reading
-        UPLOADS.use(token, [file])
         filled = self._fill(recipes.compose(quality, name, facts, start), quality)
         view = render("train/table.html", table=table, train=len(train), held=len(held))
-        kept = Markup('<span data-own="own={}"></span>').format(token)
+        kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
         return {self.help: kept, self.sample: view, self.table: facts, **filled}
 
     def choose(self, source: str, quality: str, name: str, table: dict | None, start: str | None = None) -> dict:
@@ -366,8 +360,8 @@ class TrainTab:
         held = [source for source in run.recipe.get("validation", ()) if source["name"] == "csv"]
         if not (run.id and run.mine and run.state == "done" and held and Path(held[0]["path"]).is_file()):
             return ""
-        if run.id not in _OPENED:
-            _OPENED[run.id] = Desk.remember(Source("upload", self.own.current(held[0]["path"], None))).token
+        if _OPENED.get(run.id) not in KEPT:
+            _OPENED[run.id] = KEPT.add(self.own.current(held[0]["path"], None))
         return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
@@ -430,7 +424,7 @@ class TrainTab:
         data = "example" if data == "example" else "table"
         quality = quality if quality in recipes.QUALITIES else "quick"
         name = recipes.NAME if changes else name
-        if kept := KEPT.get(own):  # that it is read again fills in the recipe
+        if kept := KEPT.find(own, Reading):  # that it is read again fills in the recipe
             found |= self.own.restore(kept)
         found |= self.choose_source(data, quality, name, table) | {self.source: data, self.quality: quality}
         if data == "table" and start is not None:
