@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from condviz.data.tables import read_pairs, read_table
 from condviz.errors import DataError
@@ -80,7 +83,23 @@ def test_datasets(form: str | None) -> None:
     data = pytest.importorskip("datasets").Dataset.from_dict(COLUMNS)
     check(data.with_format(form))
     check(data.to_iterable_dataset())
+    classes = data.cast_column(
+        "label", pytest.importorskip("datasets").ClassLabel(names=["a", "b", "low", "c", "high"])
+    )
+    for source in (classes.with_format(form), classes.to_iterable_dataset()):
+        assert read_table(source).column("label") == ["low", "high"]
     assert len(read_table(data.select([1])).rows) == 1
+
+
+def test_numbers_of_classes_are_read_as_their_names(tmp_path: Path) -> None:
+    features = {"text": {"_type": "Value"}, "label": {"names": ["low", "high"], "_type": "ClassLabel"}}
+    table = pa.table({"text": ["a", "b", "c"], "label": [1, 0, -1]})
+    written = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    parquet.write_table(written, tmp_path / "a.parquet")
+    for source in (written, tmp_path / "a.parquet"):
+        assert read_table(source).column("label") == ["high", "low", ""]
+    for strange in ("{", "[]", '{"info": {"features": {"label": 3}}}', '{"info": null}'):
+        assert read_table(table.replace_schema_metadata({"huggingface": strange})).column("label") == ["1", "0", "-1"]
 
 
 def test_the_parts_of_a_dataset_are_named() -> None:

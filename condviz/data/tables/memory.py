@@ -82,9 +82,22 @@ def _arrow_records(name: str, batches: Iterable[Any]) -> Iterator[dict[str, Any]
         batch.validate(full=True)  # a damaged file could make Arrow read outside of its memory
         columns = check_names(name, batch.schema.names)
         short = [str(column.type) in ("float", "halffloat") for column in batch.columns]
-        cells = (c.cast("string") if few else c for c, few in zip(batch.columns, short, strict=True))
-        for row in zip(*(column.to_pylist() for column in cells), strict=True):
+        cells = [(c.cast("string") if few else c).to_pylist() for c, few in zip(batch.columns, short, strict=True)]
+        for column, names in _class_names(batch.schema).items():
+            number = columns.index(column)
+            cells[number] = [names.get(cell, cell) if isinstance(cell, int) else cell for cell in cells[number]]
+        for row in zip(*cells, strict=True):
             yield dict(zip(columns, row, strict=True))
+
+
+def _class_names(schema: Any) -> dict[str, dict[int, str | None]]:  # noqa: ANN401
+    """Return column -> number -> name of the classes that `datasets` stores as numbers; -1 is no class."""
+    try:
+        features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
+        labels = {name: features[name] for name in schema.names if features[name]["_type"] == "ClassLabel"}
+        return {column: {-1: None, **dict(enumerate(label["names"]))} for column, label in labels.items()}
+    except (KeyError, TypeError, ValueError, RecursionError):  # written by another program
+        return {}
 
 
 def _by_column(name: str, source: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
