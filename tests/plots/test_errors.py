@@ -64,6 +64,19 @@ def test_the_headline_says_only_what_the_figures_support() -> None:
     assert "do not follow the ratings" in said(make_study(single, noise))
 
 
+def test_the_headline_accounts_for_all_that_the_pair_accuracy_counts() -> None:
+    ratings = [(1.0, 4.0)] * 9 + [(2.0, 2.0)] * 9
+    pairs = [Pair(f"a{i}", "b", f"c{j}", one) for i, row in enumerate(ratings) for j, one in enumerate(row)]
+    data = make_dataset("t", pairs)
+    study = make_study(data, judge(data, "m", data.gold + np.arange(36) / 100))
+    figures = analyse(study, resamples=0).every.figures[0]
+    assert (figures.ties_wrong.value, figures.ties_excluded.value) == (50, 100)
+    text = said(study)
+    assert "puts 9 of 9" in text
+    assert "9 more are rated alike" in text
+    assert "rated alike" not in said(toy_study(second=False))
+
+
 def test_the_headline_of_two_models_is_about_both() -> None:
     data = rows(60, 3)
     rng = np.random.default_rng(1)

@@ -26,6 +26,8 @@ class Summary(Record):
     """Rated rows."""
     pairs: int
     """Sentence pairs with two conditions that are rated differently."""
+    alike: int
+    """Comparisons of two conditions that are rated alike: none of `right`, and wrong in the pair accuracy."""
     right: tuple[int, ...]
     """How many comparisons of two such conditions each model gets right."""
     order: Verdict | None
@@ -57,6 +59,7 @@ def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -
     chosen = mask[study.dataset.items].any(axis=1)
     for judged in study.judged:
         chosen = chosen & np.isfinite(judged.verdicts)
+    alike = mask[study.dataset.items].any(axis=1) & (np.ptp(study.columns["gold"][study.dataset.items], axis=1) == 0)
     clusters = study.dataset.clusters[study.dataset.items[:, 0]][chosen]
     verdicts = [judged.verdicts[chosen] for judged in study.judged]
     error, gold = study.first.error[rated], study.columns["gold"][rated]
@@ -75,8 +78,8 @@ def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -
         worst, best = _sides(study, rated, np.abs(error), groups, asked, against_rest=True)
         wins = loses = ()
     return Summary(
-        rows=len(rated), pairs=len(np.unique(clusters)), right=tuple(int((one == 1).sum()) for one in verdicts),
-        order=order, follows=follows, closer=closer,
+        rows=len(rated), pairs=len(np.unique(clusters)), alike=int(alike.sum()),
+        right=tuple(int((one == 1).sum()) for one in verdicts), order=order, follows=follows, closer=closer,
         similar=int((error > FAR).sum()), different=int((error < -FAR).sum()),
         best=next(iter(best), None), worst=next(iter(worst), None),
         wins=tuple(group.value for group in wins), loses=tuple(group.value for group in loses), asked=asked,
