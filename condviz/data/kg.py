@@ -32,7 +32,10 @@ INVERSE = "inverse "
 FOLDER = ASSETS / "graph"
 SINGULAR_IN_S = ("ss", "us", "lens", "gas")
 """Ends of names in -s that are no plural: compass, octopus, lens."""
-DETERMINERS = tuple(["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some", "any", "each", "every", "no"])
+DETERMINERS = (
+    "a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some", "any",
+    "each", "every", "no",
+)  # fmt: skip
 """First words after which there is no article."""
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
 """Starts of names that take "a" before a written vowel."""
