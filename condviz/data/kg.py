@@ -33,8 +33,8 @@ FOLDER = ASSETS / "graph"
 SINGULAR_IN_S = ("ss", "us", "lens", "gas")
 """Ends of names in -s that are no plural: compass, octopus, lens."""
 DETERMINERS = (
-    "a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some", "any",
-    "each", "every", "no",
+    "a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "this", "that", "these", "those", "some",
+    "any", "each", "every", "no",
 )  # fmt: skip
 """First words after which there is no article."""
 SOUNDS_LIKE_Y = ("uni", "use", "eu")
