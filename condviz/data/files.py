@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from fnmatch import fnmatch
 from pathlib import Path
 
 from condviz.errors import DataError, first_line, require
@@ -54,14 +53,13 @@ def _fetch(name: str) -> list[Path]:
     """Download the files of a dataset that can be read, all of one kind. No code of a dataset is run."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.utils import filter_repo_objects
 
     owner, _, rest = name.partition("/")
     dataset, _, part = rest.partition("/")
     wanted = [part, f"{part.rstrip('/')}/*"] if part else [f"*{ending}" for ending in ENDINGS]
     try:
-        folder = Path(
-            huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
-        )
+        found = huggingface_hub.snapshot_download(f"{owner}/{dataset}", repo_type="dataset", allow_patterns=wanted)
     except HFValidationError as error:
         raise DataError(f"{name[:80]} is not the name of a dataset. Write {HUB}OWNER/NAME.") from error
     except (HfHubHTTPError, OSError) as error:
@@ -69,11 +67,9 @@ def _fetch(name: str) -> list[Path]:
             f"{name[:80]} is not a file, and could not be fetched as a dataset of the hub ({first_line(error)}). "
             "Check the name and the network, or download its files and pass their folder."
         ) from error
-    files = [
-        file
-        for file in sorted(folder.rglob("*"))
-        if file.is_file() and any(fnmatch(file.relative_to(folder).as_posix(), pattern) for pattern in wanted)
-    ]
+    folder = Path(found)  # in which files of an earlier call can lie
+    inside = (file.relative_to(folder).as_posix() for file in sorted(folder.rglob("*")) if file.is_file())
+    files = [folder / file for file in filter_repo_objects(inside, allow_patterns=wanted)]
     for ending in ENDINGS:  # many datasets hold the same rows in several kinds
         if chosen := [file for file in files if file.suffix.lower() == ending]:
             return chosen

@@ -10,6 +10,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from condviz.data.tables import Kind, Report, check_texts, kind_of, to_number
 from condviz.data.tables.formats import Form
 from condviz.data.tables.memory import Record, to_text
 from condviz.data.tables.pairs import TEXT_NAMES, list_names
-from condviz.data.tables.report import Place, is_missing
+from condviz.data.tables.report import is_missing
 from condviz.data.tables.table import read_records
 from condviz.errors import DataError
 
@@ -75,15 +77,10 @@ class Source:
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         """Yield the usable rows from number `start`, counted from 0, on."""
-        usable = 0
-        for number, place, record in _records(self.files, Report(skip_bad=True), self.form):
-            text = _usable_text(place, record, self.column, Report(skip_bad=True))
-            if text is None:
-                continue
-            if usable >= start:
-                cells = {name: record.get(found) or None for found, name in self.names.items() if found != self.column}
-                yield Row(number, text, cells)
-            usable += 1
+        names = {found: name for found, name in self.names.items() if found != self.column}
+        usable = filter(itemgetter(-1), _read(self.files, Report(skip_bad=True), self.form, self.column))
+        for number, _, record, text in islice(usable, start, None):
+            yield Row(number, text, {name: record.get(found) or None for found, name in names.items()})
 
 
 def read_source(
@@ -111,15 +108,10 @@ def read_source(
     files, form = _find_files(path), Form(header, separator, encoding, ("text",))
     name = str(path).rstrip("/").rpartition("/")[2]
     report = Report(name, skip_bad=skip_bad)
-    chosen, kinds, total, blank, seen = "", {}, 0, 0, None
-    for _, place, record in _records(files, report, form):
-        chosen = chosen or _choose_column(column, record, place)
-        if place.file != seen and chosen not in record:
-            raise DataError(f"{place.file} has no column {chosen!r}. Columns: {list_names([*record])}.")
-        seen = place.file
-        usable = _usable_text(place, record, chosen, report)
-        total += usable is not None
-        blank += usable is None and is_missing(record.get(chosen, ""))
+    chosen, kinds, total, blank = "", {}, 0, 0
+    for _, chosen, record, text in _read(files, report, form, column):
+        total += bool(text)
+        blank += text == ""
         for other, cell in record.items():
             if other != chosen:
                 kinds[other] = kind_of(cell, kinds.get(other))
@@ -157,13 +149,23 @@ def _find_files(source: str | Path) -> list[Path]:
     return find_files(f"{HUB}{source}" if bare and not Path(source).exists() else source)
 
 
-def _records(files: Iterable[Path], report: Report, form: Form) -> Iterator[tuple[int, Place, Record]]:
-    """Yield the rows of files with their number, which counts on from file to file."""
+def _read(
+    files: Iterable[Path], report: Report, form: Form, column: str
+) -> Iterator[tuple[int, str, Record, str | None]]:
+    """Yield (number, column of the texts, cells, text) of the rows of files; the number counts on from file to file.
+
+    The text is "" where it is missing, and None, and rejected, where it cannot be used.
+    """
     before = 0
-    for file in files:
+    for path in files:
         report.seen = 0
-        for place, record in read_records(file, report, form):
-            yield before + place.row, place, record
+        for index, (place, record) in enumerate(read_records(path, report, form)):
+            column = column or _choose_column(record, place.file)
+            if not index and column not in record:
+                raise DataError(f"{place.file} has no column {column!r}. Columns: {list_names([*record])}.")
+            missing = is_missing(record.get(column, ""))
+            texts = ("",) if missing else check_texts(report, place, record, {"text": column})
+            yield before + place.row, column, record, texts[0] if texts else None
         before += report.seen
 
 
@@ -176,21 +178,11 @@ def _digest(files: Iterable[Path], column: str, skip_bad: bool, form: Form) -> s
     return found.hexdigest()
 
 
-def _choose_column(asked: str, record: Mapping[str, Any], place: Place) -> str:
-    if asked:
-        return asked
-    if len(record) == 1:
-        return next(iter(record))
-    if found := [name for name in TEXT_NAMES if name in record]:
-        return found[0]
-    raise DataError(f"{place.file}: which column holds the texts? Name one of these: {list_names([*record])}.")
-
-
-def _usable_text(place: Place, record: Record, column: str, report: Report) -> str | None:
-    """Return a text as it is encoded; None for a blank one and, rejected, for one that cannot be used."""
-    blank = is_missing(record.get(column, ""))
-    found = None if blank else check_texts(report, place, record, {"text": column})
-    return found[0] if found else None
+def _choose_column(record: Record, file: str) -> str:
+    for name in record if len(record) == 1 else TEXT_NAMES:
+        if name in record:
+            return name
+    raise DataError(f"{file}: which column holds the texts? Name one of these: {list_names([*record])}.")
 
 
 def _filter_names(columns: Iterable[str]) -> dict[str, str]:

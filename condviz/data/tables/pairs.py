@@ -101,21 +101,18 @@ def read_pairs(
     report = deepcopy(source.report)  # what is rejected here is no fault of the table that was given
     report.skip_bad |= skip_bad
     table = replace(source, report=report)
-    roles = _find_roles(table, columns or {}, condition)
-    ratings = Ratings(tuple(scale or LABEL_RANGE), {fold_name(word): number for word, number in (labels or {}).items()})
-    if LABEL_COLUMN in roles:
+    roles, ratings = _find_roles(table, columns or {}, condition), Ratings(scale, labels)
+    if rated := LABEL_COLUMN in roles:
         ratings.check(report, roles[LABEL_COLUMN], table.column(roles[LABEL_COLUMN]))
     kept = []
     for index, cells in enumerate(table.rows):
-        named, place = dict(zip(table.columns, cells, strict=True)), table.place(index)
-        try:
-            kept.append((cells, place, _to_pair(named, place, roles, ratings, condition)))
-        except DataError as error:
-            report.reject(place, str(error), cells)
+        place = table.place(index)
+        if (found := check_texts(report, place, table.record(index), roles, ratings)) is not None:
+            kept.append((cells, place, Pair(**{"condition": condition, **dict(zip(roles, found, strict=True))})))
     if not kept:
         raise report.error(f"{report.name} has no row that can be used.")
     rows, places, pairs = zip(*kept, strict=True)
-    return PairTable(table.columns, rows, report, places, pairs, roles, LABEL_COLUMN in roles and bool(ratings.mapping))
+    return PairTable(table.columns, rows, report, places, pairs, roles, rated and bool(ratings.mapping))
 
 
 def check_read(what: str, **options: Any) -> None:  # noqa: ANN401
@@ -124,67 +121,47 @@ def check_read(what: str, **options: Any) -> None:  # noqa: ANN401
         raise ConfigError(f"{what} is not read from a file of yours: {given[0]} would change nothing. Leave it out.")
 
 
-def _to_pair(
-    cells: Mapping[str, str], place: Place, roles: Mapping[str, str], ratings: Ratings, condition: str
-) -> Pair:
-    found: dict[str, Any] = {"condition": condition}
-    for role, column in roles.items():
-        where, cell = f"{place}, column {column}", cells[column]
-        found[role] = ratings.read(cell, where) if role == LABEL_COLUMN else _read_text(role, cell, where)
-    return Pair(**found)
+def check_texts(
+    report: Report, place: Place, record: Mapping[str, str], columns: Mapping[str, str], ratings: Ratings | None = None
+) -> tuple[Any, ...] | None:
+    """Return the texts of a row as models read them; None, and rejected by the report, where one cannot be used.
+
+    Args:
+        report: Of the table.
+        place: Of the row.
+        record: Column -> cell.
+        columns: Role -> column.
+        ratings: Where they are given, the label is a rating and no text.
+    """
+    try:
+        read = []
+        for role, name in columns.items():
+            cell, field = record.get(name, ""), f"{place}, column {name}"
+            if ratings and role == LABEL_COLUMN:
+                read.append(ratings.read(cell, field))
+            elif isinstance(cell, Nested):
+                raise DataError(f"{field} holds {cell[:40]!r}, a list or a record; a text is expected.")
+            else:
+                check = check_condition if role == "condition" else check_sentence
+                read.append(check("" if is_missing(cell) else cell, field))
+        return tuple(read)
+    except DataError as error:
+        report.reject(place, str(error), list(record.values()))
+        return None
 
 
-def _read_text(role: str, cell: str, field: str) -> str:
-    """Return the text of a cell as models read it; raises DataError where that cannot be."""
-    if isinstance(cell, Nested):
-        raise DataError(f"{field} holds {cell[:40]!r}, a list or a record; a text is expected.")
-    return (check_condition if role == "condition" else check_sentence)("" if is_missing(cell) else cell, field)
-
-
-@dataclass(frozen=True)
 class Ratings:
     """How cells become ratings from 1 (different) to 5 (same): the two ends of their scale, and words for some."""
 
-    scale: tuple[float, ...]
-    words: Mapping[str, float]
-
-    def __post_init__(self) -> None:
+    def __init__(self, scale: Sequence[float] | None = None, words: Mapping[str, float] | None = None) -> None:
+        self.scale = tuple(scale or LABEL_RANGE)
+        self.words = {fold_name(word): number for word, number in (words or {}).items()}
         if len(self.scale) != 2 or self.scale[0] == self.scale[1] or not all(map(math.isfinite, self.scale)):
             raise ConfigError(f"A scale is two different numbers, of different and of same, got {self.scale!r}.")
-
-    def read(self, cell: str, place: str) -> float | None:
-        """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
-        value = self.number(cell)
-        if value is None:
-            return None
-        low, high = sorted(self.scale)
-        if not low <= value <= high:
-            raise DataError(
-                f"{place} must be a number from {low:g} to {high:g}, got {cell.strip()[:40]!r}. Leave it blank, or "
-                f"write {HIDDEN_LABEL:g}, where no rating is known. For another scale set scale, for words set labels."
-            )
-        first, last = self.scale
-        return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
-
-    def check(self, report: Report, column: str, cells: Sequence[str]) -> None:
-        """Refuse ratings most of which are on another scale; note what is mapped."""
-        numbers = [number for number in map(self.number, cells) if number is not None and math.isfinite(number)]
-        low, high = sorted(self.scale)
-        outside = sum(not low <= number <= high for number in numbers)
-        if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
-            raise report.error(
-                f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
-                f"{low:g} to {high:g}. Set scale to what stands for different and for same, for instance 0 and 1."
-            )
-        if self.mapping:
-            report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
-
-    @property
-    def mapping(self) -> str:
-        """What is mapped; "" for nothing."""
-        ends = self.scale if self.scale != LABEL_RANGE else ()
-        mapped = [*self.words.items(), *((f"{end:g}", rating) for end, rating in zip(ends, LABEL_RANGE, strict=False))]
-        return ", ".join(f"{word} to {number:g}" for word, number in mapped)
+        self.low, self.high = sorted(self.scale)
+        ends = zip((f"{end:g}" for end in self.scale), LABEL_RANGE, strict=True)
+        mapped = [*self.words.items(), *(ends if self.scale != LABEL_RANGE else ())]
+        self.mapping = ", ".join(f"{word} to {number:g}" for word, number in mapped)
 
     def number(self, cell: str) -> float | None:
         """Return the number of a cell on its own scale: None where it is not known, NaN for no number."""
@@ -194,7 +171,34 @@ class Ratings:
             value = float(self.words.get(fold_name(cell), cell.replace(",", ".")))  # there are no thousands of points
         except ValueError:
             return math.nan
-        return None if value == HIDDEN_LABEL and min(self.scale) > HIDDEN_LABEL else value
+        return None if value == HIDDEN_LABEL < self.low else value
+
+    def read(self, cell: str, place: str) -> float | None:
+        """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
+        value = self.number(cell)
+        if value is None:
+            return None
+        if not self.low <= value <= self.high:
+            raise DataError(
+                f"{place} must be a number from {self.low:g} to {self.high:g}, got {cell.strip()[:40]!r}. Leave it "
+                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For another scale set scale, for words "
+                "set labels."
+            )
+        first, last = self.scale
+        return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
+
+    def check(self, report: Report, column: str, cells: Sequence[str]) -> None:
+        """Refuse ratings most of which are on another scale; note what is mapped."""
+        numbers = [number for number in map(self.number, cells) if number is not None and math.isfinite(number)]
+        outside = sum(not self.low <= number <= self.high for number in numbers)
+        if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
+            raise report.error(
+                f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
+                f"{self.low:g} to {self.high:g}. Set scale to what stands for different and for same, for instance 0 "
+                "and 1."
+            )
+        if self.mapping:
+            report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -210,8 +214,8 @@ def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[
     roles = {role: column for role, column in asked.items() if column}
     if len(set(roles.values())) < len(roles):
         raise DataError(f"A column of {report.name} was chosen twice: {', '.join(roles.values())}. Choose others.")
-    for role in (role for role in PAIR_COLUMNS if role not in asked):
-        if column := _named(table, role, [*roles.values()]):
+    for role in PAIR_COLUMNS:
+        if role not in asked and (column := _named(table, role, [*roles.values()])):
             roles[role] = column
     if condition and "condition" in roles:
         raise DataError(f"{report.name} has a column of conditions. Leave out the one condition for all rows.")
@@ -257,7 +261,7 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         Role -> column, "" where nothing fits; no column twice.
     """
     free = [column for column in table.columns if column and not _SCORES.match(column)]
-    (low, high), number = LABEL_RANGE, Ratings(LABEL_RANGE, {}).number
+    ratings = Ratings()
     found, pairs = dict.fromkeys(roles, ""), LABEL_COLUMN in roles
     names = _NAMES if pairs else _POINT_NAMES
 
@@ -273,7 +277,9 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
         filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
         if sum(cell in RATING_WORDS for cell in filled) > 0.8 * len(filled):
             take(LABEL_COLUMN, column, "which has words that rate")
-    values = {column: [value for cell in cells[column] if (value := number(cell)) is not None] for column in free}
+    values = {
+        column: [value for cell in cells[column] if (value := ratings.number(cell)) is not None] for column in free
+    }
     numbers = [column for column in free if all(map(math.isfinite, values[column]))]
     texts = [column for column in free if column not in numbers] or ([] if pairs else [*free])
     texts.sort(key=lambda column: -sum(map(len, cells[column])))
@@ -284,8 +290,8 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
     for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
         take(role, column, "which has the longest texts")
     for column in numbers if pairs else ():
-        if all(low <= value <= high for value in values[column]):
-            take(LABEL_COLUMN, column, f"which has numbers from {low:g} to {high:g}")
+        if all(ratings.low <= value <= ratings.high for value in values[column]):
+            take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")
     if "value" in roles:
         take("value", _first_named(free, ["^value$", *names["value"]]), "by its name")
         repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
@@ -296,26 +302,6 @@ def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str
 def _first_named(columns: Sequence[str], patterns: Sequence[str]) -> str:
     near = (column for pattern in patterns for column in columns if re.search(pattern, fold_name(column)))
     return next(near, "")
-
-
-def check_texts(
-    report: Report, place: Place, record: Mapping[str, str], columns: Mapping[str, str]
-) -> tuple[str, ...] | None:
-    """Return the checked texts of a row; None, and rejected by the report, where one cannot be used.
-
-    Args:
-        report: Of the table.
-        place: Of the row.
-        record: Column -> cell.
-        columns: Role -> column.
-    """
-    try:
-        return tuple(
-            _read_text(role, record.get(name, ""), f"{place}, column {name}") for role, name in columns.items()
-        )
-    except DataError as error:
-        report.reject(place, str(error), list(record.values()))
-        return None
 
 
 def list_names(columns: Sequence[str]) -> str:
