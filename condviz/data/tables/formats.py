@@ -80,9 +80,9 @@ def read_cells(
     waiting, taken, line = deque[str](), list[str](), first
 
     def take() -> Iterator[str]:
-        while waiting or (following := next(lines, None)) is not None:
-            taken.append(waiting.popleft() if waiting else following)
-            yield taken[-1]
+        for text in iter(lambda: waiting.popleft() if waiting else next(lines, None), None):
+            taken.append(text)
+            yield text
 
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     start = partial(csv.reader, delimiter=separator, strict=True, quoting=quoting)
@@ -220,5 +220,5 @@ def _read_json(name: str, lines: Iterator[str], report: Report, form: Form) -> R
 
 _loads = partial(json.loads, parse_int=str, parse_float=str, parse_constant=str)
 """Numbers stay as they are written."""
-_BY_ENDING = dict.fromkeys((".csv", ".tsv", ".tab"), _read_csv)
-_BY_ENDING |= {".json": _read_json, ".jsonl": _read_jsonl, ".ndjson": _read_jsonl, ".txt": _read_txt}
+_BY_ENDING = {".csv": _read_csv, ".tsv": _read_csv, ".tab": _read_csv, ".json": _read_json,
+              ".jsonl": _read_jsonl, ".ndjson": _read_jsonl, ".txt": _read_txt}  # fmt: skip
