@@ -36,26 +36,6 @@ def write(path: Path, content: str | bytes) -> Path:
 
 
 # ---- quotes, and rows of another length ------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        (OPEN_QUOTE, 2),
-        ('text,id\n"He said \\"go\\"",1\n', 2),
-        ('text\tid\nfine\t1\n"A man" said\t2\n', 3),
-        ("text,id\nA man surfs.,1\nA girl", 3),
-        ("text,id\nA man surfs.,1,2\n", 2),
-    ],
-)
-def test_a_row_that_breaks_the_rules_is_named_and_can_be_left_out(tmp_path: Path, content: str, line: int) -> None:
-    path = write(tmp_path / "a.csv", content)
-    for reader in (read_table, read_source):
-        with pytest.raises(DataError, match=rf"a\.csv: Row \d+ \(line {line}\)"):
-            reader(path)
-    good = read(content + "\nA dog runs.,7\n".replace(",", "\t" if "\t" in content else ","), skip_bad=True)
-    assert good.rows[-1] == ("A dog runs.", "7")
-    assert [one.place.line for one in good.report.left_out] == [line]
-
-
 def test_an_open_quote_costs_one_row_and_not_the_rest_of_the_file(tmp_path: Path) -> None:
     source = read_source(write(tmp_path / "a.csv", OPEN_QUOTE), skip_bad=True)
     assert [row.text for row in source.rows()] == ["A man surfs.", "A girl skis."]
@@ -78,14 +58,6 @@ KEPT = {
     "version": ("1.10", "1.1"),
     "day": ("Nan", "Infinity"),
 }
-
-
-def test_what_only_looks_like_a_number_stays_text(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"text": ["A man surfs.", "A girl skis."], **KEPT})
-    path = write(tmp_path / "a.csv", frame.to_csv(index=False))
-    source = read_source(path)
-    assert set(source.columns.values()) == {"text"}
-    assert {name: tuple(row.cells[name] for row in source.rows()) for name in KEPT} == KEPT
 
 
 def test_whole_numbers_of_json_and_parquet_stay_what_they_are(tmp_path: Path) -> None:
@@ -184,13 +156,6 @@ def test_pairs_without_a_header_are_in_the_order_of_c_sts() -> None:
 
 
 # ---- what spreadsheets add -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\n"])
-def test_the_line_of_excel_names_the_separator(tmp_path: Path, first: str) -> None:
-    content = first + "text;id\nOne, two.;1\n"
-    assert read(content).rows == (("One, two.", "1"),)
-    assert read_source(write(tmp_path / "a.csv", content)).total == 1
-
-
 def test_columns_at_the_end_without_name_and_cells_are_no_columns() -> None:
     head, row = HEADER.replace("\n", ",,,\n"), PAIR.replace("\n", ",,,\n")
     for reader in (read_table, read_pairs):
@@ -205,18 +170,6 @@ def test_a_separator_in_the_quotes_of_a_header_does_not_count() -> None:
 
 
 # ---- encodings -------------------------------------------------------------------------------------------------------
-def test_half_a_character_in_any_column_is_named_before_anything_is_encoded(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.jsonl", '{"user": "Bob \\ud83d", "text": "A man surfs."}\n{"user": "Al", "text": "Hi."}\n'
-    )
-    for reader in (read_table, read_source):
-        with pytest.raises(DataError, match=r"Row 1 \(line 1\), column user has half of a character"):
-            reader(path)
-    source = read_source(path, skip_bad=True)
-    assert [row.text for row in source.rows()] == ["Hi."]
-    assert "half of a character" in source.report.left_out_csv()
-
-
 def test_one_broken_byte_is_one_bad_row_of_a_utf8_file() -> None:
     content = "text,id\nCafé Zürich.,1\nBroken \N{LATIN SMALL LETTER E WITH ACUTE}.,2\nÜber.,3\n".encode()
     broken = content.replace("Broken é".encode(), b"Broken \xe9")

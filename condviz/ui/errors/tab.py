@@ -349,7 +349,7 @@ class ErrorsTab:
         if not 1 <= len(models) <= 2:
             raise DataError(f"One or two models can be analysed, got {len(models)}.")
         check_count("resamples", options["resamples"], 0, desks.MAX_RESAMPLES)
-        if "\n" in data:
+        if len(data.splitlines()) > 1:
             table = read_pairs(io.StringIO(data), skip_bad=True, max_bytes=MAX_BYTES, **check_reading(reading))
             dataset = table_dataset(table, "the table", max_rows=limits.ERROR_ROWS)
         else:
