@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from condviz.encoder.cache import EmbeddingCache
 from condviz.encoder.layers import LayerAccess, both_ways, is_like_bert, open_layers
 from condviz.encoder.pooling import Pooling, pool
-from condviz.encoder.tokens import Encoded, Tokens, batches_by_shape, collate
+from condviz.encoder.tokens import Encoded, Tokens, batches_by_length, collate
 from condviz.encoder.visitors import VISITOR, share_cores
 from condviz.errors import ConfigError, DataError, TruncationWarning
 from condviz.types import Progress
@@ -422,7 +421,7 @@ class Backbone(nn.Module):
         if visitor is not None:
             visitor.charge(sum(map(len, rows)))
         limit, done = BATCH_TOKENS.get(self.device.type, 1024), 0
-        for batch in batches_by_shape(rows, limit, batch_size, self._shape_multiple):
+        for batch in batches_by_length([len(row) for row in rows], limit, batch_size):
             if visitor is not None:
                 visitor.check()
             texts = [missing[i] for i in batch]
@@ -452,35 +451,11 @@ class Backbone(nn.Module):
     def _together(self, items: Sequence[Item]) -> int | None:
         """Return a mark of the texts that are computed together, where that shows in the result; else None.
 
-        In half precision a vector can depend in its third digit on the other texts of its batch. Where it does, a small
-        request, such as one comparison, shares vectors only with requests for the same texts: the same call gives the
-        same numbers, whatever was asked before. Large ones share by text, and in float32 all do.
+        In half precision a vector depends in its third digit on the other texts of its batch. So a small request, such
+        as one comparison, shares vectors only with requests for the same texts: the same call gives the same numbers,
+        whatever was asked before. Large ones share by text, and in float32 all do.
         """
-        exact = self.dtype.itemsize > 2 or self._shape_multiple > 0
-        return None if exact or len(items) > SMALL_REQUEST else hash(tuple(items))
-
-    @property
-    def _shape_multiple(self) -> int:
-        """Return the multiple of `batches_by_shape`; above 0 where equal padding gives the same bits in every batch."""
-        return self.length_multiple if self.length_multiple > 1 and rows_stand_alone(self.dtype) else 0
-
-
-@cache
-@torch.no_grad()
-def rows_stand_alone(dtype: torch.dtype) -> bool:
-    """Return whether this CPU multiplies a row of a matrix to the same bits, on one core or all, whatever is beside it.
-
-    Libraries are free to sum up in another order for another number of rows; oneDNN does not where it was tried.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        layer, inputs = nn.Linear(384, 1536).to(dtype), torch.randn(1024, 384).to(dtype)
-    whole, cores = layer(inputs), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return all(torch.equal(layer(inputs[:rows]), whole[:rows]) for rows in (8, 24, 40, 136, 520))
-    finally:
-        torch.set_num_threads(cores)
+        return None if self.dtype.itemsize > 2 or len(items) > SMALL_REQUEST else hash(tuple(items))
 
 
 def hash_tensors(tensors: Iterable[tuple[str, Tensor]]) -> str:

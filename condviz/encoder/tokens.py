@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-
-FREE_TOKENS, TOKEN_STEP = 256, 64
-"""A batch of more tokens than the first has a multiple of the second where its texts are padded to one length: oneDNN
-keeps 2 MB of kernels for each number of tokens that it has seen."""
 
 
 @dataclass(frozen=True)
@@ -109,40 +104,6 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, batch_size: int |
         size = batch_size or max(1, max_tokens // max(1, lengths[order[start]]))
         yield order[start : start + size]
         start += size
-
-
-def batches_by_shape(
-    rows: Sequence[Sized], max_tokens: int, batch_size: int | None = None, multiple: int = 0
-) -> Iterator[list[int]]:
-    """Group records as `batches_by_length`; only those that are padded to the same lengths share a batch.
-
-    Args:
-        rows: Records, or `Joined` ones.
-        max_tokens, batch_size: As in `batches_by_length`.
-        multiple: What lengths are rounded up to, so that nobody is padded further than alone; 0 for all that are of
-            similar length.
-    """
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, row in enumerate(rows):
-        parts = row if isinstance(row, Joined) else (row,)
-        groups.setdefault(tuple(rounded_up(len(part), multiple) for part in parts) if multiple else (), []).append(
-            place
-        )
-    for shape, places in sorted(groups.items(), reverse=True):
-        for batch in batches_by_length([len(rows[i]) for i in places], max_tokens, batch_size):
-            cut = len(batch) if batch_size else _even(len(batch), shape)
-            for part in filter(None, (batch[:cut], batch[cut:])):
-                yield [places[i] for i in part]
-
-
-def _even(count: int, shape: tuple[int, ...]) -> int:
-    """Return how many of so many records come first, so that batches have few different numbers of tokens.
-
-    All of them where there are few tokens, and where they are padded to no common shape.
-    """
-    if not shape or count * max(shape) <= FREE_TOKENS:
-        return count
-    return count - count % (TOKEN_STEP // math.gcd(TOKEN_STEP, *shape))
 
 
 def rounded_up(length: int, multiple: int) -> int:
