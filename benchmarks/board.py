@@ -73,7 +73,7 @@ def _entry(name: str, content: Mapping[str, Any]) -> str:
 
 
 def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> str:
-    """Format models x parts as Markdown: pair accuracy, Spearman, plain similarity, and what the parts are.
+    """Format models x parts as Markdown: pair accuracy, Spearman with plain similarity, and what the parts are.
 
     Parts that nobody was measured on are left out.
     """
@@ -84,13 +84,11 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
         blocks = [
             "Pair accuracy in %: the condition with the higher rating scores higher (chance: 50; equal is wrong).",
             _conditional(board, models, conditional, "pair_accuracy"),
-            "Spearman × 100 of scores and ratings (chance: 0).",
-            _conditional(board, models, conditional, "spearman"),
         ]
-    if PLAIN in measured:
+    if measured:
         blocks += [
-            "Plain similarity, without a condition: a paraphrase against a sentence about something else.",
-            _plain(board, models),
+            "Spearman × 100 of scores and ratings (chance: 0).",
+            _conditional(board, models, measured, "spearman"),
         ]
     legend = []
     for part, sample in ((PARTS[name], board.samples[name]) for name in measured):
@@ -176,17 +174,6 @@ def _conditional(board: Board, models: Sequence[str], parts: Sequence[str], metr
 
     rows = [(_name(board, model), *(cell(board.find(model, part)) for part in parts)) for model in models]
     return markdown_table(("model", *(PARTS[part].title for part in parts)), rows)
-
-
-def _plain(board: Board, models: Sequence[str]) -> str:
-    rows = []
-    for model in models:
-        if scores := board.find(model, PLAIN):
-            value, baseline = scores.spearman.value, scores.baseline
-            change = NONE if value is None or baseline is None else f"{value - baseline:+.1f}"
-            accuracy = format_figure(scores.pair_accuracy)
-            rows.append((_name(board, model), format_figure(scores.spearman), change, accuracy))
-    return markdown_table(("model", "Spearman × 100", "against the untrained encoder", "paraphrase is closer, %"), rows)
 
 
 def _name(board: Board, model: str) -> str:

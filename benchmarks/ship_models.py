@@ -1,7 +1,7 @@
 """What `benchmarks.train_models` has trained, as checkpoints and as tables.
 
 python -m benchmarks.ship_models ship FOLDER --model NAME   checkpoints/NAME; its scores: python -m benchmarks models
-python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained, on all parts
+python -m benchmarks.ship_models table FOLDER [--docs]      all models that were trained: how long, and what came out
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from benchmarks.board import format_board
+from benchmarks.board import HEADS, SUMMARY, format_board
 from benchmarks.common import fill
 from benchmarks.parts import choose, measure_scores
 from benchmarks.train_models import CLIP, DECAY, PLANS, SEED, SOURCES, WARM_UP, Plan, Rows, build, take
 from condviz.data.files import write_text
-from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, markdown_table
+from condviz.evaluation.scoreboard import PARTS, Board, ModelScores, format_figure, markdown_table
 from condviz.models import checkpoints
 from condviz.models.manifest import MANIFEST
 
@@ -89,25 +89,28 @@ def _data(rows: Rows) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def table(folder: Path) -> str:
-    """Format what a training has written of its models: how long each took, then its scores, from those stored."""
+def table(folder: Path) -> tuple[str, str]:
+    """Format what a training has written of its models, from stored scores: the short table, and all figures."""
     told = {path.stem.removeprefix("out-"): json.loads(path.read_text()) for path in sorted(folder.glob("out-*.json"))}
     told = {name: one for name, one in told.items() if "scores" in one}
     measured = set().union(*(one["scores"] for one in told.values()))
     chosen = {part: choose(part) for part in PARTS if NAMES.get(part, part) in measured}
-    head = ("model", "encoder", "steps", "seconds", "device")
-    rows = [
-        (f"`{name}`", one["plan"]["encoder"].rpartition("/")[2], str(one["steps"]), str(one["seconds"]), one["device"])
-        for name, one in told.items()
-    ]
     models = {}
     for name, one in told.items():
         found = {
             part: measure_scores(item, np.array(one["scores"][NAMES.get(part, part)])) for part, item in chosen.items()
         }
         models[name] = ModelScores(weights="", precision="float32", trained=True, versions={}, parts=found)
+    columns = [(part, metric) for part, metric in SUMMARY if part in chosen]
+    head = ("model", "encoder", "device", "steps", "seconds")
+    rows = [
+        (f"`{name}`", one["plan"]["encoder"].rpartition("/")[2], one["device"], str(one["steps"]), str(one["seconds"]),
+         *(format_figure(getattr(models[name].parts[part], metric)) for part, metric in columns))
+        for name, one in told.items()
+    ]  # fmt: skip
+    short = markdown_table((*head, *(f"{PARTS[part].title}: {HEADS[metric]}" for part, metric in columns)), rows)
     board = Board({part: item.sample for part, item in chosen.items()}, models)
-    return f"{markdown_table(head, rows)}\n\n{format_board(board, list(models), list(chosen))}"
+    return short, format_board(board, list(models), list(chosen))
 
 
 def main() -> None:
@@ -116,16 +119,16 @@ def main() -> None:
     parser.add_argument("what", choices=("ship", "table"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", action="append", choices=list(PLANS))
-    parser.add_argument("--docs", action="store_true", help="put the tables into docs/results.md")
+    parser.add_argument("--docs", action="store_true", help="put the short table into docs/results.md")
     chosen = parser.parse_args()
     if chosen.what == "ship":
         for name in chosen.model or PLANS:
             ship(name, chosen.folder)
         return
-    text = table(chosen.folder)
-    print(text)
+    short, figures = table(chosen.folder)
+    print(f"{short}\n\n{figures}")
     if chosen.docs:
-        fill("trainings", text)
+        fill("trainings", short)
 
 
 if __name__ == "__main__":
