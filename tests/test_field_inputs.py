@@ -12,12 +12,15 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from pyarrow import parquet
 
@@ -26,12 +29,13 @@ from condviz.analysis.errors.filters import quote
 from condviz.analysis.points import points_from_table
 from condviz.cli.main import main
 from condviz.data.tables import kind_of, read_pairs, read_table
-from condviz.errors import CondvizError
+from condviz.errors import CondvizError, DataError
 from condviz.methods import METHODS
 from condviz.models import registry
 from condviz.store.sources import read_source
 from condviz.ui.errors.tab import TAB as ERRORS
 from condviz.ui.imports import PAIRS, POINTS, RATED, TEXTS, TRAINED, Reading, inspect
+from condviz.ui.links import LinksTab
 from condviz.ui.pool import ModelPool
 from condviz.ui.search import _read as read_for_search
 from tests.pages import build_view, last
@@ -229,6 +233,11 @@ def model() -> Any:
     return made
 
 
+@pytest.fixture(scope="module")
+def links(model: Any) -> Any:
+    return build_view(LinksTab, ModelPool(["hyper-cl"], lambda name: model))
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if isinstance(case.content, str)], ids=lambda case: case.name)
 def test_http(case: Case, errors: Any) -> None:
     def ask(filter_: str = "") -> dict[str, Any]:
@@ -265,3 +274,123 @@ def test_page(case: Case, errors: Any, tmp_path: Path) -> None:
     if case.name not in ONLY_PAIRS:
         assert read_for_search(inspect(TEXTS, asked).reading)[1]["id"] == case.kept
         assert [cells[5] for cells in inspect(POINTS, asked).used.rows] == case.kept
+
+
+# ---- graphs: names that differ are different ones, and no first row vanishes -----------------------------------------
+CASES_OF_ENTITIES = {
+    "entities.tsv": "Co\tCo\ta metal\nCO\tCO\ta gas\nFe\tFe\tiron\nO2\tO2\toxygen\n",
+    "relations.tsv": "in\tis contained in\n",
+    "triples.tsv": "Co\tin\tFe\nCO\tin\tO2\n",
+}
+RELATIONS = {
+    "entities.tsv": "a\tthe whole\nb\tthe half\nc\tthe rest\n",
+    "relations.tsv": "part of\tpart of\ninverse part of\tinverse part of\n_part_of\tis inside\n",
+    "triples.tsv": "a\tpart of\tb\na\tinverse part of\tc\nb\t_part_of\tc\n",
+}
+BODY = {
+    "entities.tsv": "id\tIndonesia\nhead\tthe head\nnose\tthe nose\n",
+    "relations.tsv": "id\tis called\nhas\thas\n",
+    "triples.tsv": "head\thas\tnose\nnose\tid\tid\n",
+}
+QUOTED = {"entities.tsv": 'a\t"the ""big"" one"\nb\tcafé\n', "relations.tsv": "in\tin\n", "triples.tsv": "a\tin\tb\n"}
+QUESTIONS = [
+    # graphify 3726, kg-bioportal 145
+    (CASES_OF_ENTITIES, "Co", "in", ("Co", "Fe")),
+    (CASES_OF_ENTITIES, "CO", "in", ("CO", "O2")),
+    (CASES_OF_ENTITIES, "Co (Co)", "in", ("Co", "Fe")),
+    (CASES_OF_ENTITIES, "co", "in", "There are 2 entities named 'co'"),
+    # SimKGC 34, pykeen 677, 1247
+    (RELATIONS, "a", "part of", ("a", "b")),
+    (RELATIONS, "a", "inverse part of", ("a", "c")),
+    (RELATIONS, "b", "_part_of", ("b", "c")),
+    (RELATIONS, "a", "inverse of", "There is no relation 'inverse of'"),
+    # pykeen 475, DRKG 29, arcadedb 7345, langchain 6460
+    (BODY, "head", "has", ("head", "nose")),
+    (BODY, "nose", "id", ("nose", "id")),
+    # miller 922; an accent in two characters
+    (QUOTED, 'the "big" one', "in", ("a", "b")),
+    (QUOTED, "cafe\u0301", "inverse in", ("b", "a")),
+]  # fmt: skip
+GRAPHS = pytest.mark.parametrize(("tables", "entity", "relation", "expected"), QUESTIONS)
+
+
+def write_graph(folder: Path, tables: Mapping[str, str]) -> Path:
+    for name, content in tables.items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return folder
+
+
+def facts(answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the entity that was asked about, and what the graph answers."""
+    (known,) = answer["known"]
+    return answer["entity_id"], known["id"]
+
+
+@GRAPHS
+def test_graphs(
+    tables: Mapping[str, str], entity: str, relation: str, expected: tuple | str, model: Any, links: Any,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("CONDVIZ_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(registry, "load", lambda *_, **__: model)
+    folder = write_graph(tmp_path, tables)
+    words = ["links", entity, relation, "--graph", str(folder), "--json"]
+    done = last(links.read_upload([str(folder / name) for name in tables], "", None))
+    key = done[links.graph].value
+    if isinstance(expected, str):
+        with pytest.raises(DataError, match=expected):
+            condviz.predict_links(model, entity, relation, graph=str(folder))
+        assert main(words) == 2
+        assert expected in capsys.readouterr().err
+        return
+    assert facts(condviz.predict_links(model, entity, relation, graph=folder).to_dict()) == expected
+    assert main(words) == 0
+    assert facts(json.loads(capsys.readouterr().out)[0]) == expected
+    graph = links._graph(key)
+    asked = graph.find_relation(relation)
+    number, inverse = asked % graph.num_relations, asked >= graph.num_relations
+    pressed = SimpleNamespace(entity="", relation=graph.relations[number].id, direction="head" if inverse else "tail")
+    shown = last(links.click(pressed, entity, "hyper-cl", key, None))[links.shown]
+    assert facts(shown.answers[0].to_dict()) == expected
+
+
+# ---- what only Python can hold ---------------------------------------------------------------------------------------
+TEXTS_HELD = ["a man rides a bike", "two dogs run", "a cat", "the man is happy"]
+MOOD = "the mood"
+RECORDS = [{"text": text, "condition": MOOD} for text in TEXTS_HELD]
+GOOD: dict[str, Callable[[Any], Any]] = {
+    "a map of records": lambda model: condviz.build_map(model, RECORDS, method="pca"),
+    "a map of columns": lambda model: condviz.build_map(model, pd.DataFrame(RECORDS), method="pca"),
+    "conditions as a column": lambda model: condviz.compare([model], "a", "b", pd.Series([MOOD])),
+    "texts as columns": lambda model: model.score(*map(pd.Series, (TEXTS_HELD, TEXTS_HELD, [MOOD] * 4))),
+    "vectors of two kinds": lambda model: model.similarity(np.ones((2, 3)), np.ones((2, 3), np.int8)),
+    "vectors of zeros": lambda model: model.similarity(np.zeros((2, 3)), np.ones((2, 3))),
+    "no rows": lambda model: model.score([], [], []),
+    "equal ratings": lambda model: condviz.find_errors(model, [{**one, "label": 3} for one in PAIRS_HELD], resamples=0),
+}
+PAIRS_HELD = [{"sentence1": text, "sentence2": "a cat", "condition": MOOD} for text in TEXTS_HELD]
+BAD: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "lists as texts": (lambda model: condviz.build_map(model, {"text": [["a"]] * 4}, [MOOD]), "a list or a record"),
+    "a column as a table": (lambda model: condviz.evaluate(model, pd.Series([1, 2])), "Pass a table"),
+    "texts as a store": (lambda model: condviz.search(TEXTS_HELD, "a cat", MOOD, model=model), "A file or a folder"),
+    "texts as a folder": (lambda model: condviz.group_by(pd.Series(TEXTS_HELD), MOOD, model=model), "or a folder"),
+    "texts as vectors": (lambda model: model.similarity("a cat", "a man"), "vectors of numbers"),
+    "vectors of two widths": (lambda model: model.similarity(np.ones((2, 3)), np.ones((2, 4))), "of one length"),
+    "gaps": (lambda model: model.score(pd.Series(["a", None]), ["a", "b"], [MOOD] * 2), "nan cannot be encoded"),
+    "one text": (lambda model: model.score("a", "b", MOOD), "Put each text into a list"),
+    "no graph": (lambda model: condviz.predict_links(model, "a", "b", graph=Path("missing")), "no graph 'missing'"),
+    "no entity": (lambda model: condviz.predict_links(model, None, "eats"), "entity must be text"),
+    "few points": (lambda model: condviz.build_map(model, ["a"] * 5, [MOOD]), "at least 3 different sentences"),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_python_objects(name: str, model: Any) -> None:
+    assert GOOD[name](model) is not None
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_python_objects_that_cannot_be_used(name: str, model: Any) -> None:
+    call, message = BAD[name]
+    with pytest.raises(CondvizError, match=message):
+        call(model)

@@ -279,7 +279,8 @@ def _as_points(sentences: Sequence[str] | pd.DataFrame | MapPoints, conditions: 
         return sentences
     if conditions is not None and not isinstance(conditions, str):
         conditions = list(conditions)
-    if isinstance(sentences, Mapping) or hasattr(sentences, "columns"):
+    one = sentences[0] if isinstance(sentences, list | tuple) and sentences else sentences
+    if isinstance(one, Mapping) or hasattr(one, "columns") or hasattr(one, "column_names"):
         return points_from_table(cast("Any", sentences), conditions=conditions, max_points=MAX_POINTS)
     return points_from_texts(cast("Sequence[str]", sentences), conditions or ())
 

@@ -20,7 +20,10 @@ def open_path(path: str | Path) -> Path:
         MissingExtraError: If it is a URL and universal_pathlib is not installed.
     """
     if "://" not in str(path):
-        return Path(path)
+        try:
+            return Path(path)
+        except TypeError:
+            raise DataError(f"A file or a folder is expected, got {type(path).__name__}. Write it to a file.") from None
     upath = require("upath", "scale")
     try:
         found = upath.UPath(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -62,15 +62,16 @@ def check_condition(text: str, field: str) -> str:
     return _check(text, field, max_characters=MAX_CONDITION_CHARACTERS, example="the sport")
 
 
-def check_conditions(conditions: Sequence[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
+def check_conditions(conditions: Iterable[str], *, max_conditions: int = MAX_CONDITIONS) -> list[str]:
     """Return the conditions of one comparison as they are scored, in the same order.
 
     Raises:
         DataError: If there is none, there are too many, one is not usable (its position is named, counted from 1), or
             two are the same but for case and blanks.
     """
-    if isinstance(conditions, str) or not isinstance(conditions, Sequence):
+    if isinstance(conditions, str | bytes) or not isinstance(conditions, Iterable):
         raise DataError(f"Conditions must be a list of texts, got {type(conditions).__name__}. Put it in a list.")
+    conditions = list(conditions)
     if not conditions:
         raise DataError('There is no condition. Give at least one, for instance "the sport".')
     if len(conditions) > max_conditions:

@@ -188,8 +188,12 @@ class ConditionalEncoder(ConditionalScorer):
 
 def _cosines(first: Array, second: Array, compute: Callable[[Tensor, Tensor], Tensor]) -> Array:
     """Compute similarities of vectors of any kind, which come back as they came in."""
-    rows = [given if isinstance(given, Tensor) else torch.from_numpy(np.array(given)) for given in (first, second)]
-    rows = [given.to(torch.promote_types(given.dtype, torch.float32)) for given in rows]
+    try:
+        rows = [given if isinstance(given, Tensor) else torch.from_numpy(np.array(given)) for given in (first, second)]
+    except TypeError:
+        raise DataError("Similarity is that of vectors of numbers. For texts use: score, or encode first.") from None
+    kind = torch.promote_types(torch.promote_types(rows[0].dtype, rows[1].dtype), torch.float32)
+    rows = [given.to(kind) for given in rows]
     if rows[0].shape[-1:] != rows[1].shape[-1:]:
         found = " and ".join(str(tuple(given.shape)) for given in rows)
         raise DataError(f"The vectors have the shapes {found}. Compare vectors of one length.")

@@ -148,5 +148,8 @@ def test_similarity_takes_what_encode_returns(name: str) -> None:
     for call in (method.similarity, method.similarity_pairwise):
         with pytest.raises(DataError, match=r"shapes \(4, 32\) and \(4, 31\)"):
             call(one, other[:, :31])
+        np.testing.assert_allclose(call(one.astype(np.float64), other), call(one, other), atol=1e-6)
+        with pytest.raises(DataError, match="vectors of numbers"):
+            call("a cat", "a man")
     with pytest.raises(DataError, match="sentences must be lists of texts"):
         method.encode_sentences("a cat")
