@@ -63,15 +63,14 @@ def load_graph(name: str | Path = "wn18rr", header: bool | None = None) -> Graph
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
     name = str(name)
-    known: dict[str, Callable[[Path], Graph]] = {"wn18rr": read_wn18rr, "fb15k237": read_fb15k237}
     if name == EVERYDAY:
         return read_tables(ASSETS / "graph" / EVERYDAY)
-    if name in known:
-        return known[name](data_folder() / name)
+    if name in LARGE:
+        return (read_wn18rr if name == "wn18rr" else read_fb15k237)(data_folder() / name)
     if Path(name).is_file():
         return _read_graph(Path(name).stem, [Path(name)], header)
     if not Path(name).is_dir():
-        names = ", ".join((EVERYDAY, *known))
+        names = ", ".join((EVERYDAY, *LARGE))
         raise DataError(
             f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
         )
@@ -138,9 +137,8 @@ def read_tables(folder: Path, header: bool | None = None) -> Graph:
     Raises:
         DataError: If a file is missing or cannot be used; the message names file and row.
     """
-    if not (folder / TABLES[0]).is_file() and not (folder / TABLES[1]).is_file():
-        return _read_graph(folder.name, [folder / TABLES[2]], header)
-    return _read_graph(folder.name, [folder / name for name in TABLES], header)
+    names = TABLES if any((folder / name).is_file() for name in TABLES[:2]) else TABLES[2:]
+    return _read_graph(folder.name, [folder / name for name in names], header)
 
 
 def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, Graph]:
@@ -162,20 +160,20 @@ def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, 
         )
     if len(names) == 1 and names[0] in TABLES[:2]:
         raise DataError(f"{names[0]} alone has no triples. Choose one table of triples (head, relation, tail).")
-    content = sha256(str(header).encode())
-    for name in names:
-        if found[name].stat().st_size > MAX_TABLE_BYTES:
-            raise DataError(f"{name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
-        content.update(found[name].read_bytes())
+    content, files = sha256(str(header).encode()), [found[name] for name in names]
+    for path in files:
+        if path.stat().st_size > MAX_TABLE_BYTES:
+            raise DataError(f"{path.name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
+        content.update(path.read_bytes())
     try:
-        graph = _read_graph("yours", [found[name] for name in names], header)
+        graph = _read_graph("yours", files, header)
     except DataError as error:
         message = str(error)
-        for path in found.values():  # where the server keeps it says nothing to the visitor
+        for path in files:  # where the server keeps it says nothing to the visitor
             message = message.replace(str(path), path.name)
         raise DataError(message) from error
     if not len(graph.triples):
-        raise DataError(f"{[*names][-1]} has no rows, so nothing shows which questions make sense. Add some.")
+        raise DataError(f"{names[-1]} has no rows, so nothing shows which questions make sense. Add some.")
     if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
         raise DataError(
             f"The graph has {graph.num_entities:,} entities and {len(graph.triples):,} triples; at most "
@@ -211,7 +209,7 @@ def _split(
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
     lines: dict[str, list[int]] = {split: [] for split in SPLITS}
     for line, row in _table(triples, TRIPLE_HEADER, 3, header, notes):
-        split = row[3].strip().lower() if len(row) == 4 else "train"
+        split = (*row, "train")[3].strip().lower()
         if split not in splits:
             raise DataError(f"{triples}, line {line}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
         splits[split].append(row[:3])

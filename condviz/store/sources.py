@@ -59,7 +59,7 @@ class Source:
         total: Rows with a usable text.
         left_out: Rows without.
         digest: SHA-256 of the files and the column.
-        names: Column of the files -> name that filters use.
+        names: Other column, as the files name it -> name that filters use.
         form: What was said about the files.
         report: What was decided, and the rows that cannot be used.
     """
@@ -77,10 +77,9 @@ class Source:
 
     def rows(self, start: int = 0) -> Iterator[Row]:
         """Yield the usable rows from number `start`, counted from 0, on."""
-        names = {found: name for found, name in self.names.items() if found != self.column}
         usable = filter(itemgetter(-1), _read(self.files, Report(skip_bad=True), self.form, self.column))
         for number, _, record, text in islice(usable, start, None):
-            yield Row(number, text, {name: record.get(found) or None for found, name in names.items()})
+            yield Row(number, text, {name: record.get(found) or None for found, name in self.names.items()})
 
 
 def read_source(
@@ -123,6 +122,7 @@ def read_source(
     if blank:
         report.remarks.append(f"{blank:,} {'row has' if blank == 1 else 'rows have'} no text and were left out.")
     names = _filter_names([chosen, *kinds])
+    del names[chosen]
     columns: dict[str, Kind] = {names[other]: kind or "text" for other, kind in kinds.items()}
     digest = _digest(files, chosen, skip_bad, form)
     return Source(str(path), tuple(files), chosen, columns, total, left_out, digest, names, form, report)

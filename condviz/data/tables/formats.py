@@ -32,14 +32,7 @@ _SEP = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Form:
-    """What the person who gives a table says about it; blank and None are found out.
-
-    Attributes:
-        header: Whether the first row names the columns.
-        separator: One character.
-        encoding: As Python names it.
-        names: Names of the columns of a file without a header, as far as they go.
-    """
+    """What the person who gives a table says about it, as `read_table` takes it; blank and None are found out."""
 
     header: bool | None = None
     separator: str = ""

@@ -89,8 +89,8 @@ class Report:
 
     def error(self, message: str) -> DataError:
         """Return an error about the table, with what may be the reason: the first bad row, a header that is none."""
-        first = [one.reason for one in self.left_out[:1]]
-        return DataError(" ".join(" ".join([message, *first, self.doubt]).split()))
+        reason = self.left_out[0].reason if self.left_out else ""
+        return DataError(" ".join(f"{message} {reason} {self.doubt}".split()))
 
     @property
     def notes(self) -> tuple[str, ...]:
