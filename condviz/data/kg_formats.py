@@ -232,14 +232,24 @@ def _kinds(triples: dict[str, list[Row]]) -> list[str]:
     return list(dict.fromkeys(kind for rows in triples.values() for _, kind, _ in rows))
 
 
+def _rows(path: Path, count: int) -> list[Row]:
+    """Read the rows of a published file, in which quotes are common characters."""
+    return [row for _, row in _table(path, [""] * count, count, False, [], quotings=(False,))]
+
+
 def _table(
-    path: Path, headers: Sequence[str], least: int, header: bool | None, notes: list[str]
+    path: Path,
+    headers: Sequence[str],
+    least: int,
+    header: bool | None,
+    notes: list[str],
+    quotings: Sequence[bool] = (True, False),
 ) -> list[tuple[int, Row]]:
     """Return (line, cells) of a table of somebody's; its first row names the columns only if all cells do.
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
     """
-    rows = _cells(path, quotings=(True, False))
+    rows = _cells(path, quotings)
     allowed = [names.split() for names in headers]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
     if header is None and any(like) and not all(like):
@@ -247,15 +257,18 @@ def _table(
         notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, set header.")
     if like and (all(like) if header is None else header):
         rows = rows[1:]
-    return _check_rows(path, rows, least, len(headers))
+    if len(rows) > MAX_ROWS:
+        raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
+    for line, row in rows:
+        if not least <= len(row) <= len(headers):
+            wanted = str(least) if least == len(headers) else f"{least} to {len(headers)}"
+            raise DataError(f"{path}, line {line}: {len(row)} columns, expected {wanted}, separated by tabs.")
+        if fault := next(filter(None, map(find_fault, row)), ""):
+            raise DataError(f"{path}, line {line} {fault}")
+    return rows
 
 
-def _rows(path: Path, count: int) -> list[Row]:
-    """Read the rows of a published file, in which quotes are common characters."""
-    return [row for _, row in _check_rows(path, _cells(path, quotings=(False,)), count, count)]
-
-
-def _cells(path: Path, *, quotings: Sequence[bool]) -> list[tuple[int, Row]]:
+def _cells(path: Path, quotings: Sequence[bool]) -> list[tuple[int, Row]]:
     """Return (line, cells) of the rows of a file, in the first reading that breaks no rule; blank ones left out."""
     try:
         with path.open("rb") as file:
@@ -271,15 +284,3 @@ def _cells(path: Path, *, quotings: Sequence[bool]) -> list[tuple[int, Row]]:
         if not broken:
             return [(line, tuple(cells)) for line, cells, _ in found if any(map(str.strip, cells))]
     raise DataError(broken[0])
-
-
-def _check_rows(path: Path, rows: list[tuple[int, Row]], least: int, most: int) -> list[tuple[int, Row]]:
-    if len(rows) > MAX_ROWS:
-        raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
-    for number, row in rows:
-        if not least <= len(row) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {wanted}, separated by tabs.")
-        if fault := next(filter(None, map(find_fault, row)), ""):
-            raise DataError(f"{path}, line {number} {fault}")
-    return rows
