@@ -138,7 +138,7 @@ def test_what_was_written_starts_as_a_space(checkout: Path) -> None:
             expected = condviz.compare([load_served("bi-encoder")], *texts)
             np.testing.assert_allclose(found["scores"], expected.scores, atol=1e-6)
             assert client.predict(*texts, ["csr-zero-shot"], 0, api_name="/router")["models"]
-            points = (["One.", "Two.", "Three.", "Four."], ["a", "b"], "bi-encoder", None, True, "umap", 15, 0.1, 0)
+            points = (["One.", "Two.", "Three.", "Four."], ["a", "b"], "bi-encoder", None, True, "pca", 15, 0.1, 0)
             assert len(client.predict(*points, api_name="/embedding_map")["texts"]) == 8
             with pytest.raises(AppError, match="Sentence 1"):
                 client.predict(" ", "A woman skis.", ["the sport"], ["bi-encoder"], api_name="/compare")

@@ -31,15 +31,6 @@ def wait_shown(page: Page) -> None:
     page.wait_for_selector("#cv-err-figures [data-testid=figures-part]:not([data-wait])", timeout=SECONDS)
 
 
-def test_sentence_plot_and_row_stand_on_the_first_screen(open_page: Callable[..., Page]) -> None:
-    page = open_errors(open_page)
-    expect(page.locator("#cv-err-result")).to_contain_text("sentence pairs in the order of the ratings")
-    page.wait_for_selector("#cv-err-plot .cv-figure[data-ready=true]", timeout=SECONDS)
-    height = page.viewport_size["height"]
-    for name in ("#cv-err-result", "#cv-err-run", "#cv-err-plot", "#cv-err-row"):
-        assert page.locator(name).bounding_box()["y"] < height
-
-
 def test_a_slice_filters_and_is_in_the_address_and_a_wrong_filter_gets_a_message(
     open_page: Callable[..., Page],
 ) -> None:
@@ -115,8 +106,9 @@ def test_any_table_can_be_read_with_its_own_columns(open_page: Callable[..., Pag
     expect(page).to_have_url(re.compile("ed=upload(&|$)"))
 
 
-def test_a_row_opens_in_compare(open_page: Callable[..., Page]) -> None:
+def test_a_row_stands_on_the_first_screen_and_opens_in_compare(open_page: Callable[..., Page]) -> None:
     page = open_errors(open_page)
+    assert page.locator("#cv-err-row").bounding_box()["y"] < page.viewport_size["height"]
     link = page.get_by_test_id("to-compare").get_attribute("href")
     sentence = page.locator("#cv-err-row .cv-sentence").first.inner_text()
     other = open_page(link)

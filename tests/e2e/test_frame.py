@@ -117,6 +117,12 @@ def test_axe_finds_nothing_serious(whole: Page, panel: Locator, place: tuple[str
     assert serious == []
 
 
+@only(["models"], ["beamer"])
+def test_no_column_of_the_table_is_cut_off_on_a_small_beamer(panel: Locator) -> None:
+    inside, whole = panel.locator("#cv-models-table .cv-scroll").evaluate("box => [box.clientWidth, box.scrollWidth]")
+    assert whole <= inside
+
+
 @only([tab.id for tab in TABS if tab.id not in ("learn", "models")], ["wide"])
 def test_the_keyboard_alone_reaches_the_main_button(whole: Page, panel: Locator) -> None:
     button = panel.locator("button.primary:visible").first

@@ -73,14 +73,6 @@ def test_a_link_of_the_first_edition_asks_its_question(links: Callable[..., Page
     expect(page.locator("#cv-links-result h3").first).to_have_text("What lives in the forest?")
 
 
-def test_an_error_dims_the_old_answer(links: Callable[..., Page]) -> None:
-    page = links()
-    page.locator("#cv-links-entity input").fill("")
-    page.locator("#cv-links-run").click()
-    expect(page.get_by_test_id("notice-error").first).to_contain_text("No entity is given")
-    expect(page.locator("#cv-links-result [aria-busy=true]")).to_be_visible()
-
-
 def test_a_graph_of_ones_own_is_asked_about_also_from_its_link(links: Callable[..., Page], tmp_path: Path) -> None:
     page = links("?open=own")
     tables = sorted(write_graph(tmp_path / "mine").iterdir())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.conftest import follow_link
+from tests.e2e.conftest import follow_link, go
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -53,6 +53,8 @@ def test_the_first_map_is_there_without_a_model_and_a_phone_shows_one_picture(op
     page.set_viewport_size({"width": 380, "height": 800})
     expect(pane(page, "before")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    search_and_legend_light_up_points(page)
 
 
 def test_the_first_map_moves_from_before_to_after(open_page: Callable[..., Page]) -> None:
@@ -83,7 +85,7 @@ def test_points_chosen_by_hand_and_clusters_have_a_link(open_page: Callable[...,
     page = open_page("map?i=3-5.11")
     expect(page.get_by_test_id("map-count")).to_contain_text("4 of 60 points")
     expect(page.locator("#cv-map-after .cv-figure")).to_have_attribute("data-selected", "4")
-    page = open_page("map?by=cluster")
+    go(page, "map?by=cluster")
     expect(page.get_by_test_id("map-legend")).to_contain_text("cluster 1")
 
 
@@ -102,8 +104,7 @@ def test_a_point_opens_its_neighbours_and_has_a_link(open_page: Callable[..., Pa
     expect(near).to_contain_text("Neighbours of")
 
 
-def test_search_and_legend_light_up_points(open_page: Callable[..., Page]) -> None:
-    page = open_map(open_page)
+def search_and_legend_light_up_points(page: Page) -> None:
     page.locator("#cv-map-search :is(input, textarea)").press_sequentially("night")
     expect(page.get_by_test_id("map-count")).to_contain_text("night")
     page.locator(".cv-map-key").nth(1).click()
@@ -141,10 +142,9 @@ def test_a_bad_upload_gets_its_message_and_a_table_is_coloured_by_its_values(
     choose_pca(page)
     page.get_by_text("My table").click()
     upload = page.locator("#cv-map-upload input[type=file]")
-    for content, message in ((b"", "is empty"), (b"text,condition\n", "no rows"), (b"PK\x03\x04zip", "Excel")):
-        upload.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": content})
-        expect(page.locator("#cv-map-notice")).to_contain_text(message)
-        page.locator("#cv-map-upload").get_by_label("Clear", exact=True).click()
+    upload.set_input_files({"name": "bad.csv", "mimeType": "text/csv", "buffer": b""})
+    expect(page.locator("#cv-map-notice")).to_contain_text("is empty")  # of other faults, tests/ui/test_map.py
+    page.locator("#cv-map-upload").get_by_label("Clear", exact=True).click()
     upload.set_input_files(path)
     expect(page.get_by_test_id("import")).to_contain_text("12 of 12 rows")
     page.locator("#cv-map-run").click()

@@ -37,29 +37,14 @@ def test_sorting_and_cards_have_links(open_page: Callable[..., Page]) -> None:
     expect(head).to_have_text("CASE")
 
 
-def test_the_form_of_another_encoder_has_a_link(open_page: Callable[..., Page]) -> None:
-    page = open_page("models?enc=thenlper/gte-small&method=case&open=encoder", width=1440)
-    expect(page.locator("#cv-models-encoder-name input")).to_have_value("thenlper/gte-small")
-    expect(page.get_by_label("Method")).to_have_value("CASE")
-
-
-def test_no_column_is_cut_off_on_a_small_beamer(open_page: Callable[..., Page]) -> None:
-    page = open_page("models", width=1024, height=768)
-    expect(page.get_by_test_id("models")).to_be_visible()
-    inside, whole = page.locator("#cv-models-table .cv-scroll").evaluate("box => [box.clientWidth, box.scrollWidth]")
-    assert whole <= inside
-
-
-def test_a_wrong_link_says_so(open_page: Callable[..., Page]) -> None:
-    page = open_page("models?m=nobody", width=1440)
-    expect(page.locator("#cv-models-notice")).to_contain_text("no model 'nobody'")
-
-
-def test_a_folder_of_an_encoder_becomes_a_model(open_page: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_form_of_another_encoder_has_a_link_and_a_folder_becomes_a_model(
+    open_page: Callable[..., Page], tmp_path: Path
+) -> None:
     place = str(tiny_folder(tmp_path / "tiny-encoder"))
-    page = open_page("models", width=1440)
-    page.locator("#cv-models-encoder > .label-wrap").click()
+    page = open_page("models?enc=thenlper/gte-small&method=case&open=encoder", width=1440)
     name = page.locator("#cv-models-encoder-name input")
+    expect(name).to_have_value("thenlper/gte-small")
+    expect(page.get_by_label("Method")).to_have_value("CASE")
     for typed, answer in (("no such folder", "neither a folder nor a hub id"), (place, "on tiny-encoder is loaded")):
         name.fill(typed)
         name.press("Enter")

@@ -61,12 +61,3 @@ def test_ones_own_texts_are_searched(open_page: Callable[..., Page], tmp_path: P
     page.locator(RESULT).get_by_text("3 texts").wait_for()
     assert "own.csv" in page.locator("#cv-search-corpus input").input_value()
     expect(page).to_have_url(re.compile("in=own"))
-
-
-def test_an_error_dims_what_was_shown(open_page: Callable[..., Page]) -> None:
-    page = open_page(START)
-    page.locator(RESULT).wait_for()
-    page.get_by_label("A sentence like those you want").fill(" ")
-    page.locator("#cv-search-run").click()
-    page.locator("#cv-search-notice").get_by_role("alert").wait_for()
-    expect(page.locator("#cv-search-result .cv-dimmed")).to_have_count(1)
