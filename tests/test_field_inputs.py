@@ -335,7 +335,7 @@ def test_graphs(
     monkeypatch.setattr(registry, "load", lambda *_, **__: model)
     folder = write_graph(tmp_path, tables)
     words = ["links", entity, relation, "--graph", str(folder), "--json"]
-    done = last(links.read_upload([str(folder / name) for name in tables], "", None))
+    done = last(links.read_upload([str(folder / name) for name in tables], "", "", "", None))
     key = done[links.graph].value
     if isinstance(expected, str):
         with pytest.raises(DataError, match=expected):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from condviz.cli.options import device, form, format_table, models, progress_bar, show, tell
+from condviz.cli.options import device, form, format_table, models, progress_bar, reading, reading_of, show, tell
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "links",
         help="predict links of a knowledge graph",
-        parents=[models(default, several=False), device(precision=None), form()],
+        parents=[models(default, several=False), device(precision=None), form(), reading(pairs=False)],
         description="Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text "
         'may stand for the entity: answers about it are guesses. Or ask a question: condviz links "What does a bee '
         'produce?" The first time, all entities are encoded, which takes minutes for a large graph; '
@@ -36,8 +36,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
     graph = "everyday, wn18rr, fb15k237, a folder or one table (default: that of the model, else the first one on this "
     parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
-    text = "whether the first rows of the graph's tables name the columns (default: detected)"
-    parser.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
     parser.set_defaults(command=run)
@@ -73,7 +71,7 @@ def _choose_graph(options: argparse.Namespace) -> Graph:
 
     trained_on = describe(options.model).graph if options.model and not options.graph else ""
     if options.graph or trained_on:
-        return load_graph(options.graph or trained_on, options.header)
+        return load_graph(options.graph or trained_on, **reading_of(options))
     for name in list_graphs():
         graph = load_graph(name)
         try:

@@ -15,8 +15,8 @@ from pathlib import Path
 from condviz.data.corpora import data_folder
 from condviz.data.kg import SPLITS, Entity, Graph, Relation, build_graph
 from condviz.data.tables.encodings import WINDOWS, find_encoding, read_lines
-from condviz.data.tables.formats import fold_name, read_cells
-from condviz.data.tables.report import find_fault
+from condviz.data.tables.formats import Form, find_separator, fold_name, read_cells
+from condviz.data.tables.report import Place, Report, find_fault
 from condviz.errors import DataError
 from condviz.paths import ASSETS
 
@@ -47,34 +47,38 @@ NOTICES = {
 """Who has to be named, and the licence."""
 
 Row = tuple[str, ...]
+_AUTOMATIC = Form()
 _ADVICE = "Put the files of the graph into this folder, or set CONDVIZ_DATA to the folder above."
 
 
 @cache
-def load_graph(name: str | Path = "wn18rr", header: bool | None = None) -> Graph:
+def load_graph(
+    name: str | Path = "wn18rr", header: bool | None = None, separator: str = "", encoding: str = "",
+    skip_bad: bool = False,
+) -> Graph:  # fmt: skip
     """Load a graph once per process.
 
     Args:
         name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", a folder of tables (see
             `read_tables`), or one file of triples.
-        header: Whether the first rows of somebody's tables name the columns; None finds out, see `Graph.notes`.
+        header, separator, encoding, skip_bad: Of somebody's tables, as `read_table` takes them; see `Graph.notes`.
 
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
-    name = str(name)
+    name, told = str(name), (Form(header, separator, encoding), Report(skip_bad=skip_bad))
     if name == EVERYDAY:
         return read_tables(ASSETS / "graph" / EVERYDAY)
     if name in LARGE:
         return (read_wn18rr if name == "wn18rr" else read_fb15k237)(data_folder() / name)
     if Path(name).is_file():
-        return _read_graph(Path(name).stem, [Path(name)], header)
+        return _read_graph(Path(name).stem, [Path(name)], *told)
     if not Path(name).is_dir():
         names = ", ".join((EVERYDAY, *LARGE))
         raise DataError(
             f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
         )
-    return read_tables(Path(name), header)
+    return read_tables(Path(name), *told)
 
 
 def list_graphs() -> list[str]:
@@ -127,8 +131,8 @@ def parse_freebase_relation(relation: str) -> str:
     return " ".join(reversed(parts)).strip()
 
 
-def read_tables(folder: Path, header: bool | None = None) -> Graph:
-    """Read anybody's graph from three tab-separated tables in UTF-8, with or without a line of column names.
+def read_tables(folder: Path, form: Form = _AUTOMATIC, report: Report | None = None) -> Graph:
+    """Read anybody's graph from three tables, with tabs unless no line has one, with or without names of columns.
 
     `entities.tsv`: id, name, description (may be blank). `relations.tsv`: id, text. `triples.tsv`: head, relation,
     tail, and, if wanted, split: train, valid or test; without it, all triples are train. `triples.tsv` is enough: what
@@ -138,10 +142,10 @@ def read_tables(folder: Path, header: bool | None = None) -> Graph:
         DataError: If a file is missing or cannot be used; the message names file and row.
     """
     names = TABLES if any((folder / name).is_file() for name in TABLES[:2]) else TABLES[2:]
-    return _read_graph(folder.name, [folder / name for name in names], header)
+    return _read_graph(folder.name, [folder / name for name in names], form, report or Report())
 
 
-def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, Graph]:
+def read_files(paths: Sequence[Path], form: Form = _AUTOMATIC, report: Report | None = None) -> tuple[str, Graph]:
     """Read a graph that a visitor uploaded: one table of triples, or three with the names of `TABLES`, anywhere.
 
     Returns:
@@ -160,13 +164,13 @@ def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, 
         )
     if len(names) == 1 and names[0] in TABLES[:2]:
         raise DataError(f"{names[0]} alone has no triples. Choose one table of triples (head, relation, tail).")
-    content, files = sha256(str(header).encode()), [found[name] for name in names]
+    content, files = sha256(str(form).encode()), [found[name] for name in names]
     for path in files:
         if path.stat().st_size > MAX_TABLE_BYTES:
             raise DataError(f"{path.name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(path.read_bytes())
     try:
-        graph = _read_graph("yours", files, header)
+        graph = _read_graph("yours", files, form, report or Report())
     except DataError as error:
         message = str(error)
         for path in files:  # where the server keeps it says nothing to the visitor
@@ -183,37 +187,35 @@ def read_files(paths: Sequence[Path], header: bool | None = None) -> tuple[str, 
     return content.hexdigest(), graph
 
 
-def _read_graph(name: str, paths: Sequence[Path], header: bool | None) -> Graph:
+def _read_graph(name: str, paths: Sequence[Path], form: Form, report: Report) -> Graph:
     """Read a graph from all of `TABLES`, or from its triples alone: what they name is what there is then."""
-    notes: list[str] = []
     *others, last = paths
-    splits, place = _split(last, header, notes)
+    splits, place = _split(last, form, report)
     if others:
-        found = [(*row, "")[:3] for _, row in _table(others[0], ENTITY_HEADER, 2, header, notes)]
+        found = [(*row, "")[:3] for _, row in _table(others[0], ENTITY_HEADER, 2, form, report)]
         labels = _labels([(key, name) for key, name, _ in found])
         nodes = [Entity(key, label, *rest) for (key, *rest), label in zip(found, labels, strict=True)]
-        kinds = [Relation(*row) for _, row in _table(others[1], RELATION_HEADER, 2, header, notes)]
+        kinds = [Relation(*row) for _, row in _table(others[1], RELATION_HEADER, 2, form, report)]
     else:
         keys = dict.fromkeys(end for split in SPLITS for head, _, tail in splits[split] for end in (head, tail))
         if not keys:
-            raise DataError(f"{last} has no rows. Write one for each triple: head, relation, tail.")
+            raise report.error(f"{last} has no rows. Write one for each triple: head, relation, tail.")
         nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
         kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
-    return replace(build_graph(name, nodes, kinds, splits, place=place), notes=tuple(notes))
+    return replace(build_graph(name, nodes, kinds, splits, place=place), notes=report.notes)
 
 
-def _split(
-    triples: Path, header: bool | None, notes: list[str]
-) -> tuple[dict[str, list[Row]], Callable[[str, int], str]]:
+def _split(triples: Path, form: Form, report: Report) -> tuple[dict[str, list[Row]], Callable[[str, int], str]]:
     """Return the triples of each split, and what says where one of them stands."""
     splits: dict[str, list[Row]] = {split: [] for split in SPLITS}
     lines: dict[str, list[int]] = {split: [] for split in SPLITS}
-    for line, row in _table(triples, TRIPLE_HEADER, 3, header, notes):
+    for line, row in _table(triples, TRIPLE_HEADER, 3, form, report):
         split = (*row, "train")[3].strip().lower()
         if split not in splits:
-            raise DataError(f"{triples}, line {line}: split is {row[3]!r}; allowed are {', '.join(SPLITS)}.")
-        splits[split].append(row[:3])
-        lines[split].append(line)
+            _reject(triples, line, f"has the split {row[3]!r}; allowed are {', '.join(SPLITS)}.", row, report)
+        else:
+            splits[split].append(row[:3])
+            lines[split].append(line)
     return splits, lambda split, number: f"{triples}, line {lines[split][number]}"
 
 
@@ -234,53 +236,58 @@ def _kinds(triples: dict[str, list[Row]]) -> list[str]:
 
 def _rows(path: Path, count: int) -> list[Row]:
     """Read the rows of a published file, in which quotes are common characters."""
-    return [row for _, row in _table(path, [""] * count, count, False, [], quotings=(False,))]
+    return [row for _, row in _table(path, [""] * count, count, Form(False, "\t"), Report(), quotings=(False,))]
 
 
 def _table(
-    path: Path,
-    headers: Sequence[str],
-    least: int,
-    header: bool | None,
-    notes: list[str],
-    quotings: Sequence[bool] = (True, False),
+    path: Path, headers: Sequence[str], least: int, form: Form, report: Report, quotings: Sequence[bool] = (True, False)
 ) -> list[tuple[int, Row]]:
     """Return (line, cells) of a table of somebody's; its first row names the columns only if all cells do.
 
     Quotes are common characters, unless the whole file has them as CSV does: so pandas writes names with quotes.
     """
-    rows = _cells(path, quotings)
+    rows = _cells(path, form, quotings)
     allowed = [names.split() for names in headers]
     like = [fold_name(cell) in names for cell, names in zip(rows[0][1], allowed, strict=False)] if rows else []
-    if header is None and any(like) and not all(like):
+    if form.header is None and any(like) and not all(like):
         first = ", ".join(cell[:30] for cell in rows[0][1])
-        notes.append(f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, set header.")
-    if like and (all(like) if header is None else header):
+        told = f"{path.name}: the first row ({first}) was taken as a row. If it names the columns, set header."
+        report.remarks.append(told)
+    if like and (all(like) if form.header is None else form.header):
         rows = rows[1:]
     if len(rows) > MAX_ROWS:
         raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
-    for line, row in rows:
-        if not least <= len(row) <= len(headers):
-            wanted = str(least) if least == len(headers) else f"{least} to {len(headers)}"
-            raise DataError(f"{path}, line {line}: {len(row)} columns, expected {wanted}, separated by tabs.")
-        if fault := next(filter(None, map(find_fault, row)), ""):
-            raise DataError(f"{path}, line {line} {fault}")
-    return rows
+    kept, wanted = [], str(least) if least == len(headers) else f"{least} to {len(headers)}"
+    for line, row, broken in rows:
+        advice = "" if least <= len(row) <= len(headers) else "Separate them by tabs, or set separator."
+        wrong = advice and f"has {len(row)} of {wanted} columns. {advice}"
+        if fault := broken or wrong or next(filter(None, map(find_fault, row)), ""):
+            _reject(path, line, fault, row, report)
+        else:
+            kept.append((line, row))
+    return kept
 
 
-def _cells(path: Path, quotings: Sequence[bool]) -> list[tuple[int, Row]]:
-    """Return (line, cells) of the rows of a file, in the first reading that breaks no rule; blank ones left out."""
+def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, Row, str]]:
+    """Return (line, cells, fault) of the rows of a file, in the first reading without fault; blank ones left out."""
     try:
         with path.open("rb") as file:
-            if (encoding := find_encoding(str(path), file)) == WINDOWS:
-                raise DataError(f"{path} is not UTF-8. Save it as UTF-8.")
+            if (encoding := find_encoding(str(path), file, form.encoding)) == WINDOWS and not form.encoding:
+                raise DataError(f"{path} is not UTF-8. Save it as UTF-8, or set its encoding.")
             lines = list(read_lines(path.name, file, encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
-    broken: list[str] = []
+    separator = form.separator or ("\t" if any("\t" in line for line in lines[:50]) else find_separator(lines[:50]))
+    found: list[tuple[int, Row, str]] = []
     for quoted in quotings:
-        found = list(read_cells(iter(lines), "\t", quoted=quoted))
-        broken = [f"{path}, line {line} {fault}" for line, _, fault in found if fault]
-        if not broken:
-            return [(line, tuple(cells)) for line, cells, _ in found if any(map(str.strip, cells))]
-    raise DataError(broken[0])
+        read = read_cells(iter(lines), separator, quoted=quoted)
+        found = [(line, (cells,) if fault else tuple(cells), fault) for line, cells, fault in read]
+        if not any(fault for *_, fault in found):
+            break
+    return [one for one in found if any(map(str.strip, one[1]))]
+
+
+def _reject(path: Path, line: int, fault: str, row: Row, report: Report) -> None:
+    if not report.skip_bad:
+        raise DataError(f"{path}, line {line} {fault}")
+    report.reject(Place(line, line, path.name), f"{path.name}, line {line} {fault}", row)

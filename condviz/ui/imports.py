@@ -28,7 +28,7 @@ from condviz.data.tables import (
 )
 from condviz.data.tables.formats import SEPARATORS, fold_name
 from condviz.data.tables.pairs import HIDDEN_LABEL, RATING_WORDS
-from condviz.data.tables.report import is_missing
+from condviz.data.tables.report import Report, is_missing
 from condviz.errors import DataError, explain
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice, render
@@ -239,15 +239,9 @@ class Import:
                 self.words = gr.Textbox(
                     label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
                 )
-            with gr.Accordion("Header, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
-                small: dict[str, Any] = {"min_width": 110}
-                self.header = gr.Dropdown(HEADERS, value="", label="Header", elem_id=f"{prefix}-header", **small)
-                marks = [("automatic", ""), *((name, mark) for mark, name in SEPARATORS.items())]
-                self.separator = gr.Dropdown(marks, value="", label="Separator", elem_id=f"{prefix}-separator", **small)
-                free: dict[str, Any] = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
-                self.encoding = gr.Dropdown(ENCODINGS, value="", label="Encoding", **free, **small)
-            label = "Download the rows left out (CSV)"
-            self.left_out = gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")
+            with gr.Accordion("Header, separator, encoding", open=False, elem_id=f"{prefix}-form"):
+                self.header, self.separator, self.encoding = form_fields(prefix)
+            self.left_out = left_out_button(prefix)
             self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
         self._connect()
 
@@ -280,7 +274,7 @@ class Import:
             return {}
         header, separator, encoding, condition, low, high, words, *columns = fields
         asked = Reading(
-            file, IS_HEADER.get(header), separator or "", (encoding or "").strip(),
+            file, *form_of(header, separator, encoding),
             tuple((role, column) for role, column in zip(self.pickers, columns, strict=True) if column),
             (condition or "").strip(), new=False,
         )  # fmt: skip
@@ -330,7 +324,7 @@ class Import:
             self.high: high,
             self.words: seen.words,
             self.condition: gr.update(visible=self.kind.pairs and not asked.column("condition")),
-            self.left_out: self._offer(asked, seen.used),
+            self.left_out: offer(seen.used.report, Path(asked.path)),
             **{picker: self._menu(role, asked, seen.table) for role, picker in self.pickers.items()},
         }
 
@@ -338,13 +332,37 @@ class Import:
         none = [("none", "")] if role in self.kind.optional else []
         return gr.update(choices=[*none, *table.columns], value=asked.column(role) or ("" if none else None))
 
-    def _offer(self, asked: Reading, used: Table) -> dict:
-        """Offer the rows that were left out as a file, which lies beside the upload and goes with it."""
-        if not used.report.left_out:
-            return gr.update(visible=False)
-        target = Path(asked.path).with_name(f"{Path(asked.path).stem}-left-out.csv")
-        write_text(target, used.report.left_out_csv())
-        return gr.update(visible=True, value=str(target))
+
+def form_fields(prefix: str) -> tuple[gr.Dropdown, gr.Dropdown, gr.Dropdown]:
+    """Lay out the fields of `form_of`, the same for every table."""
+    marks = [("automatic", ""), *((name, mark) for mark, name in SEPARATORS.items())]
+    with gr.Row():
+        return tuple(
+            gr.Dropdown(choices, value="", label=label, elem_id=f"{prefix}-{label.lower()}", min_width=110, **free)
+            for label, choices, free in (
+                ("Header", HEADERS, {}), ("Separator", marks, {}), ("Encoding", ENCODINGS, {"allow_custom_value": True})
+            )
+        )  # fmt: skip
+
+
+def form_of(header: str | None, separator: str | None, encoding: str | None) -> tuple[bool | None, str, str]:
+    """Return header, separator and encoding as readers take them."""
+    return IS_HEADER.get(header or ""), separator or "", (encoding or "").strip()
+
+
+def left_out_button(prefix: str) -> gr.DownloadButton:
+    """Lay out the button for what `offer` offers."""
+    label = "Download the rows left out (CSV)"
+    return gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")
+
+
+def offer(report: Report, upload: Path) -> dict:
+    """Offer the rows that were left out as a file, which lies beside the upload and goes with it."""
+    if not report.left_out:
+        return gr.update(visible=False)
+    target = upload.with_name(f"{upload.stem}-left-out.csv")
+    write_text(target, report.left_out_csv())
+    return gr.update(visible=True, value=str(target))
 
 
 def suggest_ratings(cells: Sequence[str]) -> tuple[tuple[float, float] | None, dict[str, float | None]]:

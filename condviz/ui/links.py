@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import condviz
 from condviz.analysis.answers import LinkProfile
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_graphs, load_graph, read_files
+from condviz.data.tables.formats import Form
+from condviz.data.tables.report import Report
 from condviz.errors import DataError, check_count
 from condviz.evaluation import kgc_scores
 from condviz.models import registry
@@ -22,7 +25,7 @@ from condviz.plots import links as picture
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.first_screen import read_first
-from condviz.ui.imports import HEADERS, IS_HEADER
+from condviz.ui.imports import SHOWN_ROWS, form_fields, form_of, left_out_button, offer
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, tries
@@ -102,11 +105,13 @@ class LinksTab:
         with section("Your own graph", elem_id="cv-links-own"):
             text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, graphs=self.graphs)
             html(text, elem_id="cv-links-help")
-            files = {"file_count": "multiple", "file_types": [".tsv", ".txt"]}
+            files = {"file_count": "multiple", "file_types": [".tsv", ".txt", ".csv"]}
             self.upload = gr.UploadButton("Upload a graph", elem_id="cv-links-upload", **files)
-            told = {"label": "Header of its tables", "elem_id": "cv-links-header", "scale": 0, "min_width": 200}
-            self.header = gr.Dropdown(HEADERS, value="", **told)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
+            with gr.Accordion("How the tables are read", visible=False, elem_id="cv-links-import") as self.import_box:
+                self.first_rows = html("", elem_id="cv-links-import-view")
+                self.form_fields = form_fields("cv-links")
+                self.left_out = left_out_button("cv-links")
         with Section(
             self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
         ):
@@ -123,8 +128,10 @@ class LinksTab:
         for component in (self.result, self.tries, self.more):
             connect(component.ask, self.click, [*form, self.shown], filled, **main)
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
-        told, read = {**main, "notice": self.upload_notice}, [self.upload, self.header, self.shown]
-        connect([self.upload.upload, self.header.input], self.read_upload, read, filled, **told)
+        told, read = {**main, "notice": self.upload_notice}, [self.upload, *self.form_fields, self.shown]
+        changed = [self.upload.upload, *(one.input for one in self.form_fields)]
+        seen = [*filled, self.import_box, self.first_rows, self.left_out]
+        connect(changed, self.read_upload, read, seen, **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew
@@ -199,21 +206,29 @@ class LinksTab:
         near = found.search(str(event.input_value or ""), limit=SUGGESTIONS)
         return {self.entity: gr.Dropdown([found.entities[number].label for number in near])}
 
-    def read_upload(self, paths: list[str] | None, header: str, shown: LinkProfile | None) -> Iterator[dict]:
+    def read_upload(
+        self, paths: list[str] | None, header: str, separator: str, encoding: str, shown: LinkProfile | None
+    ) -> Iterator[dict]:
         """Read the tables of a visitor's own graph and ask about its first entity."""
         if not paths:
             yield {self.upload_notice: ""}
             return
-        digest, graph = read_files([Path(path) for path in paths], header=IS_HEADER.get(header))
+        report = Report("Your graph", skip_bad=True)
+        yield {self.import_box: gr.update(visible=True), self.first_rows: "", self.left_out: gr.update(visible=False)}
+        form = Form(*form_of(header, separator, encoding))
+        digest, graph = read_files([Path(path) for path in paths], form, report)
         key = f"upload-{digest[:24]}"
         self._uploads[key] = replace(graph, name=key)
         yield {self.graph: self._menu(key)}
         for step in self.change_graph(key, shown):
             yield {self.upload_notice if part is self.notice else part: value for part, value in step.items()}
-        head, relation, tail = graph.triples[0]
-        first_ = f"{graph.entities[head].name}, {graph.relations[relation].text}, {graph.entities[tail].name}"
-        said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities; the first: {first_}."
-        yield {self.upload_notice: notice("", " ".join([said, *graph.notes]), tone="info")}
+        named = ((graph.entities[h].name, graph.relations[r].text, graph.entities[t].name) for h, r, t in graph.triples)
+        said = f"{len(graph.triples):,} triples of {graph.num_entities:,} entities."
+        yield {
+            self.upload_notice: notice("", " ".join([said, *graph.notes]), tone="info"),
+            self.first_rows: render("links/first_rows.html", rows=list(islice(named, SHOWN_ROWS))),
+            self.left_out: offer(report, Path(paths[0])),
+        }
 
     def _menu(self, graph: str) -> gr.Dropdown:
         """Choose a graph; an uploaded one is offered, too."""

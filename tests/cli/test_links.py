@@ -36,6 +36,20 @@ def test_models_of_graphs_are_listed_apart(graph: str) -> None:
     assert (registry.describe("mine-hyper-cl").graph, registry.describe("sentences").graph) == ("mine", "")
 
 
+def test_a_graph_of_another_program_is_read_as_is_said(
+    graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "export.csv"
+    path.write_bytes("Rome;capital of;Italy\nParis;capital of\nGenève;in;Suisse\n".encode("cp1252"))
+    asked = ["links", "Rome", "capital of", "--graph", str(path), "--model", "sentences", "--encoding", "cp1252"]
+    assert main(asked) == 2
+    assert "line 2 has 2 of 3 to 4 columns" in capsys.readouterr().err
+    assert main([*asked, "--skip-bad"]) == 0
+    out, err = capsys.readouterr()
+    assert "Italy" in out
+    assert "1 row that cannot be used was left out" in err
+
+
 def test_answers_as_text_and_json(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["links", "e00", "the park", "inverse the mood", "--graph", graph, "-k", "3"]) == 0
     first, second = capsys.readouterr().out.strip().split("\n\n")

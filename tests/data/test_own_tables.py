@@ -15,6 +15,7 @@ from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.points import points_from_table
 from condviz.data.kg_formats import TABLES, read_tables
 from condviz.data.tables import Table, read_pairs, read_table
+from condviz.data.tables.formats import Form
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.dataset import open_data
 from condviz.store.corpus import Corpus, FilterColumns
@@ -113,7 +114,7 @@ def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: P
     assert (graph.num_entities, graph.num_relations, len(graph.triples)) == (3, 2, 2)
     (folder / TABLES[2]).write_text("von\tRelation\tnach\nhead\thas\tnose\n")
     (folder / TABLES[0]).write_text("Nummer\tWort\nhead\thead\nnose\tnose\n")
-    graph = read_tables(folder, header=True)
+    graph = read_tables(folder, Form(header=True))
     assert (graph.num_entities, len(graph.triples), graph.notes) == (2, 1, ())
 
 

@@ -36,7 +36,7 @@ def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinksTab:
 
 def upload(tab: LinksTab, tmp_path: Path) -> tuple[str, dict]:
     folder = write_graph(tmp_path / "mine")
-    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], "", None), tab)
+    return merge(tab.read_upload([str(path) for path in sorted(folder.iterdir())], "", "", "", None), tab)
 
 
 def merge(steps: Any, tab: LinksTab) -> dict:
@@ -73,7 +73,7 @@ def test_an_uploaded_graph_is_asked_about(tab: LinksTab, tmp_path: Path) -> None
 def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
     path = tmp_path / "capitals.tsv"
     path.write_text("Rome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\nItaly\tlanguage\tItalian\n", encoding="utf-8")
-    done = merge(tab.read_upload([str(path)], "", None), tab)
+    done = merge(tab.read_upload([str(path)], "", "", "", None), tab)
     assert done[tab.shown].entity == "Rome"
     asked = merge(tab.ask("What is the capital of Italy?", done[tab.model].value, done[tab.graph].value, None), tab)
     assert (asked[tab.shown].entity, asked[tab.shown].answers[0].answers[0].name) == ("Italy", "Rome")
@@ -82,12 +82,29 @@ def test_one_table_of_triples_is_a_graph(tab: LinksTab, tmp_path: Path) -> None:
 def test_a_first_row_of_a_graph_in_doubt_is_told_and_can_be_changed(tab: LinksTab, tmp_path: Path) -> None:
     path = tmp_path / "own.tsv"
     path.write_text("thing\trelation\tother\nRome\tcapital_of\tItaly\nParis\tcapital_of\tFrance\n", encoding="utf-8")
-    done = merge(tab.read_upload([str(path)], "", None), tab)
+    done = merge(tab.read_upload([str(path)], "", "", "", None), tab)
     assert "was taken as a row" in done[tab.upload_notice]
     assert "3 triples" in done[tab.upload_notice]
-    done = merge(tab.read_upload([str(path)], "names", None), tab)
+    done = merge(tab.read_upload([str(path)], "names", "", "", None), tab)
     assert "2 triples" in done[tab.upload_notice]
     assert "was taken" not in done[tab.upload_notice]
+
+
+def test_a_graph_of_another_program_is_read_as_its_visitor_says_and_bad_rows_are_listed(
+    tab: LinksTab, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.csv"
+    path.write_bytes("Rome;capital of;Italy\nParis;capital of\nKyoto|b;in;Japan\nGenève;in;Suisse\n".encode("cp1252"))
+    with pytest.raises(DataError, match="set its encoding"):
+        merge(tab.read_upload([str(path)], "", "", "", None), tab)
+    done = merge(tab.read_upload([str(path)], "", "", "cp1252", None), tab)
+    assert "3 triples of 6 entities" in done[tab.upload_notice]
+    assert "line 2 has 2 of 3 to 4 columns" in done[tab.upload_notice]
+    assert all(cell in done[tab.first_rows] for cell in ("Rome", "Kyoto|b", "Genève"))
+    assert "Paris;capital of" not in done[tab.first_rows]
+    assert "export.csv,2,2," in Path(done[tab.left_out]["value"]).read_text()
+    with pytest.raises(DataError, match=r"export\.csv has no rows.*line 1 has 1 of 3 to 4 columns"):
+        merge(tab.read_upload([str(path)], "", "|", "cp1252", None), tab)
 
 
 def test_anything_can_be_typed(tab: LinksTab, tmp_path: Path) -> None:
