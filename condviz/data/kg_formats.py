@@ -169,13 +169,7 @@ def read_files(paths: Sequence[Path], form: Form = _AUTOMATIC, report: Report | 
         if path.stat().st_size > MAX_TABLE_BYTES:
             raise DataError(f"{path.name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(path.read_bytes())
-    try:
-        graph = _read_graph("yours", files, form, report or Report())
-    except DataError as error:
-        message = str(error)
-        for path in files:  # where the server keeps it says nothing to the visitor
-            message = message.replace(str(path), path.name)
-        raise DataError(message) from error
+    graph = _read_graph("yours", files, form, report or Report())
     if not len(graph.triples):
         raise DataError(f"{names[-1]} has no rows, so nothing shows which questions make sense. Add some.")
     if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
@@ -199,7 +193,7 @@ def _read_graph(name: str, paths: Sequence[Path], form: Form, report: Report) ->
     else:
         keys = dict.fromkeys(end for split in SPLITS for head, _, tail in splits[split] for end in (head, tail))
         if not keys:
-            raise report.error(f"{last} has no rows. Write one for each triple: head, relation, tail.")
+            raise report.error(f"{last.name} has no rows. Write one for each triple: head, relation, tail.")
         nodes = [Entity(key, key, key.replace("_", " ").strip() or key) for key in keys]
         kinds = [Relation(kind, kind.replace("_", " ").strip() or kind) for kind in _kinds(splits)]
     return replace(build_graph(name, nodes, kinds, splits, place=place), notes=report.notes)
@@ -216,7 +210,7 @@ def _split(triples: Path, form: Form, report: Report) -> tuple[dict[str, list[Ro
         else:
             splits[split].append(row[:3])
             lines[split].append(line)
-    return splits, lambda split, number: f"{triples}, line {lines[split][number]}"
+    return splits, lambda split, number: f"{triples.name}, line {lines[split][number]}"
 
 
 def _labels(entities: Sequence[tuple[str, str]]) -> list[str]:
@@ -256,7 +250,9 @@ def _table(
     if like and (all(like) if form.header is None else form.header):
         rows = rows[1:]
     if len(rows) > MAX_ROWS:
-        raise DataError(f"{path} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph.")
+        raise DataError(
+            f"{path.name} has {len(rows):,} rows, and at most {MAX_ROWS:,} are read. Take a part of the graph."
+        )
     kept, wanted = [], str(least) if least == len(headers) else f"{least} to {len(headers)}"
     for line, row, broken in rows:
         advice = "" if least <= len(row) <= len(headers) else "Separate them by tabs, or set separator."
@@ -272,8 +268,8 @@ def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, 
     """Return (line, cells, fault) of the rows of a file, in the first reading without fault; blank ones left out."""
     try:
         with path.open("rb") as file:
-            if (encoding := find_encoding(str(path), file, form.encoding)) == WINDOWS and not form.encoding:
-                raise DataError(f"{path} is not UTF-8. Save it as UTF-8, or set its encoding.")
+            if (encoding := find_encoding(path.name, file, form.encoding)) == WINDOWS and not form.encoding:
+                raise DataError(f"{path.name} is not UTF-8. Save it as UTF-8, or set its encoding.")
             lines = list(read_lines(path.name, file, encoding))
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. {_ADVICE}") from error
@@ -288,6 +284,7 @@ def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, 
 
 
 def _reject(path: Path, line: int, fault: str, row: Row, report: Report) -> None:
+    told = f"{path.name}, line {line} {fault}"
     if not report.skip_bad:
-        raise DataError(f"{path}, line {line} {fault}")
-    report.reject(Place(line, line, path.name), f"{path.name}, line {line} {fault}", row)
+        raise DataError(told)
+    report.reject(Place(line, line, path.name), told, row)

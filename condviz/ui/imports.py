@@ -239,9 +239,7 @@ class Import:
                 self.words = gr.Textbox(
                     label=label, lines=2, max_lines=MOST_WORDS, min_width=160, elem_id=f"{prefix}-words"
                 )
-            with gr.Accordion("Header, separator, encoding", open=False, elem_id=f"{prefix}-form"):
-                self.header, self.separator, self.encoding = form_fields(prefix)
-            self.left_out = left_out_button(prefix)
+            self.header, self.separator, self.encoding, self.left_out = form_fields(prefix)
             self.use = gr.Button(action, variant="primary", elem_id=f"{prefix}-use", visible=bool(action))
         self._connect()
 
@@ -333,27 +331,23 @@ class Import:
         return gr.update(choices=[*none, *table.columns], value=asked.column(role) or ("" if none else None))
 
 
-def form_fields(prefix: str) -> tuple[gr.Dropdown, gr.Dropdown, gr.Dropdown]:
-    """Lay out the fields of `form_of`, the same for every table."""
+def form_fields(prefix: str) -> tuple[Any, ...]:
+    """Lay out the fields of `form_of` and the button of `offer`, the same for every table."""
     marks = [("automatic", ""), *((name, mark) for mark, name in SEPARATORS.items())]
-    with gr.Row():
-        return tuple(
-            gr.Dropdown(choices, value="", label=label, elem_id=f"{prefix}-{label.lower()}", min_width=110, **free)
-            for label, choices, free in (
-                ("Header", HEADERS, {}), ("Separator", marks, {}), ("Encoding", ENCODINGS, {"allow_custom_value": True})
-            )
-        )  # fmt: skip
+    small: dict[str, Any] = {"value": "", "min_width": 110}
+    with gr.Accordion("Header, separator, encoding", open=False, elem_id=f"{prefix}-form"), gr.Row():
+        header = gr.Dropdown(HEADERS, label="Header", elem_id=f"{prefix}-header", **small)
+        separator = gr.Dropdown(marks, label="Separator", elem_id=f"{prefix}-separator", **small)
+        free: dict[str, Any] = {"allow_custom_value": True, "elem_id": f"{prefix}-encoding"}
+        encoding = gr.Dropdown(ENCODINGS, label="Encoding", **free, **small)
+    label = "Download the rows left out (CSV)"
+    left_out = gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")
+    return header, separator, encoding, left_out
 
 
 def form_of(header: str | None, separator: str | None, encoding: str | None) -> tuple[bool | None, str, str]:
     """Return header, separator and encoding as readers take them."""
     return IS_HEADER.get(header or ""), separator or "", (encoding or "").strip()
-
-
-def left_out_button(prefix: str) -> gr.DownloadButton:
-    """Lay out the button for what `offer` offers."""
-    label = "Download the rows left out (CSV)"
-    return gr.DownloadButton(label, visible=False, size="sm", elem_id=f"{prefix}-left-out")
 
 
 def offer(report: Report, upload: Path) -> dict:

@@ -25,7 +25,7 @@ from condviz.plots import links as picture
 from condviz.ui import export
 from condviz.ui.events import PRIVATE, connect, publish
 from condviz.ui.first_screen import read_first
-from condviz.ui.imports import SHOWN_ROWS, form_fields, form_of, left_out_button, offer
+from condviz.ui.imports import SHOWN_ROWS, form_fields, form_of, offer
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, tries
@@ -110,8 +110,7 @@ class LinksTab:
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
             with gr.Accordion("How the tables are read", visible=False, elem_id="cv-links-import") as self.import_box:
                 self.first_rows = html("", elem_id="cv-links-import-view")
-                self.form_fields = form_fields("cv-links")
-                self.left_out = left_out_button("cv-links")
+                *self.form_fields, self.left_out = form_fields("cv-links")
         with Section(
             self.page, "export", "Link, JSON, CSV, Python", self.show_exports, [self.shown, self.asked], **light
         ):
