@@ -116,6 +116,7 @@ def serve_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """Serve a hub, and let the client send everything there."""
     # The protocol of its storage is that of a library in Rust, with servers of its own: files go the way before it.
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     server = Hub()
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.address)
     threading.Thread(target=server.serve_forever, daemon=True).start()

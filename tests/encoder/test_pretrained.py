@@ -19,11 +19,6 @@ from tests.tiny import SPECIAL, edit_json, tiny_folder
 OPTIONS = {"device": "cpu", "precision": "float32"}
 
 
-@pytest.fixture(autouse=True)
-def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 @pytest.mark.parametrize("kind", SPECIAL)
 def test_every_type_is_loaded_from_a_folder_as_it_was_written(kind: str, tmp_path: Path) -> None:
     backbone = load_backbone(str(tiny_folder(tmp_path / "encoder", kind)), **OPTIONS)

@@ -40,7 +40,6 @@ def test_the_example_runs(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec(NEEDED[title].partition(".")[0]) is None:
         pytest.skip(f"{NEEDED[title]} is not installed")
     monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     sport = ["A man surfs at dawn.", "Two women ski.", "Three boys play football.", "A girl swims in a lake."]
     other = ["A dog sleeps on the sofa.", "The cat hides under a car.", "A horse eats grass.", "Two birds sing."]
     exec(SECTIONS[title], {"texts": (sport + other) * 4, "labels": ([1] * 4 + [0] * 4) * 4})

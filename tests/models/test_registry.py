@@ -35,9 +35,8 @@ OPTIONS = {"device": "cpu", "precision": "float32"}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of checkpoints; no hub."""
+    """An empty folder of checkpoints."""
     monkeypatch.setattr(registry, "MODEL_FOLDERS", (tmp_path / "checkpoints",))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path / "checkpoints"
 
 
