@@ -115,14 +115,10 @@ def _in_order(board: Board) -> list[str]:
 def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str]]:
     """Measure model by model; each finished one is stored."""
     from benchmarks.parts import describe, measure
-    from condviz.evaluation.scoreboard import PLAIN, format_figure
-    from condviz.models.registry import load
+    from condviz.evaluation.scoreboard import format_figure
 
     look_up(options.model)
     chosen = _choose(options)
-    baseline = None
-    if any(item.part.name == PLAIN for item in chosen):
-        baseline = load(BASELINE, device=options.device, precision=options.precision)
     samples = {item.part.name: item.sample for item in chosen}
     names: list[str] = []
     for _, model in load_asked(options):
@@ -132,7 +128,7 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
         for item in chosen:
             title = f"{name}, {item.part.title}"
             with progress_bar(title, "text") as update:
-                scores = measure(model, item, baseline=baseline, resamples=options.resamples, progress=update)
+                scores = measure(model, item, resamples=options.resamples, progress=update)
             figures = f"pair accuracy {format_figure(scores.pair_accuracy)}, Spearman {format_figure(scores.spearman)}"
             sys.stderr.write(f"{title}: {figures}\n")
             found[item.part.name] = scores

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import permutations
 from typing import get_args
@@ -77,19 +77,13 @@ def digest(rows: Sequence[RatedPair]) -> str:
 
 
 def measure(
-    model: ConditionalScorer,
-    chosen: Chosen,
-    *,
-    baseline: ConditionalScorer | None = None,
-    resamples: int = 1000,
-    progress: Progress | None = None,
+    model: ConditionalScorer, chosen: Chosen, *, resamples: int = 1000, progress: Progress | None = None
 ) -> PartScores:
     """Score the rows of one part and compare with their ratings.
 
     Args:
         model: A loaded model. Plain similarity is what it gives without a condition, as in Compare.
         chosen: The rows.
-        baseline: An encoder that does not read conditions, to compare plain similarity with.
         resamples: Of the bootstrap; 0 for no intervals.
         progress: Told (done, total) of the encodings that are not in the cache.
 
@@ -99,11 +93,7 @@ def measure(
     check_resamples(resamples)
     is_plain = chosen.part.name == PLAIN
     scores = _plain_scores(model, chosen.rows) if is_plain else model.score(*columns(chosen.rows), progress=progress)
-    found = measure_scores(chosen, scores, resamples=resamples)
-    if is_plain and baseline is not None:
-        reference = _agree(chosen.rows, _plain_scores(baseline, chosen.rows)).spearman.value
-        return replace(found, baseline=_rounded(reference))
-    return found
+    return measure_scores(chosen, scores, resamples=resamples)
 
 
 def measure_scores(chosen: Chosen, scores: np.ndarray, *, resamples: int = 1000) -> PartScores:
@@ -128,7 +118,6 @@ def measure_scores(chosen: Chosen, scores: np.ndarray, *, resamples: int = 1000)
             for name, one in zip(FIGURES, (found.spearman, found.pearson, found.ties_excluded), strict=True)
         },
         equal_scores=found.pair_accuracy.equal_similarities,
-        baseline=None,
         groups=groups,
     )
 

@@ -86,6 +86,17 @@ def test_the_version_is_in_the_citation_and_in_the_changelog() -> None:
     assert f"## v{condviz.__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_what_only_an_owner_knows_stands_in_one_place() -> None:
+    """The address of the repository, and who publishes the models on the hub."""
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "CITATION.cff", ROOT / "pyproject.toml"]
+    assert [path.name for path in documents if "REPOSITORY" in path.read_text(encoding="utf-8")] == [
+        "README.md", "CONTRIBUTING.md"
+    ]  # fmt: skip
+    assert "`REPOSITORY` is the address" in README
+    code = [path for path in (ROOT / "condviz").rglob("*.py") if "/condviz-" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in code] == ["hub.py"]
+
+
 def test_the_site_shows_every_document_and_public_name() -> None:
     site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [path.name for path in DOCS if f": {path.name}\n" not in site] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from condviz import paths
 from condviz.cli.options import format_table
-from condviz.errors import ConfigError, first_line
+from condviz.errors import ConfigError
+from condviz.models.hub import refusals
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -68,8 +68,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """Write the folder of a Space and, unless it is a dry run, send it."""
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
-        raise ConfigError(f"{options.repository[:80]!r} is not a Space. Name it as OWNER/NAME.")
     kept = options.out is not None or options.dry_run
     folder = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="condviz-space-"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -117,16 +115,12 @@ def send(hub: HfApi, folder: Path, repository: str, hardware: str) -> str:
     Files of an earlier version that are gone are deleted there. Large and binary files go the way the hub asks for.
     """
     space: dict[str, Any] = {"repo_id": repository, "repo_type": "space"}
-    try:
+    with refusals(repository):
         address = hub.create_repo(**space, space_sdk="gradio", space_hardware=cast("Any", hardware), exist_ok=True)
         hub.add_space_variable(repository, "CONDVIZ_TRAINING", "0")
         hub.upload_folder(**space, folder_path=folder, delete_patterns="*", commit_message="Deploy CondViz")
         if hub.get_space_runtime(repository).requested_hardware != hardware:  # it was there, on another one
             hub.request_space_hardware(repository, cast("Any", hardware))
-    except Exception as error:  # the client raises errors of several libraries
-        raise ConfigError(
-            f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
-        ) from error
     return str(address)
 
 

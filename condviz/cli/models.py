@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 from condviz.cli import options as shared
 from condviz.cli.options import format_table, load_asked, progress_bar, tell
-from condviz.errors import CheckpointError, CondvizError, ConfigError, first_line
+from condviz.errors import CheckpointError, ConfigError
 from condviz.types import plain
 
 HEAD = ("name", "method", "kind", "trained", "added parameters", "source", "paper")
@@ -24,8 +23,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "push",
         help="put a trained model on the Hugging Face hub",
         description="Put a trained model on the Hugging Face hub, in the form that condviz.load and "
-        "sentence-transformers open. Log in first: hf auth login, or HF_TOKEN. "
-        "Example: condviz push my-model OWNER/my-model --private",
+        "sentence-transformers open. Log in first: hf auth login, or HF_TOKEN.",
     )
     parser.add_argument("model", metavar="NAME", help="name or folder")
     parser.add_argument("repository", metavar="OWNER/NAME", help="is made where it does not exist")
@@ -70,19 +68,12 @@ def run(options: argparse.Namespace) -> None:
 
 def run_push(options: argparse.Namespace) -> None:
     """Send a model to the hub, and print the address."""
+    from condviz.models.hub import refusals
     from condviz.models.registry import find_folder, load
 
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", options.repository, re.ASCII):
-        raise ConfigError(f"{options.repository[:80]!r} is not a repository. Name it as OWNER/NAME.")
-    model = load(find_folder(options.model), device="cpu", precision="float32")
-    try:
+    with refusals(options.repository):
+        model = load(find_folder(options.model), device="cpu", precision="float32")
         print(model.push_to_hub(options.repository, private=options.private))
-    except CondvizError:
-        raise
-    except Exception as error:  # the client raises errors of several libraries
-        raise ConfigError(
-            f"The hub did not take {options.repository}: {first_line(error)} Is the token allowed to write there?"
-        ) from error
 
 
 def run_calibrate(options: argparse.Namespace) -> None:

@@ -18,7 +18,7 @@ EXAMPLES = {
     "completion": ("completion bash > ~/.local/share/bash-completion/completions/condviz",),
     "deploy": ("deploy OWNER/NAME", "deploy OWNER/NAME --out space --hardware zero-a10g"),
     "models": ("models", "models --json"),
-    "push": ("push my-model OWNER/NAME",),
+    "push": ("push my-model OWNER/NAME --private",),
     "calibrate": ("calibrate --model bi-encoder",),
     "score": (
         'score "A man surfs." "A woman skis." --condition "the sport" --condition "the mood" --model csr',

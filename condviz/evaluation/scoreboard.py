@@ -118,8 +118,6 @@ class PartScores:
     C-STS has, are left out."""
     equal_scores: int
     """Pairs with two equal scores; they count as wrong."""
-    baseline: float | None = None
-    """Spearman of the encoder without a condition on the same rows; for plain similarity only."""
     groups: Mapping[str, Mapping[str, Group]] = field(default_factory=dict)
     """For "aspect" and "domain": name -> figures."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from condviz.errors import CheckpointError, UnknownModelError, first_line
+from condviz.errors import CheckpointError, CondvizError, ConfigError, UnknownModelError, first_line
 from condviz.models import manifest
 from condviz.paths import CHECKPOINTS
 
@@ -32,6 +35,26 @@ REVISIONS = {
 def hub_id(name: str) -> str:
     """Return the hub id of a shipped model."""
     return f"{OWNER}/condviz-{name}"
+
+
+def is_hub_id(name: str) -> bool:
+    """Return whether a text can be the id of a repository, OWNER/NAME."""
+    return re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) is not None
+
+
+@contextmanager
+def refusals(repository: str) -> Iterator[None]:
+    """Turn what goes wrong while something is sent to a repository into one line."""
+    if not is_hub_id(repository):
+        raise ConfigError(f"{repository[:80]!r} is not a repository. Name it as OWNER/NAME.")
+    try:
+        yield
+    except CondvizError:
+        raise
+    except Exception as error:  # the client raises errors of several libraries
+        raise ConfigError(
+            f"The hub did not take {repository}: {first_line(error)} Is the token allowed to write there?"
+        ) from error
 
 
 def explain_missing(name: str) -> str:

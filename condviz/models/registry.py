@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
@@ -189,7 +188,7 @@ def load(
     name, backbone = _text(name), os.fspath(backbone)
     if not backbone and (built := _split_built(name)) is not None:
         name, backbone = built
-    if revision and (backbone or not _is_hub_id(name)):
+    if revision and (backbone or not hub.is_hub_id(name)):
         raise ConfigError(f'revision="{revision}" goes with a hub id "owner/name" alone, got {name!r}.')
     options: dict[str, Any] = {"device": device, "precision": precision, "backend": backend}
     if backbone:
@@ -217,7 +216,7 @@ def _load_trained(name: str, revision: str, **options: Any) -> ConditionalScorer
     if folder is None and name in hub.REVISIONS:
         folder = hub.fetch_shipped(name)
     elif folder is None:
-        if not _is_hub_id(name):
+        if not hub.is_hub_id(name):
             raise _unknown(name)
         folder, from_hub = _download(name, revision), True
     model = checkpoints.load(folder, **options)
@@ -321,10 +320,6 @@ def _text(name: object) -> str:
     if not isinstance(name, str | os.PathLike):
         raise _unknown(name)
     return os.fspath(name)
-
-
-def _is_hub_id(name: str) -> bool:
-    return re.fullmatch(r"[\w.-]+/[\w.-]+", name) is not None
 
 
 def _resolve(name: str) -> tuple[Path | None, Preset | None]:

@@ -28,7 +28,7 @@ from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.pretrained import choose_device
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.methods.catalog import CATALOG
-from condviz.models.hub import REVISIONS, explain_missing
+from condviz.models.hub import REVISIONS, explain_missing, is_hub_id
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
 from condviz.training import spare
@@ -244,7 +244,6 @@ def _too_large(recipe: SentenceRecipe, tried: Measured) -> str:
 
 PROBED_PAIRS = 3
 _NAME = re.compile(r"\w[\w.-]{0,63}", re.ASCII)
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def admit(recipe: Recipe, roots: Sequence[Path]) -> Recipe:
@@ -336,7 +335,7 @@ def _encoder(name: str, folders: Sequence[Path]) -> str:
     if os.environ.get("SPACE_ID"):
         raise ConfigError(f"backbone is {name[:200]!r}; on this Space it is one of {', '.join(known_backbones())}.")
     # A folder of this name in the current one would be loaded instead of the hub's.
-    return name if _HUB_ID.fullmatch(name) and not Path(name).exists() else _place("backbone", name, folders)
+    return name if is_hub_id(name) and not Path(name).exists() else _place("backbone", name, folders)
 
 
 def _model(key: str, name: str, folders: Sequence[Path]) -> str:
