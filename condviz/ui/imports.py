@@ -152,15 +152,9 @@ class Seen:
 
 
 def inspect(kind: Kind, asked: Reading, *, given: bool = False) -> Seen:
-    """Read a file, and find out what was not said about it.
+    """Read a file, and find out what was not said about it; raises DataError if it cannot be read.
 
-    Args:
-        kind: What is taken from it.
-        asked: What is said.
-        given: Its columns and ratings are what the visitor wants, as far as the file has them.
-
-    Raises:
-        DataError: If it cannot be read.
+    Its columns and ratings, where `given`, are what the visitor wants, as far as the file has them.
     """
     table = asked.table(kind)
     found = guess_columns(table, PAIR_COLUMNS if kind.pairs else POINT_ROLES)
@@ -212,15 +206,7 @@ class Import:
     def __init__(
         self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, told: gr.HTML, action: str = ""
     ) -> None:
-        """Lay it out and connect it; call where it shall appear.
-
-        Args:
-            upload: Where files come from.
-            kind: What the view takes.
-            prefix: Of its ids.
-            told: Where errors are shown.
-            action: On the button `use`, for views that have no other: they use a table at once where it is `sure`.
-        """
+        """Lay it out and connect it; `told` shows errors, and views without a button get `use`, with an action."""
         self.kind, self.told, self.upload, self.folds = kind, told, upload, bool(action)
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:

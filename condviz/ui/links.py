@@ -129,8 +129,7 @@ class LinksTab:
         connect(self.entity.key_up, self.suggest, [self.graph], [self.entity], notice=self.notice, queue=False)
         told, read = {**main, "notice": self.upload_notice}, [self.upload, *self.form_fields, self.shown]
         changed = [self.upload.upload, *(one.input for one in self.form_fields)]
-        seen = [*filled, self.import_box, self.first_rows, self.left_out]
-        connect(changed, self.read_upload, read, seen, **told)
+        connect(changed, self.read_upload, read, [*filled, self.import_box, self.first_rows, self.left_out], **told)
         self.page.on_link(self.open_link, [self.shown], filled, needs=["le"], **main)
         self.page.opened(self.offer, [self.graph], [self.model], queue=False, **PRIVATE)
         if self.trained.forks:  # each process would load them anew

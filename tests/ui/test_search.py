@@ -70,6 +70,7 @@ def test_each_condition_has_a_column_and_the_state_a_link(tab: SearchTab) -> Non
     assert [result.condition for result in found.results] == ["the sport", "the mood"]
     assert [len(result.hits) for result in found.results] == [3, 3]
     assert done[tab.result].count("cv-search-list") == 2
+    assert str(plots.to_html(found)) in found._repr_html_()  # a notebook shows what the page does
     where, values = read_link(found.link)
     assert where == "search"
     again = merge(tab.open_link(values, None))

@@ -101,7 +101,7 @@ def test_a_training_starts_from_any_model_that_is_offered_with_its_method(preset
 
 def test_every_shipped_recipe_fills_the_fields(tab: train.TrainTab) -> None:
     for path in sorted(recipe_text.RECIPES.glob("*.toml")):
-        updates = tab.choose_preset(path.stem, "mine", "example", None)
+        updates = tab.choose("example", path.stem, "mine", None)
         assert updates[tab.fields["epochs"]] >= 1
         recipe = from_dict(recipe_text.parse(updates[tab.recipe]))
         assert isinstance(recipe, LinkRecipe) == ("graph" in recipe_text.parse(path.read_text()))

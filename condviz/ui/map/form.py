@@ -14,7 +14,7 @@ from cachetools import LRUCache
 
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import DEFAULT_ASPECTS, MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.errors import ConfigError, DataError
+from condviz.errors import DataError, check_count
 from condviz.spec import check_options, read_options, write_options
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading
@@ -70,11 +70,13 @@ class Form:
         if self.source == "scenes":
             if not 2 <= len(self.aspects) <= 6:
                 raise DataError(f"Choose two to six conditions, not {len(self.aspects)}.")
-            return scene_points(tuple(self.aspects), seed=whole(self.sample, "random sample"))
+            check_count("The number of the random sample", self.sample, 0, 2**32 - 1)
+            return scene_points(tuple(self.aspects), seed=self.sample)
         if self.source == "texts":
             return points_from_texts(lines(self.sentences), lines(self.conditions), max_points=limits.MAP_POINTS)
         if self.table is None:
             raise DataError("No file is chosen. Choose a CSV or TSV file with one sentence per row.")
+        check_count("The maximum of rows", self.rows, 0, 10**9)
         table = self.table.table(POINTS)
         if self.table.problem:
             raise DataError(self.table.problem)
@@ -82,7 +84,7 @@ class Form:
             table,
             **{f"{role}_column": self.table.column(role) for role in POINTS.roles},
             conditions=lines(self.conditions) if self.types_conditions else None,
-            sample=whole(self.rows, "maximum of rows") or None,
+            sample=self.rows or None,
             max_points=limits.MAP_POINTS,
         )
 
@@ -243,10 +245,3 @@ class Shown:
         if value == self.value or value not in members:
             return self.choose(None)
         return self.choose(members[value], value=value)
-
-
-def whole(value: float | None, name: str) -> int:
-    """Return a whole number of at least 0; raises ConfigError for anything else."""
-    if not isinstance(value, int | float) or value != value or value < 0 or value != int(value):
-        raise ConfigError(f"The {name} must be a whole number of at least 0, got {value!r}.")
-    return int(value)

@@ -14,7 +14,7 @@ import gradio as gr
 from condviz.analysis.layout import warm_up
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import MapPoints, points_from_table, points_from_texts
-from condviz.errors import CondvizError, DataError
+from condviz.errors import CondvizError, DataError, check_count
 from condviz.spec import takes
 from condviz.types import TOLD
 from condviz.ui import export, limits
@@ -22,7 +22,7 @@ from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.form import Fields
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown, whole
+from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown
 from condviz.ui.markup import html, notice, read_asset, render
 from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
@@ -331,8 +331,9 @@ class MapTab:
             table), isotropy, silhouette, values, and why one of them is missing.
         """
         points = _api_points(sentences, conditions, values, crossed)
-        k = whole(clusters, "number of clusters") or None
-        made = self.pool.run(build_map, model, points, rows=len(points.texts), method="pca", clusters=k).result()
+        check_count("clusters", clusters, 0, limits.MAP_POINTS)
+        options = {"method": "pca", "clusters": clusters or None}
+        made = self.pool.run(build_map, model, points, rows=len(points.texts), **options).result()
         sides = {side: getattr(made, side).measures.to_dict() for side in SIDES}
         return {"points": len(points.texts), **sides, "random_matrices": made.random_matrices}
 

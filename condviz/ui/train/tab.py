@@ -159,8 +159,7 @@ class TrainTab:
         connect(self.source.input, self.choose_source, made, chosen, **form)
         connect(self.begins.input, self.choose, made, chosen, **form)
         thorough = connect(self.quality.input, self.choose, made, chosen, **form)
-        preset = [self.preset, self.name, self.source, self.table, self.begins]
-        connect(self.preset.input, self.choose_preset, preset, filled, **form)
+        connect(self.preset.input, self.choose, [self.source, self.preset, *made[2:]], filled, **form)
         connect(self.recipe.blur, self.edit, [self.recipe], filled, **form)
         for key, field in [("name", self.name), *self.fields.items()]:
             events = [field.blur, field.submit] if isinstance(field, gr.Textbox) else field.input
@@ -240,9 +239,9 @@ class TrainTab:
         kept = Markup('<span data-own="own={}"></span>').format(KEPT.add(reading, file))
         return {self.help: kept, self.sample: view, self.table: facts, **filled}
 
-    def choose(self, source: str, quality: str, name: str, table: dict | None, start: str | None = None) -> dict:
-        """Compose the recipe for other data, another start or another thoroughness."""
-        return self._fill(self._base(source, quality, table, start, name), quality)
+    def choose(self, source: str, preset: str, name: str, table: dict | None, start: str | None = None) -> dict:
+        """Compose the recipe for other data, another start or another thoroughness, or take a shipped recipe."""
+        return self._fill(self._base(source, preset, table, start, name), preset)
 
     def choose_source(self, source: str, quality: str, name: str, table: dict | None, *_: str) -> dict:
         """Take the visitor's table, or the example: shipped models have learnt from it, so it starts without them."""
@@ -255,10 +254,6 @@ class TrainTab:
             preflight.read(self._read(filled[self.recipe]))
         begins = gr.update(value=start, interactive=mine)
         return {**filled, self.upload_box: gr.update(visible=mine), self.begins: begins}
-
-    def choose_preset(self, preset: str, name: str, source: str, table: dict | None, start: str | None = None) -> dict:
-        """Fill in a shipped recipe; those for tables get the visitor's data and name."""
-        return self._fill(self._base(source, preset, table, start, name), preset)
 
     def edit(self, text: str) -> dict:
         """Show a recipe that was edited by hand in the fields."""
@@ -323,14 +318,7 @@ class TrainTab:
 
     # ---- runs --------------------------------------------------------------------------------------------------------
     def refresh(self, shown: Mapping[str, Any], owner: str, *, focus: bool = False, asked: bool = False) -> dict:
-        """Show the chosen training, else the newest, else the recorded one, as it stands now.
-
-        Args:
-            shown: What is shown.
-            owner: The secret of the visitor.
-            focus: Bring it into view: it has just been started.
-            asked: A link asked for it.
-        """
+        """Show the chosen training, else the newest, else the recorded one; in `focus` once it was started."""
         token = _token(shown, owner)
         jobs = [job for job in self.jobs.list() if job.may_change(token)]
         job = next((job for job in jobs if job.id == shown["run"]), jobs[0] if jobs and shown["run"] != "" else None)
