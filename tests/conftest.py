@@ -68,6 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for rank, (marker, beginnings) in enumerate(MARKED.items()):
             if place.startswith(beginnings):
                 item.add_marker(marker)
+            if item.get_closest_marker(marker):  # given here, or in its file
                 first[item.path] = min(rank, first.get(item.path, rank))
     items.sort(key=lambda item: first.get(item.path, len(MARKED)))
 

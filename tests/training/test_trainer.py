@@ -441,7 +441,7 @@ def test_tables_can_bring_the_teachers_scores(tmp_path: Path) -> None:
     assert [row.teacher for row in load_source(Source("csv", path=str(path)))] == [0.25, None]
     for cell in ("good", "inf"):
         path.write_text(f"sentence1,sentence2,condition,label,teacher\na,b,x,1,{cell}\n")
-        with pytest.raises(DataError, match=rf"row 1 \(line 2\): teacher is '{cell}'"):
+        with pytest.raises(DataError, match=rf"Row 1 \(line 2\): teacher is '{cell}'"):
             load_source(Source("csv", path=str(path)))
 
 
