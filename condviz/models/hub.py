@@ -75,10 +75,7 @@ def fetch_shipped(name: str) -> Path:
     """
     if not REVISIONS[name]:
         raise UnknownModelError(explain_missing(name))
-    try:
-        return download(hub_id(name), REVISIONS[name])
-    except CheckpointError as error:
-        raise CheckpointError(f"{error} {explain_missing(name)}") from error
+    return download(hub_id(name), REVISIONS[name], advice=explain_missing(name))
 
 
 def find_downloaded(name: str) -> Path | None:
@@ -94,12 +91,13 @@ def find_downloaded(name: str) -> Path | None:
     return folder if (folder / manifest.WEIGHTS).is_file() else None  # else an earlier download was stopped
 
 
-def download(repository: str, revision: str = "") -> Path:
+def download(repository: str, revision: str = "", *, advice: str) -> Path:
     """Return the folder with the checkpoint of a repository; what is there already is not downloaded again.
 
     Args:
         repository: Hub id.
         revision: Commit, branch or tag; "" takes the newest.
+        advice: What to do where it cannot be downloaded.
 
     Raises:
         CheckpointError: If it cannot be downloaded.
@@ -110,5 +108,5 @@ def download(repository: str, revision: str = "") -> Path:
         return Path(snapshot_download(repository, revision=revision or None, allow_patterns=list(manifest.FILES)))
     except Exception as error:  # the hub client raises errors of several libraries
         raise CheckpointError(
-            f"{repository} could not be fetched from the hub ({type(error).__name__}: {first_line(error)})."
+            f"{repository} could not be fetched from the hub ({type(error).__name__}: {first_line(error)}). {advice}"
         ) from error

@@ -218,7 +218,8 @@ def _load_trained(name: str, revision: str, **options: Any) -> ConditionalScorer
     elif folder is None:
         if not hub.is_hub_id(name):
             raise _unknown(name)
-        folder, from_hub = _download(name, revision), True
+        here = f"It is not a model or folder here, either. Models here: {', '.join([*list_models(), *link_models()])}."
+        folder, from_hub = hub.download(name, revision, advice=here), True
     model = checkpoints.load(folder, **options)
     info = replace(describe(folder), name=name, source="hub") if from_hub else describe(name)
     model.info = replace(info, revision=model.fingerprint[:12])
@@ -335,14 +336,6 @@ def _resolve(name: str) -> tuple[Path | None, Preset | None]:
     if is_folder(name) and name not in hub.REVISIONS:
         return Path(name).resolve(), None
     return None, None
-
-
-def _download(name: str, revision: str) -> Path:
-    try:
-        return hub.download(name, revision)
-    except CheckpointError as error:
-        here = ", ".join([*list_models(), *link_models()])
-        raise CheckpointError(f"{name} is not a model or folder here. {error} Models here: {here}.") from error
 
 
 def _no_method(name: str) -> UnknownModelError:

@@ -110,6 +110,20 @@ def test_a_shipped_model_comes_from_the_hub_at_its_pinned_commit(
     assert replace(model.info, revision="") == registry.describe("csr")
 
 
+def test_a_shipped_model_that_cannot_be_downloaded_says_where_it_belongs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError("no network")
+
+    monkeypatch.setitem(hub.REVISIONS, "csr", "0123456789abcdef0123456789abcdef01234567")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(CondvizError, match="no network") as caught:
+        registry.load("csr")
+    assert "condviz/condviz-csr on the hub;" in str(caught.value)
+    assert "CONDVIZ_CHECKPOINTS" in str(caught.value)
+
+
 def test_a_revision_goes_with_a_hub_id(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_default: None
 ) -> None:
