@@ -284,7 +284,6 @@ def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, 
 
 
 def _reject(path: Path, line: int, fault: str, row: Row, report: Report) -> None:
-    told = f"{path.name}, line {line} {fault}"
     if not report.skip_bad:
-        raise DataError(told)
-    report.reject(Place(line, line, path.name), told, row)
+        raise DataError(f"{path.name}, line {line} {fault}")
+    report.reject(Place(line, line, path.name), f"{path.name}, line {line} {fault}", row)

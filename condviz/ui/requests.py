@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import gradio as gr
 from starlette.datastructures import Headers
@@ -19,12 +19,11 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from condviz.errors import DataError
-from condviz.ui.limits import MAX_BODY_BYTES, Counts, Newest, crowded
+from condviz.ui.limits import MAX_BODY_BYTES, Counts, Newest, Value, crowded
 
 UPLOAD_BYTES = 100_000_000
 """What one address may upload within `UPLOAD_SECONDS`: twenty of the largest tables."""
 UPLOAD_SECONDS = 3600
-Value = TypeVar("Value")
 _CALL = re.compile(r".*/gradio_api/(call/v2|call|run|api|queue)/([^/]*)/?")
 
 

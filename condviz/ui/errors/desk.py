@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from cachetools import LRUCache
@@ -26,6 +26,7 @@ from condviz.evaluation.dataset import Dataset, corpus_dataset, table_dataset
 from condviz.spec import write_options
 from condviz.ui import limits, page
 from condviz.ui.imports import Reading
+from condviz.ui.limits import Value
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import write_link, write_rows
 
@@ -40,8 +41,6 @@ DATASETS, SCORES, STUDIES = 200 * MB, 50 * MB, 400 * MB
 """Budgets."""
 ROW_BYTES, REFIT_BYTES = 4_500, 32 * MB
 """Of a study, measured: a row with its features, and the resampled errors of a model."""
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
