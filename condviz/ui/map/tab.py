@@ -129,7 +129,8 @@ class MapTab:
             run.failure(lambda: [panel_update(message="")] * 2, None, panels, queue=False, **PRIVATE)
         self.page.on_models(self.model, self._choices)
         light: dict[str, Any] = {"notice": self.notice}
-        connect([self.source.input, self.table.change], self.boxes, form, boxes, **light)
+        connect(self.source.input, self.boxes, form, boxes, **light)
+        connect(self.table.change, self.conditions_of_table, form, [self.box_typed], **light)
         connect(self.colour.input, self.paint, [self.colour, self.shown], [*picked, self.colour], **light)
         connect(self.search.input, self.find, [self.search, self.shown], picked, **light)
         for panel in panels:
@@ -171,6 +172,12 @@ class MapTab:
     def boxes(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
         """Show the fields of what the sentences come from; what was said of a table stays."""
         return self._boxes(Form.of(*fields)) | {self.notice: gr.skip()}
+
+    def conditions_of_table(self, *fields: Any) -> dict:  # noqa: ANN401 - the form
+        """Show where conditions are typed if a table brings none; a link may still be choosing it as the source."""
+        form = Form.of(*fields)
+        form = replace(form, source="table") if form.source == "scenes" else form
+        return {self.box_typed: gr.update(visible=form.types_conditions), self.notice: gr.skip()}
 
     def _boxes(self, form: Form) -> dict:
         seen = {
