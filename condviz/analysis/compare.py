@@ -72,6 +72,7 @@ def compare(
     loaded = [load(model) for model in listed(models)]
     if not loaded:
         raise DataError("No model is chosen. Choose at least one.")
+    applies = loaded[0].applies([sentence1, sentence2], conditions)  # first: its pass gives models that pool theirs
     scores, unconditional, percentiles, plain = [], [], [], []
     for done, model in enumerate(loaded, start=1):
         reference = reference_scores(model)
@@ -90,7 +91,7 @@ def compare(
         unconditional=np.concatenate(unconditional),
         percentiles=np.stack(percentiles),
         unconditional_percentiles=np.concatenate(plain),
-        applies=loaded[0].applies([sentence1, sentence2], conditions),
+        applies=applies,
         notes=_notes(loaded, sentence1, sentence2, conditions),
         unknown=(loaded[0].backbone.unknown_words(sentence1), loaded[0].backbone.unknown_words(sentence2)),
     )

@@ -93,25 +93,30 @@ class AppliesHead(nn.Module):
         return found
 
 
-def applies(sentences: Sequence[str], conditions: Sequence[str]) -> np.ndarray:
+def applies(sentences: Sequence[str], conditions: Sequence[str], backbone: Backbone | None = None) -> np.ndarray:
     """Estimate whether each sentence tells what each condition asks for.
 
     Args:
         sentences: n texts.
         conditions: m texts.
+        backbone: Encodes them if it is the encoder that the head was trained on: a model that pools means finds its
+            vectors of the same texts in the cache then.
 
     Returns:
         (n, m) float32 in [0, 1]; below `condviz.types.TOLD` the sentence may not tell it.
     """
     if not len(sentences) or not len(conditions):
         return np.zeros((len(sentences), len(conditions)), dtype=np.float32)
-    return logits(sentences, conditions, lenient=True).sigmoid().T.numpy()
+    return logits(sentences, conditions, backbone, lenient=True).sigmoid().T.numpy()
 
 
-def logits(sentences: Sequence[str], conditions: Sequence[str], *, lenient: bool = False) -> Tensor:
+def logits(
+    sentences: Sequence[str], conditions: Sequence[str], backbone: Backbone | None = None, *, lenient: bool = False
+) -> Tensor:
     """Compute the logits of m conditions and n sentences, (m, n); `lenient` ones raise no alarm where in doubt."""
-    backbone, head, known, least = _parts()
-    states = token_states(backbone, [*sentences, *conditions])
+    usual, head, known, least = _parts()
+    same = backbone is not None and (backbone.digest, backbone.prefix) == (usual.digest, usual.prefix)
+    states = token_states(backbone if backbone is not None and same else usual, [*sentences, *conditions])
     texts, asked = states[: len(sentences)], states[len(sentences) :]
     step = max(1, BLOCK // (sum(map(len, asked)) * max(map(len, texts))))
     with torch.no_grad():
@@ -134,9 +139,12 @@ def token_states(backbone: Backbone, texts: Sequence[str]) -> list[Tensor]:
 
     def embed(rows: list[Encoded]) -> list[Tensor]:
         states = backbone.states(backbone.collate(rows), all_layers=False)[-1].float()
-        return [state[min(1, len(row) - 2) : max(len(row) - 1, 2)] for state, row in zip(states, rows, strict=True)]
+        return [state[: len(row)] for state, row in zip(states, rows, strict=True)]
 
-    return backbone.map_texts([(text,) for text in texts], role="token states", tokenize=backbone.tokenize, embed=embed)
+    items = [(text,) for text in texts]
+    states = backbone.map_texts(items, role="token states", tokenize=backbone.tokenize, embed=embed)
+    backbone.keep(items, "mean", [state.mean(dim=0) for state in states])
+    return [state[min(1, len(state) - 2) : max(len(state) - 1, 2)] for state in states]
 
 
 @cache

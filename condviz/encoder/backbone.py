@@ -443,6 +443,12 @@ class Backbone(nn.Module):
                 progress(done, len(missing))
         return cast("list[Tensor]", [known[item] for item in items])
 
+    def keep(self, items: Sequence[Item], pooling: Pooling, vectors: Iterable[Tensor]) -> None:
+        """Keep vectors that came about on the way, as `encode` would compute them; only where they are exact."""
+        if self.dtype.itemsize > 2 and not self.training:
+            keys = ((self.fingerprint, pooling, None, *item) for item in items)
+            self.cache.put_many(zip(keys, vectors, strict=True))
+
     def _recall(self, key: tuple, items: Sequence[Item], *, count: bool = False) -> Sequence[Tensor | None]:
         if self.training:  # dropout makes vectors that must not be kept
             return [None] * len(items)

@@ -248,7 +248,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
             DataError: If something is not text.
         """
         texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
-        return applies(texts, asked)
+        return applies(texts, asked, self.backbone)
 
     def score_unconditional(self, sentences1: Iterable[str], sentences2: Iterable[str]) -> np.ndarray:
         """Score p pairs without any condition, by the same weights: (p,) float32."""

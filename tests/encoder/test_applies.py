@@ -27,6 +27,19 @@ def test_each_text_is_encoded_once_and_alone() -> None:
     assert [len(states) for states in first] == [len(text.split()) for text in (*SENTENCES, SENTENCES[0])]
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_means_of_the_same_texts_come_from_the_same_pass_where_they_are_exact(half: bool) -> None:
+    backbone, alone = tiny_backbone(), tiny_backbone()
+    backbone, items = backbone.to(torch.bfloat16) if half else backbone, [(text,) for text in SENTENCES]
+    token_states(backbone, SENTENCES)
+    with encoded_rows(backbone) as rows:
+        vectors = backbone.encode(items, pooling="mean")
+        backbone.encode(items, pooling="cls")
+    assert sum(rows) == len(SENTENCES) * (2 if half else 1)
+    if not half:
+        torch.testing.assert_close(vectors, alone.encode(items, pooling="mean"), rtol=0, atol=1e-6)
+
+
 def test_a_grid_says_what_single_pairs_say() -> None:
     torch.manual_seed(0)
     head = AppliesHead(8, width=4, code=2).eval()
