@@ -277,7 +277,7 @@ def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, 
     found: list[tuple[int, Row, str]] = []
     for quoted in quotings:
         read = read_cells(iter(lines), separator, quoted=quoted)
-        found = [(line, (cells,) if fault else tuple(cells), fault) for line, cells, fault in read]
+        found = [(line, (str(cells),) if fault else tuple(cells), fault) for line, cells, fault in read]
         if not any(fault for *_, fault in found):
             break
     return [one for one in found if any(map(str.strip, one[1]))]
