@@ -27,6 +27,8 @@ from condviz.evaluation.scoreboard import (
     format_number,
     markdown_table,
 )
+from condviz.methods import METHODS
+from condviz.models.registry import describe, list_models
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -39,6 +41,7 @@ START, END = "<!-- scores:start -->", "<!-- scores:end -->"
 
 
 MARKS = (START, END)
+METHOD_MARKS = ("<!-- methods:start -->", "<!-- methods:end -->")
 SUMMARY = (("csts", "spearman"), ("csts", "pair_accuracy"), ("tables", "pair_accuracy"))
 """Part and figure of each column of the README's table."""
 HEADS = {"spearman": "Spearman × 100", "pair_accuracy": "pair accuracy, %"}
@@ -122,6 +125,23 @@ def format_summary(board: Board, models: Sequence[str]) -> str:
         if (part, metric) == SUMMARY[0]:
             head.append("published, SimCSE-large")
     return markdown_table(head, rows)
+
+
+def format_methods() -> str:
+    """Format every method, its paper and its models as Markdown."""
+    infos = [describe(name) for name in list_models()]
+
+    def named(method: str, *, trained: bool) -> str:
+        of = [f"`{info.name}`" for info in infos if (info.method, info.trained) == (method, trained)]
+        return ", ".join(of) or NONE
+
+    rows = [
+        (f"`{name}`", method.kind, ", ".join(method.reference.split(", ")[:2]),
+         named(name, trained=False), named(name, trained=True))
+        for name, method in METHODS.items()
+    ]  # fmt: skip
+    table = markdown_table(("method", "kind", "paper", "without training", "trained"), rows)
+    return table.replace("---:", "---")  # no figures: all columns to the left
 
 
 def _published(model: str) -> str:

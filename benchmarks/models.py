@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> None:
     if options.docs:
         writer.fill_document(writer.format_board(board, _in_order(board), known))
         writer.fill_document(writer.format_summary(board, _in_order(board)), writer.README)
+        writer.fill_document(writer.format_methods(), writer.README, marks=writer.METHOD_MARKS)
     if options.cards:
         from condviz.evaluation.cards import write_card
         from condviz.models.manifest import MANIFEST

@@ -21,36 +21,10 @@ PINS = dict(re.findall(r"^([\w-]+)==([\w.]+)$", (ROOT / "requirements.txt").read
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def method_rows() -> list[list[str]]:
-    section = README.split("## Models and scores\n")[1].split("\n\nThe kind says")[0]
-    rows = [line for line in section.splitlines() if line.startswith("| `")]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-
-
 @pytest.mark.parametrize("name", condviz.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(condviz, name) is not None
     assert name in dir(condviz)
-
-
-def test_readme_lists_every_method_with_kind_and_paper() -> None:
-    listed = {row[0].strip("`"): row[1:3] for row in method_rows()}
-    assert list(listed) == list(condviz.METHODS)
-    for name, (kind, paper) in listed.items():
-        assert kind == condviz.METHODS[name].kind
-        assert condviz.METHODS[name].reference.startswith(paper)
-
-
-def test_readme_lists_every_model_that_needs_no_training() -> None:
-    listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[3])}
-    infos = [condviz.models.registry.describe(name) for name in condviz.list_models()]
-    assert listed == {info.name for info in infos if info.source == "zero-shot"}
-
-
-def test_readme_lists_every_model_that_ships_trained() -> None:
-    listed = {name for row in method_rows() for name in re.findall("`([^`]+)`", row[4])}
-    infos = [condviz.models.registry.describe(name) for name in condviz.list_models()]
-    assert listed == {info.name for info in infos if info.source == "checkpoint"}
 
 
 def test_readme_says_what_it_is_shows_it_and_starts_it() -> None:

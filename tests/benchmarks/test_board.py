@@ -16,6 +16,7 @@ from benchmarks.board import (
     fill_document,
     format_board,
     format_groups,
+    format_methods,
     format_summary,
 )
 from condviz.errors import ConfigError
@@ -125,3 +126,4 @@ def test_the_documents_show_what_is_stored() -> None:
     models = [name for name in list_models() if name in board.models]
     assert format_board(board, models, ALL) in RESULTS.read_text(encoding="utf-8")
     assert format_summary(board, models) in README.read_text(encoding="utf-8")
+    assert format_methods() in README.read_text(encoding="utf-8")
