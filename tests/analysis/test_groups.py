@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis import groups, sorting
+from condviz.analysis.compare import library_conditions
 from condviz.analysis.groups import cross_table, group_by
 from condviz.analysis.sorting import find_twins, rank_sorting_conditions
 from condviz.errors import ConfigError, DataError
@@ -126,7 +127,7 @@ def test_of_the_library_those_are_tried_that_the_texts_tell(
     model: HyperCL, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = ["the sport", "the weather", "the number of people", "the price", "the mood of the people"]
-    told = np.array([name in known for name in sorting.library_conditions()])
+    told = np.array([name in known for name in library_conditions()])
     monkeypatch.setattr(sorting, "tell_library", lambda texts: (np.tile(told, (len(texts), 1)), None))
     monkeypatch.setattr(sorting, "distinct", lambda places: places[:4])
     found = rank_sorting_conditions(corpus, groups=3, model=model)

@@ -56,10 +56,10 @@ class Summary(Record):
 def summarise(study: Study, mask: np.ndarray, groups: list[Group], asked: str) -> Summary:
     """Judge what the rows of a mask, (p,) bool, allow to say; `groups` are the values of the column `asked`."""
     rated = np.flatnonzero(mask & study.rated & np.isfinite(study.first.error))
-    chosen = mask[study.dataset.items].any(axis=1)
+    chosen = inside = mask[study.dataset.items].any(axis=1)
     for judged in study.judged:
         chosen = chosen & np.isfinite(judged.verdicts)
-    alike = mask[study.dataset.items].any(axis=1) & (np.ptp(study.columns["gold"][study.dataset.items], axis=1) == 0)
+    alike = inside & (np.ptp(study.columns["gold"][study.dataset.items], axis=1) == 0)
     clusters = study.dataset.clusters[study.dataset.items[:, 0]][chosen]
     verdicts = [judged.verdicts[chosen] for judged in study.judged]
     error, gold = study.first.error[rated], study.columns["gold"][rated]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any
 import gradio as gr
 
 from condviz.errors import DataError
+from condviz.models.hub import is_hub_id
 from condviz.training.jobs import Jobs
 from condviz.ui.events import connect
 from condviz.ui.markup import html, notice
@@ -54,7 +54,7 @@ class Share:
     def send(self, repository: str, token: str, private: bool, shown: Mapping[str, Any], owner: str) -> dict:
         """Push the finished model to the hub. The token is used once and kept nowhere."""
         folder, repository, token = self._model(shown, owner), str(repository or "").strip(), str(token or "").strip()
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", repository) or not token:
+        if not is_hub_id(repository) or not token:
             raise DataError("Give a repository as owner/name, and a token with write access: hf.co/settings/tokens.")
         from condviz.models.registry import load
 
