@@ -65,7 +65,7 @@ def test_the_product_of_onednn_is_that_of_torch() -> None:
 
 
 def test_argparse_has_what_the_parser_of_commands_reads() -> None:
-    """Python 3.11, for condviz.cli.parser."""
+    """Python 3.11, for condviz.cli.main."""
     assert callable(argparse.HelpFormatter._fill_text)
     parser = argparse.ArgumentParser()
     action = parser.add_subparsers()

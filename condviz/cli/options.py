@@ -32,14 +32,7 @@ _Parent = partial(argparse.ArgumentParser, add_help=False)
 
 
 def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with --model, and with --backbone, which `on_encoder` makes part of the names.
-
-    Args:
-        default: What happens without the option, for the help.
-        required: Whether at least one model must be named.
-        several: Whether the option may be repeated. Then `options.model` is a list, empty if none is named; else it is
-            `default`, or None where `default` is not a model's name.
-    """
+    """Return a parent with --model, a list where there may be `several`, and --backbone; see `on_encoder`."""
     parser = _Parent()
     text = "name, folder or hub id" + ("; may be repeated" if several else "")
     text += "" if required else f" (default: {default})"
@@ -107,10 +100,7 @@ def on_cluster(model: ConditionalScorer, options: argparse.Namespace) -> Conditi
 
 
 def form(json: str = "print JSON", csv: str = "", *, dash: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with --json and, where there is a help text for it, --csv: the form in which `show` prints.
-
-    --json stands alone here; a file is named as --json=FILE. With `dash`, a "-" behind it belongs to it.
-    """
+    """Return a parent with the forms that `show` prints: --json (alone, with =FILE, or before a `dash`) and --csv."""
     parser = _Parent()
     forms = parser.add_mutually_exclusive_group()
     text = f"{json}; --json=FILE writes it"
@@ -145,11 +135,7 @@ def write(path: str, text: str) -> None:
 
 
 def output_taken(options: argparse.Namespace) -> bool:
-    """Return whether an option sends its file to standard output, which then has nothing else.
-
-    Raises:
-        ConfigError: If two do.
-    """
+    """Return whether an option sends its file to standard output, which then has nothing else; refuse two."""
     taken = [name for name in FILES if getattr(options, name, None) == STDOUT]
     if len(taken) > 1:
         both = " and ".join(f"--{name.replace('_', '-')}" for name in taken)
@@ -158,10 +144,7 @@ def output_taken(options: argparse.Namespace) -> bool:
 
 
 def reading(*, pairs: bool = True, condition: bool = True) -> argparse.ArgumentParser:
-    """Return a parent with options on how a table is read, for `reading_of`; `pairs` adds those of rated pairs.
-
-    One without `condition` has an option of that name already.
-    """
+    """Return a parent with options on how a table is read, for `reading_of`; with `pairs` those of rated pairs, too."""
     parser = _Parent()
     group = parser.add_argument_group("the table")
     text = "whether the first row names the columns (default: detected)"
@@ -216,13 +199,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def of_function(function: Callable[..., Any], *, but: Sequence[str] = (), **before: str) -> argparse.ArgumentParser:
-    """Return a parent with the options that a public function declares in its signature, see `condviz.spec`.
-
-    Args:
-        function: The function; the values of its options are what `given` returns.
-        but: Options that the command has from elsewhere.
-        before: Option -> another name that commands had for it.
-    """
+    """Return a parent with the options of a public function (`condviz.spec`), for `given`; `before`: former names."""
     parser = _Parent()
     for name, one in spec.options_of(function).items():
         if name in but:
@@ -278,10 +255,7 @@ def seen_conditions(options: argparse.Namespace) -> set[str] | None:
 
 
 def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalScorer]]:
-    """Load models one after the other; if none is named, all, leaving out broken ones with a note.
-
-    Where a command has no --precision, in float32. Results go by the names of models, so no two may have the same.
-    """
+    """Load models one after the other; if none is named, all, leaving out broken ones with a note."""
     from condviz.models.registry import list_models, load
 
     settings = {"device": options.device, "precision": getattr(options, "precision", "float32")}
@@ -294,7 +268,7 @@ def load_asked(options: argparse.Namespace) -> Iterator[tuple[str, ConditionalSc
                 raise
             tell(f"{name} is left out: {error}")
             continue
-        if model.info.name in taken:
+        if model.info.name in taken:  # results go by the names
             raise ConfigError(f"Two of the models are called {model.info.name!r}: {name} is the second. Rename it.")
         taken.add(model.info.name)
         yield name, model
@@ -309,16 +283,7 @@ _PIPE_WIDTH = 100_000
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] | None = None) -> str:
-    """Format a table for standard output: styled and wrapped to the window in a terminal, plain text otherwise.
-
-    Args:
-        head: Column names.
-        rows: Cells, as many in each row as in `head`. Shown as they are, without markup.
-        right: Columns to align right; by default all but the first.
-
-    Returns:
-        Lines without a final line break: the names, a rule, the rows.
-    """
+    """Format a table: wrapped to the window in a terminal, else plain text; numbers, all but the first, align right."""
     from rich.box import SIMPLE_HEAD
     from rich.cells import cell_len
     from rich.console import Console

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -40,13 +41,7 @@ TABS: tuple[Tab, ...] = tuple(tab.TAB for tab in (compare, words, map_tab, searc
 
 @dataclass(frozen=True)
 class Settings:
-    """How the pages are built.
-
-    Attributes:
-        pool: Makes the models to offer; by default all of this machine.
-        tabs: The views, each a page of its own.
-        preload: True loads all models in the background once the server answers.
-    """
+    """How the pages are built: what makes their models, which they are, and whether models load in the background."""
 
     pool: Callable[[], ModelPool] = ModelPool
     tabs: tuple[Tab, ...] = field(default_factory=lambda: TABS)
@@ -62,16 +57,13 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
     settings = settings or Settings()
     pool = settings.pool()
 
-    def preload() -> None:
-        _preload(site)
-
     with Pages(
         title="CondViz", analytics_enabled=False, fill_width=True, delete_cache=(600, UPLOADS_KEPT_SECONDS)
     ) as blocks:
         site = Site(blocks, settings.tabs, pool)
         ahead = settings.preload and not pool.forks
         if ahead:
-            site.on_open.append(preload)
+            site.on_open.append(partial(_preload, site))
         for tab in settings.tabs:
             build_page(site, tab)
             blocks.unload(forget_uploads)
@@ -84,7 +76,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
 
     async def preload_soon() -> None:
         # Importing transformers at once would hold the interpreter while the first page is being sent.
-        timer = threading.Timer(PRELOAD_AFTER_SECONDS, preload)
+        timer = threading.Timer(PRELOAD_AFTER_SECONDS, _preload, [site])
         timer.daemon = True
         timer.start()
 
@@ -95,14 +87,7 @@ def build_app(settings: Settings | None = None) -> gr.Blocks:
 
 
 def launch_options(host: str | None = None, port: int | None = None) -> dict[str, Any]:
-    """Return the keyword arguments for `launch`.
-
-    CONDVIZ_PASSWORD asks visitors for a password, CONDVIZ_HOSTS lists the names that the server answers to.
-
-    Args:
-        host: Address to listen on; by default GRADIO_SERVER_NAME, else 127.0.0.1.
-        port: By default GRADIO_SERVER_PORT, else 7860.
-    """
+    """Return the keyword arguments for `launch`; host and port are by default those that GRADIO_SERVER_... name."""
     show_preview()
     trust_proxies()
     host = host or os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1")
@@ -150,9 +135,8 @@ async def _trim_memory() -> None:
     """Have threads share heaps, and start to give freed memory back to the system, every `TRIM_SECONDS`.
 
     Vectors that stay in the cache lie between what a request needs for a moment, so the heap gets holes, which glibc
-    keeps: memory grew with every thousand comparisons. With a heap for each of many threads, all of them have holes.
-    Other C libraries lack the functions. What only refers to itself, with its vectors, is looked for as well: by
-    itself Python waits until there is a quarter as much of it as of all that stays.
+    keeps: memory grew with every thousand comparisons. What only refers to itself is looked for as well: by itself
+    Python waits until there is a quarter as much of it as of all that stays.
     """
     if sys.platform != "linux" or not hasattr(library := ctypes.CDLL(None), "malloc_trim"):
         return

@@ -53,7 +53,6 @@ class CompareTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.examples = {example.id: example for example in load_examples()}
         self.works = [example for example in self.examples.values() if not example.fails]

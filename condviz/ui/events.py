@@ -80,17 +80,12 @@ def connect(
     heavy: bool = False,
     **options: Any,  # noqa: ANN401 - as gradio
 ) -> Dependency:
-    """Connect events to a handler; an error it raises becomes a message in `notice`.
+    """Connect events, one as `button.click` or a list of such, to a handler.
 
-    Args:
-        triggers: For instance `button.click`, or a list of such.
-        handler: Returns, or yields, {component: update}. May take `event: gr.EventData` or `request: gr.Request` first.
-        inputs: Components whose values the handler takes.
-        outputs: Components that it may update; `notice` and `stop` need not be listed.
-        notice: Where errors are shown. Emptied when the handler starts to answer.
-        stop: Button that cancels the run; hidden again when it ends.
-        heavy: The handler runs a model.
-        options: Further options of the event; `trigger_mode="once"` where a double click must not act twice.
+    It returns, or yields, {component: update} for outputs, and may take `event: gr.EventData` or `request: gr.Request`
+    first. An error it raises becomes a message in `notice`, which is emptied when it starts to answer. The button
+    `stop` cancels the run, and is hidden again when it ends. A `heavy` handler runs a model. Further options are those
+    of gradio; `trigger_mode="once"` where a double click must not act twice.
     """
     outputs = list(dict.fromkeys([*outputs, notice, *([stop] if stop else [])]))
     after = {stop: gr.update(visible=False)} if stop else {}
@@ -182,10 +177,7 @@ def _guard(handler: Callable[..., Any], notice: gr.HTML, after: dict, *, ordered
 def follow(
     work: Work[Outcome], message: str, notice: gr.HTML, stop: gr.Button | None = None
 ) -> Generator[dict, None, Outcome]:
-    """Show in a notice what work does, and how far it is, until it has ended; the value of the generator is its result.
-
-    The button `stop`, which cancels it, is shown; `connect` hides it in the end.
-    """
+    """Show what work does, and `stop`, until it has ended; the value of the generator is its result."""
     shown = {stop: gr.update(visible=True)} if stop else {}
     for done, total in work.steps():
         yield {notice: busy(message, done, total), **shown}
@@ -208,13 +200,7 @@ def explain(error: Exception) -> str:
 
 
 def publish(function: Callable[..., Any], name: str, *, heavy: bool = True) -> None:
-    """Publish a function as an endpoint of the HTTP API; call inside gr.Blocks.
-
-    Args:
-        function: Typed; returns plain JSON. A CondvizError becomes the message of the answer.
-        name: Of the endpoint, without the slash.
-        heavy: It runs a model.
-    """
+    """Publish a typed function that returns plain JSON as an endpoint; a CondvizError becomes the answer's message."""
     options = options_of(function)
     types = {
         parameter: TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))

@@ -32,14 +32,9 @@ def csv_text(result: Result) -> str:
 def python_call(
     function: str, arguments: Sequence[tuple[str, Any]], *, each: tuple[str, Sequence[Any]] | None = None
 ) -> str:
-    """Return a script that calls a public function and prints its table.
+    """Return a script that calls a function of `condviz`, for `each` value of one argument, and prints its table.
 
     Values appear as Python literals in ASCII, so nothing in a text can end the string or change the script.
-
-    Args:
-        function: Name in `condviz`.
-        arguments: (name, value): texts, numbers, lists of these.
-        each: An argument with several values: the function is called for each of them.
     """
     call = [f"    {name}={value!a}," for name, value in arguments]
     if each:

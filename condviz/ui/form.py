@@ -14,20 +14,9 @@ _PLAIN = InputHTMLAttributes(spellcheck=False, autocapitalize="off", autocorrect
 
 
 class Fields:
-    """Fields for the options of a function.
-
-    Attributes:
-        components: In the order of the signature, by the name of the option.
-    """
+    """Fields for the options of a function, all or those named, in its order; lay them out inside gr.Blocks."""
 
     def __init__(self, function: Callable[..., Any], names: Sequence[str] = (), *, prefix: str) -> None:
-        """Lay them out; call inside gr.Blocks.
-
-        Args:
-            function: The public function.
-            names: Which of its options; () for all.
-            prefix: Of their ids in the page, as in `cv-map`.
-        """
         self.function = function
         options = options_of(function)
         self.components = {name: make_field(options[name], f"{prefix}-{name}") for name in names or options}

@@ -206,7 +206,6 @@ class Import:
     def __init__(
         self, upload: gr.File | gr.UploadButton, kind: Kind, prefix: str, told: gr.HTML, action: str = ""
     ) -> None:
-        """Lay it out and connect it; `told` shows errors, and views without a button get `use`, with an action."""
         self.kind, self.told, self.upload, self.folds = kind, told, upload, bool(action)
         self.reading = gr.State(None)
         with gr.Accordion("How the table is read", visible=False, elem_id=f"{prefix}-import") as self.box:

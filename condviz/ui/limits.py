@@ -38,7 +38,6 @@ class Newest(LRUCache[Key, Value]):
     """The values that were used last; any thread may read and write, which breaks a plain LRUCache."""
 
     def __init__(self, most: int) -> None:
-        """Keep at most so many."""
         super().__init__(most)
         self._lock = threading.RLock()
 
@@ -57,13 +56,9 @@ class Newest(LRUCache[Key, Value]):
 
 
 class Counts:
-    """What was counted of each key in this window of time; for one thread at a time.
-
-    Windows follow each other: a count that lasted from its last change would never end where something happens often.
-    """
+    """What was counted of each key in this window of so many seconds; for one thread at a time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start at 0; a window takes so many seconds."""
         self._seconds, self._clock = seconds, clock
         self._counts: TTLCache[tuple[str, int], int] = TTLCache(10_000, seconds, clock)
 
@@ -74,6 +69,7 @@ class Counts:
         self._counts[key, self._window()] = count
 
     def _window(self) -> int:
+        # Windows follow each other: a count that lasted from its last change would never end where much happens.
         return int(self._clock() // self._seconds)
 
 
@@ -107,14 +103,9 @@ def tune_queue(queue: Queue) -> None:
 
 
 def crowded(queue: Queue, session: str | None, address: str | None) -> str:
-    """Return why an event has to come again later, "" where it may join the queue.
+    """Return why an event of a session and address has to come again later, "" where it may join the queue.
 
     Asked before gradio is: its page shows words of its own for what its queue refuses.
-
-    Args:
-        queue: Of the page; only read.
-        session: Of the page or client.
-        address: Where it comes from.
     """
     events = list(queue.event_ids_to_events.values())
     mine = sum(event.session_hash == session for event in events)

@@ -53,7 +53,6 @@ class LinksTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page = page
         self.trained = ModelPool(registry.link_models())
         self.graphs = list_graphs()

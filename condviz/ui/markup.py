@@ -50,15 +50,7 @@ def render(template: str, **values: Any) -> Markup:  # noqa: ANN401 - what the t
 
 
 def term(key: str, text: str = "") -> Markup:
-    """Render a term that opens its explanation.
-
-    Args:
-        key: A key of `TERMS`.
-        text: As it stands in the sentence; by default the term itself.
-
-    Raises:
-        KeyError: If the glossary does not have the term.
-    """
+    """Render a term, one of `TERMS`, as it stands in a sentence; it opens its explanation."""
     shown = text or TERMS[key]["title"]
     return Markup('<button type="button" class="cv-term" popovertarget="cv-term-{}">{}</button>').format(key, shown)
 
@@ -80,15 +72,7 @@ def page_script(script: str) -> str:
 def notice(
     title: str, message: str, *, tone: Literal["error", "info", "busy"] = "error", hint: str = "", share: float = 0.0
 ) -> Markup:
-    """Render a message that screen readers announce.
-
-    Args:
-        title: What happened, in a few words; may be empty.
-        message: What is wrong and what to do.
-        tone: An error is announced at once; a busy message shows a moving line.
-        hint: A second line, smaller.
-        share: Of busy work that is done, in [0, 1]; 0 where unknown.
-    """
+    """Render a message that screen readers announce, an error at once; `share` of busy work, in [0, 1], is done."""
     return render("notice.html", title=title, message=message, tone=tone, hint=hint, share=share)
 
 
@@ -105,12 +89,7 @@ def dimmed(picture: str) -> Markup:
 
 
 def noted(markup: str, **chosen: str | int | Sequence[str]) -> Markup:
-    """Wrap the content of a section so that the page keeps in its address what was chosen there.
-
-    Args:
-        markup: From `render`.
-        chosen: Key of the link -> value or values; "" takes the key out. The result names these keys in `data-keys`.
-    """
+    """Wrap the content of a section so that the page keeps in its address what was chosen there; "" takes a key out."""
     return Markup('<div data-noted="{}">{}</div>').format(urlencode(chosen, doseq=True), markup)
 
 

@@ -23,59 +23,44 @@ Shown = TypeVar("Shown")
 
 @dataclass(frozen=True)
 class Tab:
-    """A view, a page of its own; to add one, write a file with a `TAB` and list it in `condviz/ui/app.py`.
-
-    Attributes:
-        id: Its path, as in `/map`, and its name in links.
-        label: In the header.
-        build: Lays it out and connects it. May return what tests use.
-    """
+    """A view, a page of its own; to add one, write a file with a `TAB` and list it in `condviz/ui/app.py`."""
 
     id: str
+    """Its path, as in `/map`, and its name in links."""
     label: str
     build: Callable[[Page], Any]
+    """Lays it out and connects it. May return what tests use."""
 
 
 @dataclass
 class Site:
-    """All pages of the server, while they are built.
-
-    Attributes:
-        blocks: The app.
-        tabs: The views, in the order of the header.
-        pool: The models.
-        on_open: Called when any page is opened; must not raise.
-        warm_up: Work to do once all models are loaded, one after the other; must not raise.
-    """
+    """All pages of the server, in the order of the header, while they are built."""
 
     blocks: gr.Blocks
     tabs: Sequence[Tab]
     pool: ModelPool
     on_open: list[Callable[[], object]] = field(default_factory=list)
+    """Called when any page is opened; must not raise."""
     warm_up: list[Callable[[], object]] = field(default_factory=list)
+    """Work to do once all models are loaded, one after the other; must not raise."""
 
 
 @dataclass
 class Page:
-    """One page while it is built; no other page knows its components.
-
-    Attributes:
-        site: All pages.
-        tab: The view.
-        header: Fires `navigate` with {"query": ...} when the visitor goes back or forward within the page.
-        models_changed: State that changes when a model was trained or deleted on this page.
-        menus: Menus of models, and what their choices come from.
-        folded: Sections that belong to a result: a new one folds them.
-        built: What `build` of the view returned.
-    """
+    """One page while it is built; no other page knows its components."""
 
     site: Site
     tab: Tab
     header: gr.HTML
+    """Fires `navigate` with {"query": ...} when the visitor goes back or forward within the page."""
     models_changed: gr.State
+    """Changes when a model was trained or deleted on this page."""
     menus: dict[gr.Dropdown, Callable[[], list[tuple[str, str]]]] = field(default_factory=dict)
+    """Menus of models, and what their choices come from."""
     folded: list[gr.Accordion] = field(default_factory=list)
+    """Sections that belong to a result: a new one folds them."""
     built: Any = None
+    """What `build` of the view returned."""
 
     @property
     def pool(self) -> ModelPool:
@@ -94,15 +79,8 @@ class Page:
     ) -> list[Dependency]:  # fmt: skip
         """Restore what a link says when the page is opened, and on Back and Forward.
 
-        Args:
-            handler: Takes the `Values` of the link, then the values of `inputs`; answers as in `connect`.
-            inputs: Components whose values it takes.
-            outputs: Components that it may update.
-            notice: Where errors are shown.
-            needs: Keys of which the link has to have one; () for any.
-            otherwise: Takes the values of `inputs`; answers where the page is opened without such a link.
-            heavy: The handler runs a model.
-            options: As in `connect`.
+        The handler takes the `Values` of a link that has one of the keys that it `needs`, () for any, then the values
+        of `inputs`; `otherwise`, which takes these alone, answers where the page is opened without. Else as `connect`.
         """
 
         def answer(query: str, values: Sequence[Any], other: Callable[..., Any] | None) -> Iterator[dict]:
@@ -169,14 +147,7 @@ def closed(parts: Iterable[gr.Accordion]) -> dict:
 
 
 def section(title: str, *, elem_id: str) -> gr.Accordion:
-    """Lay out a folded section; connect `.expand` to what it computes.
-
-    The script of the page keeps the open sections in its address.
-
-    Args:
-        title: As the visitor reads it.
-        elem_id: `cv-PAGE-NAME`; NAME is its name in links.
-    """
+    """Lay out a folded section; its id is `cv-PAGE-NAME`, and NAME stands in the address while it is open."""
     return gr.Accordion(title, open=False, elem_id=elem_id, elem_classes="cv-section")
 
 
@@ -186,25 +157,15 @@ class Section:
         with Section(page, "twins", "Alike here, different there", self.show_twins, [self.shown]) as self.twins:
             self.pairs = html("", elem_id="cv-search-pairs")
 
-    What is laid out in it, its handler may update. It has a notice and, where the handler runs a model, a stop button:
-    `found = yield from self.twins.follow(work, "Comparing.")`. The name is its name in links.
+    The handler takes the values of what it needs, may update what is laid out in it and what is named as `also`, and
+    has a notice and, where it is `heavy` and runs a model, a stop button: `found = yield from self.twins.follow(work,
+    "Comparing.")`. The name stands in links and ids.
     """
 
     def __init__(
         self, page: Page, name: str, title: str, show: Callable[..., Any], needs: Sequence[Any] = (), *,
         also: Sequence[Any] = (), heavy: bool = True,
     ) -> None:  # fmt: skip
-        """Lay it out; use it as a context.
-
-        Args:
-            page: It belongs to.
-            name: In links and ids.
-            title: As the visitor reads it.
-            show: Handler, as `connect` takes them.
-            needs: Components whose values it takes.
-            also: Components outside of it that it may update.
-            heavy: The handler runs a model.
-        """
         self.elem_id = f"cv-{page.tab.id}-{name}"
         self.accordion = section(title, elem_id=self.elem_id)
         self._show, self._heavy = show, heavy
@@ -212,7 +173,6 @@ class Section:
         page.folded.append(self.accordion)
 
     def __enter__(self) -> Section:
-        """Begin its content."""
         self.accordion.__enter__()
         self.notice = html("", elem_id=f"{self.elem_id}-notice")
         self.stop = stop_button(elem_id=f"{self.elem_id}-stop") if self._heavy else None
@@ -228,7 +188,6 @@ class Section:
         self._triggers.append(trigger)
 
     def __exit__(self, *error: object) -> None:
-        """End its content and connect it."""
         self.accordion.__exit__(*error)
         if error == (None, None, None):
             outputs = [*_inside(self.accordion), *self._also]

@@ -72,18 +72,9 @@ def plotly_panel(
 ) -> PlotlyPanel:
     """Lay out a figure, or a place for one; call inside gr.Blocks. Raises MissingExtraError without plotly.
 
-    Args:
-        figure: What to draw first, or None.
-        elem_id: Its id in the page, and the name of exported files.
-        label: What the figure shows, for screen readers.
-        link: Panels with the same name share selection and marked point; "" links with none.
-        link_zoom: Share the ranges of the axes as well.
-        tool: What dragging does at first. On touch screens dragging scrolls the page until a tool is chosen.
-        height: Pixels.
-        message: Shown over the figure, for instance why it is empty.
-        play: A new figure moves its points from before to after, where the reader wants motion.
-        still: The first figure as SVG (`condviz.plots.svg`), which stands until plotly has loaded.
-        kwargs: As gr.HTML.
+    Exported files have the name of its id; the label is for screen readers, a message is shown over it. The tool is
+    what dragging does at first; on touch screens it scrolls the page until one is chosen. With `play`, a new figure
+    moves its points from before to after. A `still` is the first one as SVG, which stands until plotly has loaded.
     """
     source = plotly_source()
     # In the template, not in the props: an update that comes before the tab is opened replaces all props.
@@ -123,13 +114,8 @@ def panel_update(
 ) -> dict[str, Any]:
     """Return the update of a panel that a handler yields; what is left out stays.
 
-    Args:
-        figure: New data; zoom and selection are kept.
-        selection: Ids to select; an empty list selects none.
-        marked: Id of the point to put a ring around, or None for none.
-        message: Text over the figure; "" takes it away.
-        tone: How the message looks; "error" is announced at once, "busy" dims the picture.
-        share: Of busy work that is done, in [0, 1]; 0 where unknown.
+    A new figure keeps zoom and selection; a marked point gets a ring, None none; a message "" goes, an "error" is
+    announced at once, and a "busy" one dims the picture, of whose work the `share` in [0, 1] is done.
     """
     props: dict[str, Any] = {}
     if figure is not None:

@@ -58,18 +58,15 @@ class LoadState:
 
 
 class Work(Generic[Outcome]):
-    """One piece of work in a thread of its own, for one visitor.
+    """One piece of work in a thread of its own, for one visitor; what it starts ends with it.
 
-    Work that other work starts ends with it.
+    The function takes a callback (done, total), to be called now and then. Large work waits until the large work before
+    it has ended. It, and patient work, leave the processor to others.
     """
 
     def __init__(
         self, function: Callable[[Callable[[int, int], None]], Outcome], *, large: bool = False, patient: bool = False
     ) -> None:
-        """Start a function that takes a callback (done, total), to be called now and then.
-
-        Large work waits until the large work before it has ended. It, and patient work, leave the processor to others.
-        """
         outer, self._stop = VISITOR.get(), threading.Event()
         self.check = _checker(self._stop, outer)
         self.visitor = Visitor(outer.name if outer else visitor_name(), self.check, limits.TOKENS)
@@ -123,12 +120,10 @@ class Work(Generic[Outcome]):
 
 
 def _checker(stop: threading.Event, outer: Visitor | None) -> Callable[[], None]:
-    """Return what raises Stopped once nobody waits for some work, or for the work that started it.
+    """Return what raises Stopped once nobody waits for some work, or for the work that started it."""
 
-    It does not refer to the work: the two would keep each other, and all texts and vectors, until Python looks for
-    such pairs, which among a million objects is seldom.
-    """
-
+    # It does not refer to the work: the two would keep each other, and all texts and vectors, until Python looks for
+    # such pairs, which among a million objects is seldom.
     def check() -> None:
         if stop.is_set():
             raise Stopped
@@ -188,17 +183,10 @@ def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its mo
 class ModelPool:
     """Load models by name, at most once each; a model that fails leaves the others alive.
 
-    Attributes:
-        forks: Work runs in forked processes, as on ZeroGPU: what is loaded before the page opens is there in all.
+    The names are in the order of the page, by default all models of sentences; `load` returns a model for a name.
     """
 
     def __init__(self, names: Sequence[str] | None = None, load: Callable[[str], Any] | None = None) -> None:
-        """Prepare the pool; loads nothing.
-
-        Args:
-            names: Models that may be asked for, in the order of the page; None for all models of sentences.
-            load: Returns a model for a name; by default `load_served`.
-        """
         self._load = load or load_served
         self.names = tuple(registry.list_models() if names is None else names)
         self._infos: dict[str, ModelInfo] = {}
@@ -211,6 +199,7 @@ class ModelPool:
         # Held for moments: which models there are, and what is known of them.
         self._lock = threading.RLock()
         self._thread: threading.Thread | None = None
+        # Work runs in forked processes, as on ZeroGPU: what is loaded before the page opens is there in all.
         self.forks = bool(os.environ.get("SPACE_ID") and find_spec("spaces"))
         self._call = self._call_here
         if self.forks:
@@ -220,12 +209,7 @@ class ModelPool:
 
     # ---- what there is -----------------------------------------------------------------------------------------------
     def info(self, name: str) -> ModelInfo:
-        """Describe a model; includes the revision of the weights once it is loaded.
-
-        Raises:
-            UnknownModelError: If the pool does not have the name.
-            CheckpointError: If its folder is damaged.
-        """
+        """Describe a model, with the revision of its weights once it is loaded; raises if it is unknown or damaged."""
         with self._lock:
             self._check(name)
             if name in self._models:
@@ -289,12 +273,9 @@ class ModelPool:
         return self._models.get(name)
 
     def get(self, name: str) -> Any:  # noqa: ANN401
-        """Return a model, loading it if needed. Loading a model that failed before is retried.
+        """Return a model, loading it if needed, once more where that failed before; its state has the reason, too.
 
-        Raises:
-            UnknownModelError: If the pool does not have the name, or it is removed meanwhile.
-            CondvizError: If the model cannot be loaded; the reason also stands in its state. An encoder that is not on
-                this machine is not downloaded for a visitor.
+        An encoder that is not on this machine is not downloaded for a visitor.
         """
         self._check(name)
         if (model := self._models.get(name)) is not None:
@@ -379,27 +360,14 @@ class ModelPool:
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def run(
-        self,
-        function: Callable[..., Outcome],
-        models: str | Sequence[str],
-        *args: Any,  # noqa: ANN401
-        rows: int = 0,
-        patient: bool = False,
-        **kwargs: Any,  # noqa: ANN401
-    ) -> Work:
-        """Start a public function on models of the pool.
+        self, function: Callable[..., Outcome], models: str | Sequence[str], *args: Any,  # noqa: ANN401
+        rows: int = 0, patient: bool = False, **kwargs: Any,  # noqa: ANN401
+    ) -> Work:  # fmt: skip
+        """Start a public function on a model of the pool, or a list of models, then `args` and `kwargs`.
 
-        Args:
-            function: Takes the model, or the list of models, then `args` and `kwargs`; a parameter `progress` gets the
-                callback of the work.
-            models: A name, or a list of names, of models that the pool has.
-            rows: How many it has to work through; work on more than `LARGE_ROWS` is done one after the other.
-            patient: What others wait for comes first; for work that nobody has asked for yet.
-            args, kwargs: Further arguments.
-
-        Raises:
-            UnknownModelError: If a name is not in the pool; nothing else (no path, no hub id) is ever loaded.
-            DataError: If the list is empty.
+        Its parameter `progress` gets the callback of the work. Work on more than `LARGE_ROWS` rows is done one after
+        the other; `patient` work, which nobody has asked for yet, after what others wait for. Only names of the pool
+        are ever loaded, no path and no hub id: others raise UnknownModelError.
         """
         names = [models] if isinstance(models, str) else list(dict.fromkeys(models))
         self._asked.update(dict.fromkeys(names, monotonic()))

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,6 @@ class Uploads:
     """
 
     def __init__(self) -> None:
-        """Start without any."""
         self._users: dict[str, set[str]] = {}
         self._lock = threading.Lock()
 
@@ -97,7 +97,6 @@ class Requests:
     """Check calls of endpoints, count uploads, and answer what fails before an endpoint is reached."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Keep the application behind it."""
         self.app = app
         self._uploaded = Counts(UPLOAD_SECONDS)
         self._calls: Calls | None = None
@@ -148,12 +147,11 @@ class Requests:
         return ""
 
 
+@dataclass
 class Calls:
     """The endpoints and events of a page: which names there are, and how many values each takes."""
 
-    def __init__(self, blocks: gr.Blocks) -> None:
-        """Keep the page."""
-        self.blocks = blocks
+    blocks: gr.Blocks
 
     @cached_property
     def endpoints(self) -> dict[str, dict[str, bool]]:
@@ -164,11 +162,7 @@ class Calls:
         }
 
     def check_named(self, name: str, content: Mapping[str, Any], *, by_name: bool) -> None:
-        """Check the body of a call of an endpoint: {"data": [values]}, or with `by_name` {parameter: value}.
-
-        Raises:
-            DataError: If there is no such endpoint, or a value is missing or unknown.
-        """
+        """Check the body of a call of an endpoint: {"data": [values]}, or with `by_name` {parameter: value}."""
         if name not in self.endpoints:
             known = ", ".join(sorted(self.endpoints))
             raise DataError(f"There is no endpoint {name[:60]!r}. Endpoints: {known}.")

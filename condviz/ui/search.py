@@ -115,7 +115,6 @@ class SearchTab:
     """Widgets and events of the page."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         infos = [info for info in self.pool.infos() if _separable(info)]
         trained = [info for info in infos if info.trained]

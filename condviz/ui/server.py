@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,13 +51,10 @@ HEADERS = {
 
 
 def middleware(host: str) -> list[Middleware]:
-    """Build the middleware of the page, outermost first.
+    """Build the middleware of a page that listens on a host, outermost first.
 
-    Args:
-        host: Address that the server listens on. On a loopback address only that machine's own names are answered, so
-            that no web site can reach the page through a name that it resolves to 127.0.0.1 (DNS rebinding). Elsewhere
-            CONDVIZ_HOSTS may list the names, with commas; without it, all are answered. Pages of other sites may send
-            nothing, either.
+    On a loopback address only that machine's own names are answered, so that no web site can reach the page through a
+    name that it resolves to 127.0.0.1 (DNS rebinding). Elsewhere CONDVIZ_HOSTS may list the names; without it, all are.
     """
     listed = [name.strip() for name in os.environ.get("CONDVIZ_HOSTS", "").split(",") if name.strip()]
     # gradio asks its own address whether it has started.
@@ -134,15 +132,14 @@ def password() -> dict[str, Any]:
     return {"auth": right, "auth_message": "Any name, and the password of this page."}
 
 
+@dataclass
 class Prefix:
     """Serve the page under a path (GRADIO_ROOT_PATH), whether the proxy passes that path on or strips it.
 
     Starlette finds mounted files only where the path begins with `root_path`, so a stripped one is put back.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Keep the application behind it."""
-        self.app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on."""
@@ -168,7 +165,6 @@ class RequestLog:
     """Log method, path, status, time and address of every request; no query and no body, which hold visitors' texts."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Keep the application behind it; write to standard error where nobody has set up the logger."""
         self.app = app
         if not LOG.hasHandlers():
             handler = logging.StreamHandler(sys.stderr)
@@ -198,12 +194,13 @@ class RequestLog:
             LOG.info("%s %s %s %d %.0f ms", address, scope["method"], ascii(path)[1:-1], status or 499, took)
 
 
+@dataclass
 class Origins:
     """Refuse what the page of another site has a browser send; for a form, no browser asks the server first."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        """Keep the application behind it, and the names of this server; "*" among them lets all in."""
-        self.app, self.hosts = app, hosts
+    app: ASGIApp
+    hosts: Sequence[str]
+    """Names of this server; "*" among them lets all in."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -223,6 +220,7 @@ def _port(address: str) -> str:
     return address.rpartition(":")[2] if re.search(r":\d+$", address) else ""
 
 
+@dataclass
 class Forward:
     """Send links of the time when all views were tabs of one page, `/?t=map&near=30`, on to `/map?near=30`.
 
@@ -230,9 +228,7 @@ class Forward:
     relative, so that it holds behind any prefix that a proxy takes off (GRADIO_ROOT_PATH).
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Keep the application behind it."""
-        self.app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -258,12 +254,11 @@ def _forward(scope: Scope) -> str:
     return f"{up}{there if there in pages else here}" + (f"?{query}" if query else "")
 
 
+@dataclass
 class Limits:
     """Refuse bodies over `MAX_BODY_BYTES`, and add `HEADERS` to every answer."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        """Keep the application behind it."""
-        self.app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -42,7 +42,6 @@ class WordsTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         gallery = {example.id: example for example in load_examples()}
         self.examples = {name: gallery[name] for name in (*WORKS, *FAILING) if name in gallery}

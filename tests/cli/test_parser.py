@@ -13,8 +13,7 @@ from annotated_doc import Doc
 from annotated_types import Interval
 
 from condviz.cli import options
-from condviz.cli.main import build_parser, main
-from condviz.cli.parser import EXAMPLES, _parsers
+from condviz.cli.main import EXAMPLES, _parsers, build_parser, main
 from condviz.errors import ConfigError
 
 TABLE = """sentence1,sentence2,condition,label

@@ -118,7 +118,6 @@ class Desk:
     """Tables, scores, studies, and what was found in them."""
 
     def __init__(self, pool: ModelPool) -> None:
-        """Prepare; reads nothing."""
         self.pool = pool
         self._datasets: LRUCache = LRUCache(DATASETS, getsizeof=_dataset_bytes)
         self._scores: LRUCache = LRUCache(SCORES, getsizeof=lambda scores: scores.nbytes)

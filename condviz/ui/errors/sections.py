@@ -45,7 +45,6 @@ class Sections:
     """Widgets and events of the sections."""
 
     def __init__(self, page: Page, desk: Desk, choice: gr.State) -> None:
-        """Lay out and connect; what opens rows or filters is connected by the page."""
         self.desk, self.pool, needs = desk, desk.pool, [choice]
         light: dict[str, Any] = {"heavy": False}
         with Section(page, "rows", "Rows of the slice", self.show_rows, needs, **light):

@@ -39,7 +39,6 @@ class ErrorsTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.desk = Desk(page.pool)
         screen = _stored(page)

@@ -77,7 +77,6 @@ class Rooms:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin without any room; the clock counts seconds."""
         self._rooms: TTLCache[str, Room] = TTLCache(MAX_ROOMS, SECONDS, clock)
         self._counts = Counts(WINDOW_SECONDS, clock)
         self._lock = threading.Lock()
@@ -183,7 +182,6 @@ class ClassRoom:
     """A folded part below bets: open a room, or join one with its code."""
 
     def __init__(self, learn: LearnTab) -> None:
-        """Lay out and connect; call inside the Learn tab."""
         self.learn = learn
         self.notice = html("", elem_id="cv-class-notice")
         script = "condviz.learnClass(element, (data) => trigger('room', data), watch);"

@@ -35,7 +35,6 @@ class LearnTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.problem, self.lessons, self.figures, self.stored = "", {}, {}, stored_results()
         self.live: Newest[str, dict[str, Any]] = Newest(KEPT_RESULTS)

@@ -149,7 +149,6 @@ class Maps:
     """The maps of all visitors, within a budget of memory: the one that was looked at longest ago goes first."""
 
     def __init__(self, budget: int = MAPS_BYTES) -> None:
-        """Start without any; `budget` in bytes."""
         self._maps: LRUCache = LRUCache(budget, getsizeof=_bytes)
         self._lock = threading.Lock()
 

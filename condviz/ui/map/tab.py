@@ -40,7 +40,6 @@ class MapTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         self.stored, screen = _stored(page)
         self.notice = html("", elem_id="cv-map-notice", render=False)

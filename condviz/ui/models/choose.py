@@ -47,7 +47,6 @@ class Choose:
     """Questions, answer and picture; lay it out inside its section."""
 
     def __init__(self) -> None:
-        """Lay out."""
         with gr.Row(elem_classes="cv-models-choose"):
             self.task, self.patience, self.place = (
                 gr.Radio([(title, name) for name, title in choices], value=start, label=label, min_width=200)

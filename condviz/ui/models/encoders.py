@@ -40,7 +40,6 @@ class EncoderForm:
     """Widgets and events of the section."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect; call inside the section."""
         self.page, self.pool = page, page.pool
         self.local = local = not is_shared()
         html(render("models/encoder_help.html", local=local), elem_id="cv-models-encoder-help")

@@ -73,7 +73,6 @@ class ModelsTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool = page, page.pool
         start = View(self.pool.default)
         self.view = gr.State(start)

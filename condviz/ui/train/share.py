@@ -23,7 +23,6 @@ class Share:
     """Widgets and events of the section; call inside it."""
 
     def __init__(self, jobs: Jobs) -> None:
-        """Lay out."""
         self.jobs = jobs
         self.notice = html("", elem_id="cv-train-model-notice")
         with gr.Row(elem_classes="cv-actions"):

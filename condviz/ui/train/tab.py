@@ -52,7 +52,6 @@ class TrainTab:
     """Widgets and events of the tab."""
 
     def __init__(self, page: Page) -> None:
-        """Lay out and connect."""
         self.page, self.pool, self.jobs, self.enabled = page, page.pool, Jobs(), is_enabled()
         start = views.replay()
         if not self.enabled:
