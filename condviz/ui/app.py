@@ -16,12 +16,11 @@ from typing import Any
 import gradio as gr
 
 from condviz.paths import ASSETS
-from condviz.ui import compare, limits, links, search, words
+from condviz.ui import compare, limits, links, models, search, words
 from condviz.ui.errors import tab as errors
 from condviz.ui.events import Pages
 from condviz.ui.learn import tab as learn
 from condviz.ui.map import tab as map_tab
-from condviz.ui.models import tab as models
 from condviz.ui.page import Site, Tab, build_page
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import forget_uploads

@@ -9,7 +9,7 @@ import pytest
 from condviz.evaluation.scoreboard import read_board
 from condviz.models.registry import describe, list_models
 from condviz.ui.markup import read_asset
-from condviz.ui.models.choose import PART, PATIENCE, PLACES, TASKS, allowed, can
+from condviz.ui.models import PART, PATIENCE, PLACES, TASKS, allowed, can
 
 INFOS = [describe(name) for name in list_models()]
 
@@ -34,7 +34,7 @@ def test_a_model_is_offered_only_for_what_it_can_do() -> None:
 def test_each_answer_fits_and_the_picture_has_every_measured_model(task: str, patience: str, place: str) -> None:
     import gradio as gr
 
-    from condviz.ui.models.choose import Choose
+    from condviz.ui.models import Choose
 
     with gr.Blocks():
         chosen = Choose()

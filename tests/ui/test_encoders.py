@@ -11,8 +11,8 @@ import pytest
 from condviz.errors import CheckpointError, CondvizError, DataError
 from condviz.models import registry
 from condviz.training.job import SHARED
-from condviz.ui.models import encoders
-from condviz.ui.models.encoders import ENCODERS, KEPT, METHODS, EncoderForm, check_encoder
+from condviz.ui import encoders
+from condviz.ui.encoders import ENCODERS, KEPT, METHODS, EncoderForm, check_encoder
 from condviz.ui.pool import ModelPool
 from tests.pages import build_view
 from tests.tiny import SENTENCES, edit_json, tiny_folder

@@ -12,7 +12,7 @@ import pytest
 from condviz.errors import DataError
 from condviz.evaluation.leaders import best_encoder
 from condviz.evaluation.papers import find_tables, papers
-from condviz.ui.models.tab import ModelsTab, View
+from condviz.ui.models import ModelsTab, View
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link
 from tests.pages import build_view
@@ -78,7 +78,7 @@ def test_damaged_scores_are_told(tab: ModelsTab, monkeypatch: pytest.MonkeyPatch
     def damaged() -> None:
         raise DataError("benchmark.json cannot be read")
 
-    monkeypatch.setattr("condviz.ui.models.tab.read_board", damaged)
+    monkeypatch.setattr("condviz.ui.models.read_board", damaged)
     assert "cannot be read" in tab._table(View())
 
 
