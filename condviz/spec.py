@@ -7,8 +7,8 @@
 
 An option is a parameter with a `Doc`. Its type, bounds and default are those of the signature: `annotated_types`, which
 pydantic reads, and `Literal` for choices. From there come the check with its message (`checked`), a link and back
-(`write_options`, `read_options`), the arguments of a script (`given_options`), the parameters of an endpoint or a
-command (`takes`, `command`), and the fields of a form (`condviz.ui.form`).
+(`write_options`, `read_options`), the arguments of a script (`given_options`), the parameters of an endpoint (`takes`),
+the options of a command (`condviz.cli.options.of_function`), and the fields of a form (`condviz.ui.form`).
 """
 
 from __future__ import annotations
@@ -44,16 +44,10 @@ class Key:
 
 @dataclass(frozen=True)
 class Field:
-    """How a form asks for an option: its label, by default made of the name; which widget, by default by its type."""
+    """How a form asks for an option: its label, by default made of the name, and the titles of its choices."""
 
     label: str = ""
-    """As the visitor reads it."""
-    widget: str = ""
-    """Either "slider", "number", "radio", "menu", "switch", "line" or "lines"; "" goes by the type."""
-    step: float | None = None
-    """Of a slider or number."""
     titles: Mapping[str, str] | None = None
-    """Choice -> as the visitor reads it."""
 
 
 @dataclass(frozen=True)
@@ -206,15 +200,15 @@ def read_options(function: Callable[..., Any], values: Values) -> dict[str, Any]
     return {name: option.read(values) for name, option in options_of(function).items()}
 
 
-# ---- endpoint and command --------------------------------------------------------------------------------------------
+# ---- endpoint --------------------------------------------------------------------------------------------------------
 def takes(
     function: Callable[..., Any], *, but: Sequence[str] = (), before: Sequence[str] = (), **defaults: Any,  # noqa: ANN401
 ) -> Callable[[Function], Function]:  # fmt: skip
     """Give a function that has `**options` the options of another one, but for some, as parameters of its own.
 
-    They are in its signature, its type hints and its docstring, which gradio reads for an endpoint and `command` for
-    the command line; `defaults` are others than there. What an option was called before is accepted from Python; names
-    in `before` are parameters, too, and behind them what its own signature has behind a star.
+    They are in its signature, its type hints and its docstring, which gradio reads for an endpoint; `defaults` are
+    others than there. What an option was called before is accepted from Python; names in `before` are parameters, too,
+    and behind them what its own signature has behind a star.
     """
     options = {
         name: replace(option, default=defaults.get(name, option.default))
@@ -252,31 +246,6 @@ def takes(
         return cast("Function", _with_signature(call, signature))
 
     return decorate
-
-
-def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function as `typer.Typer.command` wants it: each option is one of the command line, with its help."""
-    import typer
-
-    def parameter(one: inspect.Parameter) -> inspect.Parameter:
-        option = options_of(function).get(one.name)
-        if option is None:
-            return one
-        low, high = option.bounds.get("ge"), option.bounds.get("le")
-        kind: Any = Literal[option.choices] if option.choices else option.type
-        name = f"--{one.name.replace('_', '-')}"
-        hint = kind | None if option.default is None else kind
-        return one.replace(annotation=Annotated[hint, typer.Option(name, help=option.help, min=low, max=high)])
-
-    def call(**given: Any) -> Any:  # noqa: ANN401 - as the function
-        return function(**given)
-
-    hints = _hints(function)
-    found = inspect.signature(function).parameters.values()
-    call.__name__ = function.__name__
-    call.__doc__ = (function.__doc__ or "").partition("\nArgs:\n")[0]  # each option has its own help
-    parameters = [parameter(one.replace(annotation=hints.get(one.name, one.annotation))) for one in found]
-    return _with_signature(call, inspect.Signature(parameters))
 
 
 def _with_signature(function: Any, signature: inspect.Signature) -> Callable[..., Any]:  # noqa: ANN401 - a function

@@ -45,30 +45,18 @@ class Fields:
 
 
 def make_field(option: Option, elem_id: str) -> gr.components.Component:
-    """Lay out one field: by its type, or as its `Field` says; call inside gr.Blocks."""
-    field, bounds = option.field, option.bounds
-    low, high = bounds.get("ge", bounds.get("gt")), bounds.get("le", bounds.get("lt"))
+    """Lay out one field, by the type of the option; call inside gr.Blocks."""
+    low, high = (option.bounds.get(kind, option.bounds.get(beyond)) for kind, beyond in (("ge", "gt"), ("le", "lt")))
     shown: dict[str, Any] = {"value": option.default, "label": option.label, "info": option.help, "elem_id": elem_id}
-    widget = field.widget or _widget(option, low, high)
-    if widget in ("radio", "menu"):
-        titles = field.titles or {}
-        choices = [(titles.get(name, name), name) for name in option.choices]
-        return (gr.Radio if widget == "radio" else gr.Dropdown)(choices, **shown)
-    if widget == "slider":
-        step = field.step or (1 if option.type is int else 0.01)
-        return gr.Slider(low, high if "le" in bounds else high - step, step=step, **shown)
-    if widget == "number":
-        return gr.Number(minimum=low, maximum=high, precision=0 if option.type is int else None, **shown)
-    if widget == "switch":
-        return gr.Checkbox(**shown)
-    return gr.Textbox(lines=3 if widget == "lines" else 1, html_attributes=_PLAIN, **shown)
-
-
-def _widget(option: Option, low: float | None, high: float | None) -> str:
     if option.choices:
-        return "radio" if len(option.choices) <= 3 else "menu"
+        titles = option.field.titles or {}
+        choices = [(titles.get(name, name), name) for name in option.choices]
+        return (gr.Radio if len(choices) <= 3 else gr.Dropdown)(choices, **shown)
     if option.type is bool:
-        return "switch"
-    if option.type in (int, float):
-        return "slider" if None not in (low, high) and high - low <= 1_000 else "number"
-    return "line"
+        return gr.Checkbox(**shown)
+    if option.type not in (int, float):
+        return gr.Textbox(html_attributes=_PLAIN, **shown)
+    if low is not None and high is not None and high - low <= 1_000:
+        step = 1 if option.type is int else 0.01
+        return gr.Slider(low, high if "le" in option.bounds else high - step, step=step, **shown)
+    return gr.Number(minimum=low, maximum=high, precision=0 if option.type is int else None, **shown)
