@@ -8,23 +8,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.papers.tables import find_tables
 from condviz.data.files import write_text
 from condviz.errors import ConfigError
-from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
-from condviz.evaluation.kgc_scores import FORMAT as LINK_FORMAT
-from condviz.evaluation.kgc_scores import SCORES, LinkScores, table_rows
-from condviz.evaluation.papers import find_tables
 from condviz.evaluation.scoreboard import (
     BENCHMARK,
     FIGURES,
     FORMAT,
+    LINK_FIGURES,
+    LINK_FORMAT,
+    LINK_SCORES,
     NONE,
     PARTS,
     PLAIN,
     Board,
+    LinkScores,
     PartScores,
     format_figure,
     format_number,
+    link_rows,
     markdown_table,
 )
 from condviz.methods import METHODS
@@ -200,7 +202,7 @@ def _name(board: Board, model: str) -> str:
     return f"`{model}`" + ("" if board.models[model].trained else " \\*")
 
 
-def write_link_scores(scores: Sequence[LinkScores], path: str | Path = SCORES) -> None:
+def write_link_scores(scores: Sequence[LinkScores], path: str | Path = LINK_SCORES) -> None:
     """Store results, a line for each model."""
     lines = ",\n".join(f"  {json.dumps(vars(item))}" for item in scores)
     write_text(path, f'{{"format": {LINK_FORMAT}, "models": [\n{lines}\n]}}\n')
@@ -214,7 +216,7 @@ def format_link_scores(scores: Sequence[LinkScores]) -> str:
             f"`{row.model}`" if row.ours else row.model, row.source, row.encoder, row.ranking,
             *(NONE if value is None else f"{value:.1f}" for value in row.figures),
         )
-        for row in table_rows(scores)
+        for row in link_rows(scores)
     ]  # fmt: skip
     return markdown_table(head, rows)
 

@@ -18,7 +18,7 @@ from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.search import GOOD_PERCENTILE, embed_rows
 from condviz.data.families import gold
 from condviz.data.scenes import load_aspects
-from condviz.evaluation.leaders import fast_encoder
+from condviz.evaluation.scoreboard import fast_encoder
 from condviz.models.registry import describe, list_models, load
 from condviz.store.demo import ASPECTS, open_corpus
 

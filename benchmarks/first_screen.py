@@ -25,7 +25,7 @@ from condviz.analysis.words import read_words
 from condviz.data.examples import load_examples
 from condviz.data.files import write_text
 from condviz.data.kg_formats import EVERYDAY
-from condviz.evaluation.leaders import best_encoder
+from condviz.evaluation.scoreboard import best_encoder
 from condviz.models import registry
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo, Result

@@ -14,7 +14,7 @@ from condviz.cli.options import progress_bar
 from condviz.errors import ConfigError
 
 if TYPE_CHECKING:
-    from condviz.evaluation.kgc_scores import LinkScores
+    from condviz.evaluation.scoreboard import LinkScores
 
 MARKS = ("<!-- links:start -->", "<!-- links:end -->")
 HOW = {"frozen": "head on a frozen encoder", "layers": "upper layers and head", "full": "encoder and head"}
@@ -38,15 +38,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> None:
     """Measure; progress goes to standard error, Markdown to standard output, results into the file."""
     from condviz.data.files import check_target
-    from condviz.evaluation.kgc_scores import SCORES, read_scores
+    from condviz.evaluation.scoreboard import LINK_SCORES, read_link_scores
 
     if options.triples < 0:
         raise ConfigError(f"--triples is {options.triples}, allowed is 0 (all) or more.")
-    options.out = options.out or SCORES
+    options.out = options.out or LINK_SCORES
     check_target(options.out)
     if options.docs:
         writer.read_marked(marks=MARKS)
-    stored = read_scores(options.out)
+    stored = read_link_scores(options.out)
     measured = [] if options.stored else _measure_links(options)
     names = {item.model for item in measured}
     scores = measured + [item for item in stored if item.model not in names]
@@ -65,7 +65,7 @@ def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
     """Measure each model, and note how it was trained, on what, and with which seed."""
     from condviz.data.kg_formats import load_graph
     from condviz.evaluation.kgc import evaluate_links
-    from condviz.evaluation.kgc_scores import LinkScores
+    from condviz.evaluation.scoreboard import LinkScores
     from condviz.models.manifest import read_manifest
     from condviz.models.registry import link_models, load
 

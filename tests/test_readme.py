@@ -16,7 +16,7 @@ import pytest
 
 import condviz
 from condviz.cli import main as cli
-from condviz.evaluation.leaders import fast_encoder
+from condviz.evaluation.scoreboard import fast_encoder
 from condviz.types import Comparison
 
 ROOT = Path(__file__).parent.parent

@@ -21,7 +21,9 @@ ABOUT = (
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
     parser = commands.add_parser("papers", help="tables of the papers beside ours", description=ABOUT)
-    parser.add_argument("--write", action="store_true", help="write all tables into docs/papers.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write all tables into docs/papers.md and for the page of the models"
+    )
     parser.set_defaults(command=run, action="list", html=None)
     actions = parser.add_subparsers(metavar="show | run | costs")
     for name, text in (("show", "print a table"), ("run", "carry out what is missing of a table, then print it")):
@@ -29,7 +31,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         action = actions.add_parser(name, parents=parents, help=text, description=text.capitalize() + ".")
         table = "for instance hyper-cl:table-5; a paper alone is all of its"
         action.add_argument("table", metavar="PAPER:TABLE", help=table)
-        action.add_argument("--write", action="store_true", help="write all tables into docs/papers.md, too")
+        action.add_argument(
+            "--write", action="store_true", help="write all tables into docs/papers.md and for the page, too"
+        )
         action.set_defaults(action=name)
     # Only `run` measures.
     seeds = "trainings of each row, from seed 42 (default: 1)"
@@ -53,9 +57,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> None:
     """List, print or carry out; tables go to standard output, what comes out of each run to standard error."""
-    from benchmarks.board import fill_document
     from benchmarks.papers import page
-    from condviz.evaluation import papers
+    from benchmarks.papers import tables as papers
 
     if options.html:
         require("plotly", "viz")  # now, and not after hours of training
@@ -70,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     if options.html:
         _draw(found, options.html)
     if options.write:
-        fill_document(page.format_page(papers.read_results()), page.PAGE, marks=page.MARKS)
+        page.write_pages(papers.read_results())
 
 
 def run_costs(options: argparse.Namespace) -> None:
@@ -104,8 +107,8 @@ def run_costs(options: argparse.Namespace) -> None:
 
 def _draw(found: list, path: str) -> None:
     from benchmarks.papers.page import plot_table
+    from benchmarks.papers.tables import read_results
     from condviz.data.files import write_text
-    from condviz.evaluation.papers import read_results
 
     results = read_results()
     figures = [plot_table(results, table) for _, table in found]
@@ -129,7 +132,7 @@ def _carry_out(found: list, options: argparse.Namespace) -> None:
 
 
 def _listing() -> str:
-    from condviz.evaluation import papers
+    from benchmarks.papers import tables as papers
 
     results = papers.read_results()
     rows = []

@@ -7,17 +7,16 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
 
-from condviz.data.files import write_text
-from condviz.encoder.pinned import PINNED
-from condviz.errors import UnknownModelError
-from condviz.evaluation import papers as stored
-from condviz.evaluation.papers import (
+from benchmarks.board import fill_document
+from benchmarks.papers import tables as stored
+from benchmarks.papers.tables import (
     Figures,
     Paper,
     Run,
@@ -30,13 +29,16 @@ from condviz.evaluation.papers import (
     papers,
     values,
 )
+from condviz.data.files import write_text
+from condviz.encoder.pinned import PINNED
+from condviz.errors import UnknownModelError
 from condviz.evaluation.scoreboard import NONE, markdown_table
 from condviz.models.registry import describe
 from condviz.paths import ASSETS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "papers.md"
-
-
+FILLED = ASSETS / "papers.json"
+"""Claims and filled tables, as the page of the models shows them."""
 MARKS = ("<!-- papers:start -->", "<!-- papers:end -->")
 
 
@@ -90,6 +92,30 @@ def format_page(results: Mapping[str, Any]) -> str:
         for table in paper.tables:
             blocks += [f"### {table.title}", *_describe(results, paper, table), format_table(results, table)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def shown_papers(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the page of the models shows of each paper: its claims, and its tables with what was measured."""
+    return [
+        {
+            "title": paper.title,
+            "citation": paper.citation,
+            "claims": list(map(asdict, paper.claims)),
+            "tables": [
+                {name: getattr(table, name) for name in ("title", "shows", "where", "absent")}
+                | {"state": format_state(results, table, "here")}
+                | asdict(fill_table(results, table))
+                for table in paper.tables
+            ],
+        }
+        for paper in papers()
+    ]
+
+
+def write_pages(results: Mapping[str, Any]) -> None:
+    """Write docs/papers.md, and what the page of the models shows."""
+    fill_document(format_page(results), PAGE, marks=MARKS)
+    write_text(FILLED, json.dumps(shown_papers(results), ensure_ascii=False, indent=1) + "\n")
 
 
 def _describe(results: Mapping[str, Any], paper: Paper, table: Table) -> Iterator[str]:

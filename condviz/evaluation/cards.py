@@ -15,8 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from condviz.data.corpora import CORPORA
 from condviz.data.files import write_text
-from condviz.evaluation.kgc_scores import FIGURES
-from condviz.evaluation.scoreboard import PARTS, Board, format_figure, markdown_table
+from condviz.evaluation.scoreboard import LINK_FIGURES, PARTS, Board, format_figure, markdown_table
 from condviz.methods import METHODS
 from condviz.models.manifest import CARD, calibration_of, read_manifest
 from condviz.paths import ASSETS
@@ -85,7 +84,7 @@ def link_card(
         notice: Who made the graph, and its licence.
     """
     rows = [
-        (split, *(f"{100 * found[key]:.1f}" for key in FIGURES), f"{found['MR']:.0f}")
+        (split, *(f"{100 * found[key]:.1f}" for key in LINK_FIGURES), f"{found['MR']:.0f}")
         for split, found in metrics.items()
     ]
     recipe = {"init": "", **training["recipe"]}  # the oldest models were trained before there was a start

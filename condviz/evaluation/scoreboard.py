@@ -1,21 +1,27 @@
-"""Stored scores of models on the corpora that this project can test on, as the page and the cards show them.
+"""Stored scores of models, as page and cards show them, and which model they speak for. Loads no model.
 
-Needs neither torch nor scipy. `python -m benchmarks models` measures and writes them.
+`python -m benchmarks models` and `links` measure and write them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import DataError, explain
 from condviz.evaluation.metrics import Metric
+from condviz.evaluation.verdicts import judge_gap
 from condviz.paths import ASSETS
+from condviz.types import ModelInfo
 
 BENCHMARK = ASSETS / "benchmark.json"
 FORMAT = 1
@@ -23,6 +29,9 @@ FORMAT = 1
 PLAIN = "plain"
 NONE = "–"
 FIGURES = ("spearman", "pearson", "pair_accuracy")
+LINK_SCORES = ASSETS / "kgc.json"
+LINK_FORMAT = 1
+LINK_FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
 _ADVICE = "Remove it, and run: python -m benchmarks models"
 
 
@@ -210,3 +219,188 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Write a table as Markdown; all columns but the first are aligned to the right."""
     rules = ("---", *("---:" for _ in head[1:]))
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, rules, *rows))
+
+
+# ---- which model to use for what -------------------------------------------------------------------------------------
+
+OVERALL = (
+    "test", "unseen_phrasings", "unseen_aspects", "own_aspects", "unseen_domains", "tables", "tables_unseen_domains",
+)  # fmt: skip
+"""Parts of the benchmark whose mean decides which model is best."""
+
+
+@cache
+def pair_accuracies() -> dict[str, dict[str, float | None]]:
+    """Read the pair accuracy (%) of each model on each part; empty where no benchmark is stored."""
+    return {name: {part: one.value for part, one in parts.items()} for name, parts in _measured().items()}
+
+
+@cache
+def _measured() -> dict[str, dict[str, Metric]]:
+    try:
+        models = read_board().models
+    except DataError:
+        return {}
+    return {name: {part: one.pair_accuracy for part, one in found.parts.items()} for name, found in models.items()}
+
+
+def mean_accuracy(parts: Mapping[str, float | None]) -> float:
+    """Return the mean pair accuracy (%) over `OVERALL`; NaN where a part is missing."""
+    return float(np.mean(np.array([parts.get(part) for part in OVERALL], dtype=float)))
+
+
+def mean_of(figures: Sequence[Metric]) -> Metric:
+    """Return the mean of figures on different rows, with the interval that theirs imply."""
+    value = float(np.mean(np.array([one.value for one in figures], dtype=float)))
+    reaches = [(one.high - one.low) / 2 for one in figures if one.low is not None and one.high is not None]
+    if len(reaches) < len(figures):
+        return Metric(value)
+    reach = float(np.linalg.norm(reaches)) / len(figures)
+    return Metric(value, value - reach, value + reach)
+
+
+def leading(figures: Mapping[str, Metric]) -> list[str]:
+    """Return the name with the highest figure, and behind it those of which it is not sure that they are lower."""
+    values = {name: one.value for name, one in figures.items() if one.value is not None}
+    ranked = sorted(values, key=lambda name: -values[name])
+    best = ranked[:1]
+    tries = len(ranked) - 1
+    return best + [one for one in ranked[1:] if not judge_gap(figures[best[0]], figures[one], tries=tries).sure]
+
+
+def best_encoder(infos: Iterable[ModelInfo]) -> str:
+    """Return the name of the trained encoder with the highest mean accuracy; "" where none is measured.
+
+    A cross-encoder does not count: it has no vectors, so the map and the search could not follow.
+    """
+    return _best(
+        info for info in infos if info.trained and info.kind != "cross" and not info.graph and not info.missing
+    )
+
+
+def fast_encoder(infos: Iterable[ModelInfo]) -> str:
+    """Return the best model on the small encoder, with which two cores answer in time; "" where none is measured."""
+    return best_encoder(info for info in infos if info.encoder == DEFAULT_BACKBONE)
+
+
+def strengths(infos: Iterable[ModelInfo]) -> dict[str, str]:
+    """Return what each model is good for, in a few words; models without a distinction are left out.
+
+    The best is called so only where no other may be as good.
+    """
+    infos = [info for info in infos if info.trained]
+    found = _measured()
+    texts: dict[str, list[str]] = {}
+
+    def crown(scored: Mapping[str, Metric | None], text: str) -> None:
+        names = leading({name: one for name, one in scored.items() if one is not None})
+        for name in names[:1]:
+            texts.setdefault(name, []).append(text if len(names) == 1 else f"among the {text}")
+
+    if best := best_encoder(infos):
+        encoders = [info.name for info in infos if info.kind != "cross" and not info.graph]
+        parts = {name: [found.get(name, {}).get(part) for part in OVERALL] for name in encoders}
+        known = {name: [one for one in figures if one is not None] for name, figures in parts.items()}
+        means = {name: mean_of(figures) for name, figures in known.items() if len(figures) == len(OVERALL)}
+        crown(means or {best: Metric(0.0)}, f"best encoder{'s' if len(leading(means)) > 1 else ''} overall")
+    for part, text in (
+        ("csts", "best by people’s ratings"), ("tables", "best on free conditions"), ("cebab", "best on reviews"),
+    ):  # fmt: skip
+        crown({info.name: found.get(info.name, {}).get(part) for info in infos}, text)
+    if fastest := _best(info for info in infos if info.kind == "tri"):
+        texts.setdefault(fastest, []).append("one pass for any number of conditions")
+    return {name: ", ".join(found_for) for name, found_for in texts.items()}
+
+
+def _best(infos: Iterable[ModelInfo]) -> str:
+    """Return the name with the highest mean accuracy; "" where none is measured on all parts."""
+    found = pair_accuracies()
+    means = {info.name: mean_accuracy(found.get(info.name, {})) for info in infos}
+    return max((name for name, mean in means.items() if mean == mean), key=means.__getitem__, default="")
+
+
+# ---- link prediction -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LinkRow:
+    """A row of the table: ours or a paper's, plain or re-ranked; MRR and hits in %, None where not reported."""
+
+    model: str
+    source: str
+    encoder: str
+    ranking: str
+    figures: tuple[float | None, ...]
+    ours: bool
+
+
+BERT, PLAINLY, RERANKED, UNSAID = "BERT-base", "plain", "re-ranked", "not stated, probably re-ranked"
+RERANKED_NOTE = (
+    "Figures of the papers with re-ranking include a bonus of 0.05 for entities within 5 hops: SimKGC says so in "
+    "section 3.4, and the evaluation script of Hyper-CL’s code applies it (sim-kgc/scripts/eval.sh). CSR "
+    "builds on that code."
+)
+PUBLISHED = (
+    LinkRow("SimKGC", "SimKGC; Hyper-CL, table 2", f"{BERT}, two", RERANKED, (66.6, 58.7, 71.7, 80.0), False),
+    LinkRow("CSR", "CSR, table 2", BERT, UNSAID, (66.1, 58.1, 71.1, None), False),
+    LinkRow("Hyper-CL", "Hyper-CL, table 2", BERT, RERANKED, (61.6, 50.6, 69.0, 81.0), False),
+    LinkRow("Hyper-CL, rank 64", "Hyper-CL, table 2", BERT, RERANKED, (54.8, 42.7, 62.6, 77.0), False),
+    LinkRow("tri-encoder, concatenation", "Hyper-CL, table 2", BERT, RERANKED, (33.5, 22.6, 38.2, 55.0), False),
+    LinkRow("tri-encoder, Hadamard", "Hyper-CL, table 2", BERT, RERANKED, (16.4, 0.4, 24.3, 48.1), False),
+)
+
+
+@dataclass(frozen=True)
+class LinkScores:
+    """What one of our models reaches."""
+
+    model: str
+    """Its name."""
+    title: str
+    """For people."""
+    weights: str
+    """`weights_hash` of the model."""
+    encoder: str
+    """Name of the encoder."""
+    how: str
+    """What was trained: "not trained for links", "head on a frozen encoder" or "encoder and head"."""
+    hardware: str
+    """Of the training, or of the measurement where nothing was trained."""
+    seed: int | None
+    """Of the training, or None."""
+    report: Mapping[str, Any]
+    """As `LinkReport.to_dict` gives it."""
+
+    def figures(self, *, reranked: bool = False) -> tuple[float | None, ...]:
+        """Return MRR and hits in %, the mean of both directions; None where they were not measured."""
+        found = self.report["reranked" if reranked else "plain"]
+        return tuple(100 * found["mean"][name] if found else None for name in LINK_FIGURES)
+
+
+def read_link_scores(path: str | Path = LINK_SCORES) -> list[LinkScores]:
+    """Read stored results; an absent file gives none.
+
+    Raises:
+        DataError: If the file cannot be read or was written by another version.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        if content["format"] != LINK_FORMAT:
+            raise DataError(f"{path} has format {content['format']!r}, this version reads {LINK_FORMAT}.")
+        return [LinkScores(**item) for item in content["models"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} cannot be read ({error!r}). Run: python -m benchmarks links") from error
+
+
+def link_rows(scores: Sequence[LinkScores]) -> list[LinkRow]:
+    """Return our results, plain and re-ranked, and the papers' as rows of one table, the best first."""
+    rows = [*PUBLISHED]
+    for item in scores:
+        encoder = f"{item.encoder.rpartition('/')[2]}, {item.hardware}"
+        for ranking in (PLAINLY, RERANKED):
+            figures = item.figures(reranked=ranking == RERANKED)
+            if figures[0] is not None:
+                rows.append(LinkRow(item.model, item.how, encoder, ranking, figures, True))
+    return sorted(rows, key=lambda row: -(row.figures[0] or 0))

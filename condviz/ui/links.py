@@ -19,7 +19,7 @@ from condviz.data.kg_formats import EVERYDAY, MAX_ENTITIES, MAX_TRIPLES, list_gr
 from condviz.data.tables.formats import Form
 from condviz.data.tables.report import Report
 from condviz.errors import DataError, check_count
-from condviz.evaluation import kgc_scores
+from condviz.evaluation import scoreboard
 from condviz.models import registry
 from condviz.plots import links as picture
 from condviz.ui import export
@@ -260,8 +260,8 @@ class LinksTab:
 
     def show_papers(self) -> dict:
         """Show the stored figures on WN18RR beside the papers'."""
-        rows = kgc_scores.table_rows(kgc_scores.read_scores())
-        return {self.metrics: render("links/papers.html", rows=rows, note=kgc_scores.RERANKED_NOTE)}
+        rows = scoreboard.link_rows(scoreboard.read_link_scores())
+        return {self.metrics: render("links/papers.html", rows=rows, note=scoreboard.RERANKED_NOTE)}
 
     def show_exports(self, shown: LinkProfile | None, asked: Asked) -> dict:
         """Offer the answers as link, JSON, CSV and Python."""
@@ -315,7 +315,7 @@ class LinksTab:
     def _choices(self, graph: str) -> list[tuple[str, str]]:
         """Return the models that can answer: those trained on the graph, then encoders of sentences."""
         try:
-            scores = {item.model: item.figures()[0] or 0 for item in kgc_scores.read_scores()}
+            scores = {item.model: item.figures()[0] or 0 for item in scoreboard.read_link_scores()}
         except DataError:  # a damaged file leaves the order open
             scores = {}
         names = sorted(registry.link_models(graph), key=lambda name: -scores.get(name, 0))

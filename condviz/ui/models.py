@@ -13,11 +13,19 @@ from urllib.parse import urlencode
 import gradio as gr
 
 from condviz.errors import DataError, UnknownModelError
-from condviz.evaluation.kgc_scores import read_scores as read_link_scores
-from condviz.evaluation.kgc_scores import table_rows
-from condviz.evaluation.leaders import OVERALL, leading, mean_of, strengths
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.scoreboard import PARTS, Board, PartScores, read_board
+from condviz.evaluation.scoreboard import (
+    OVERALL,
+    PARTS,
+    Board,
+    PartScores,
+    leading,
+    link_rows,
+    mean_of,
+    read_board,
+    read_link_scores,
+    strengths,
+)
 from condviz.models import registry
 from condviz.plots.svg import Axis
 from condviz.types import ModelInfo
@@ -169,19 +177,11 @@ class ModelsTab:
 
     def show_papers(self) -> dict:
         """Show which claims of the papers hold, and each of their tables beside ours."""
-        from condviz.evaluation import papers
-
-        results = papers.read_results()
-
-        def fill(table: papers.Table) -> tuple:
-            return table, papers.fill_table(results, table), papers.format_state(results, table, "here")
-
-        found = [(paper, [fill(table) for table in paper.tables]) for paper in papers.papers()]
-        return {self.claims: render("models/papers.html", papers=found, none_=papers.NONE)}
+        return {self.claims: render("models/papers.html", papers=read_asset("papers.json"))}
 
     def show_graphs(self) -> dict:
         """Show the models trained to predict links, with their stored figures."""
-        rows = {row.model: row for row in table_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
+        rows = {row.model: row for row in link_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
         found = [(info, rows.get(info.name)) for info in map(registry.describe, registry.link_models())]
         return {self.links: render("models/graphs.html", rows=found)}
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from condviz.encoder.visitors import VISITOR, Visitor, step_back
 from condviz.errors import CheckpointError, CondvizError, DataError, UnknownModelError
-from condviz.evaluation.leaders import best_encoder, fast_encoder, strengths
+from condviz.evaluation.scoreboard import best_encoder, fast_encoder, strengths
 from condviz.models import registry
 from condviz.paths import MODEL_FOLDERS
 from condviz.types import ModelInfo, columns

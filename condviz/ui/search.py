@@ -18,7 +18,7 @@ import condviz
 from condviz.analysis.groups import group_by
 from condviz.analysis.search import search
 from condviz.errors import CondvizError, DataError
-from condviz.evaluation.leaders import best_encoder
+from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
 from condviz.spec import given_options, takes, write_options

@@ -14,7 +14,7 @@ from condviz.analysis.words import check_texts, delete_words, read_words, to_rec
 from condviz.data.examples import Example, load_examples
 from condviz.data.texts import check_sentence
 from condviz.errors import CondvizError, DataError
-from condviz.evaluation.leaders import best_encoder
+from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG, VARIANTS, describe_variant, split_variant
 from condviz.plots import router, words
 from condviz.types import ModelInfo

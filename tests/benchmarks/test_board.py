@@ -19,9 +19,9 @@ from benchmarks.board import (
     format_methods,
     format_summary,
 )
+from benchmarks.papers.tables import find_tables
 from condviz.errors import ConfigError
 from condviz.evaluation.metrics import Metric
-from condviz.evaluation.papers import find_tables
 from condviz.evaluation.scoreboard import PARTS, Board, read_board
 from condviz.models.registry import list_models
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers import page
+from benchmarks.papers import tables as module
 from benchmarks.papers.costs import Demand, count_costs
 from benchmarks.papers.page import add_result, format_page, format_table, plot_table
+from benchmarks.papers.tables import Paper, Row, Run, Table, find_tables, papers
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation import papers as module
-from condviz.evaluation.papers import Paper, Row, Run, Table, find_tables, papers
 from condviz.evaluation.scoreboard import read_board
 from condviz.models.registry import describe, list_models, load
 from condviz.paths import ASSETS
@@ -204,6 +204,12 @@ def test_a_damaged_file_of_results_is_named(kept: Path) -> None:
     kept.write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match=r"results\.json cannot be read"):
         module.read_results()
+
+
+def test_the_page_of_the_models_shows_what_is_stored() -> None:
+    written = json.loads(page.FILLED.read_text(encoding="utf-8"))
+    made = page.shown_papers(module.read_results())
+    assert written == json.loads(json.dumps(made)), "Run: python -m benchmarks papers --write"
 
 
 def test_the_page_has_every_table_and_a_verdict_on_every_claim() -> None:

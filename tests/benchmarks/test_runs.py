@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers import runs as module
+from benchmarks.papers import tables
 from benchmarks.papers.runs import run_table
+from benchmarks.papers.tables import Row, Run, Table
 from condviz.errors import ConfigError
-from condviz.evaluation import papers as tables
-from condviz.evaluation.papers import Row, Run, Table
 from condviz.methods import METHODS
 from tests.tiny import tiny_backbone
 from tests.training.toy import toy_recipe

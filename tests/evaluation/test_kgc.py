@@ -11,7 +11,7 @@ from benchmarks.board import format_link_scores, write_link_scores
 from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.kgc import entity_vectors, evaluate_links, shorten, split_queries
-from condviz.evaluation.kgc_scores import PUBLISHED, LinkScores, read_scores
+from condviz.evaluation.scoreboard import PUBLISHED, LinkScores, read_link_scores
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
 from tests.kg_toy import ENTITIES, toy_graph
 from tests.tiny import encoded_rows, tiny_backbone
@@ -111,12 +111,12 @@ def test_stored_results(tmp_path: Path) -> None:
               "by_relation": {"of": figures}}  # fmt: skip
     scores = LinkScores("mine", "Mine", "abc", "a/MiniLM", "not trained", "cpu", None, report)
     write_link_scores([scores], tmp_path / "kgc.json")
-    assert read_scores(tmp_path / "kgc.json") == [scores]
-    assert read_scores(tmp_path / "none.json") == []
+    assert read_link_scores(tmp_path / "kgc.json") == [scores]
+    assert read_link_scores(tmp_path / "none.json") == []
     table = format_link_scores([scores]).splitlines()
     assert len(table) == 2 + 1 + len(PUBLISHED)
     assert "| `mine` | not trained | MiniLM, cpu | plain | 25.0 | 20.0 | 30.0 | 40.0 |" in table
     assert table[2].startswith("| SimKGC")
     (tmp_path / "kgc.json").write_text('{"format": 7}')
     with pytest.raises(DataError, match="format 7"):
-        read_scores(tmp_path / "kgc.json")
+        read_link_scores(tmp_path / "kgc.json")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.board import write_board
 from condviz.errors import DataError
+from condviz.evaluation import scoreboard
+from condviz.evaluation.metrics import Metric, wilson
 from condviz.evaluation.scoreboard import Board, read_board
+from condviz.types import ModelInfo
 from tests.evaluation.boards import SAMPLES, TEST, make_board, model_scores
 
 
@@ -78,3 +82,39 @@ def test_scores_on_other_rows_do_not_count() -> None:
 def test_what_was_never_measured_is_none() -> None:
     assert make_board().find("csr", "mams") is None
     assert make_board().find("nobody", "test") is None
+
+
+def info(name: str) -> ModelInfo:
+    return ModelInfo(name, "tri", "Tri", "tri", True, "checkpoint", "", (-1.0, 1.0), 0, "", "")
+
+
+@pytest.mark.parametrize(("accuracy", "best"), [(60.0, "new"), (40.0, "old")])
+def test_a_model_that_lacks_a_part_is_no_leader(monkeypatch: pytest.MonkeyPatch, accuracy: float, best: str) -> None:
+    parts = dict.fromkeys(scoreboard.OVERALL, accuracy)
+    found = {"part": {"test": 90.0}, "old": dict.fromkeys(scoreboard.OVERALL, 50.0), "new": parts}
+    monkeypatch.setattr(scoreboard, "pair_accuracies", lambda: found)
+    infos = [info(name) for name in ("part", "old", "new")]
+    assert scoreboard.best_encoder(infos) == best
+    assert "one pass for any number of conditions" in scoreboard.strengths(infos)[best]
+
+
+def test_the_best_is_alone_only_where_no_other_may_be_as_good() -> None:
+    def near(value: float, reach: float = 2.0) -> Metric:
+        return Metric(value, value - reach, value + reach)
+
+    assert scoreboard.leading({"a": near(70), "b": near(80), "c": near(90)}) == ["c"]
+    assert scoreboard.leading({"a": near(70), "b": near(89), "c": near(90)}) == ["c", "b"]
+    assert scoreboard.leading({"a": Metric(70.0), "b": Metric(None), "c": near(90)}) == ["c", "a"]
+    assert scoreboard.leading({}) == []
+    mean = scoreboard.mean_of([near(70), near(80)])
+    assert (mean.value, mean.low) == (75, pytest.approx(75 - 2 / 2**0.5))
+    assert scoreboard.mean_of([near(70), Metric(80.0)]).low is None
+
+
+def test_of_equal_models_one_in_twenty_boards_names_a_best() -> None:
+    rng, alone = np.random.default_rng(0), 0
+    for _ in range(1_000):
+        shares = (rng.random((9, 400)) < 0.7).mean(axis=1)
+        figures = {str(i): Metric(100 * one, *(100 * end for end in wilson(one, 400))) for i, one in enumerate(shares)}
+        alone += len(scoreboard.leading(figures)) == 1
+    assert alone <= 50

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.papers.tables import find_tables, papers
 from condviz.errors import DataError
-from condviz.evaluation.leaders import best_encoder
-from condviz.evaluation.papers import find_tables, papers
+from condviz.evaluation.scoreboard import best_encoder
 from condviz.ui.models import ModelsTab, View
 from condviz.ui.pool import ModelPool
 from condviz.ui.state import read_link

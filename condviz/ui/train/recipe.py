@@ -12,7 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.errors import CheckpointError, ConfigError
-from condviz.evaluation.leaders import fast_encoder, pair_accuracies
+from condviz.evaluation.scoreboard import fast_encoder, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models import registry
 from condviz.models.manifest import read_manifest

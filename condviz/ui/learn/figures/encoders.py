@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from condviz.evaluation.leaders import pair_accuracies
-from condviz.evaluation.scoreboard import PARTS
+from condviz.evaluation.scoreboard import PARTS, pair_accuracies
 from condviz.methods.catalog import CATALOG
 from condviz.models.registry import describe
 from condviz.ui.learn.figures.base import Figure

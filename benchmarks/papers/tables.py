@@ -1,8 +1,7 @@
 """Tables and figures of the papers: what they print, what stands for each row here, and what has been measured.
 
 The tables are data, one file a paper in assets/papers; a row is added there, without code. Results are kept for each
-run and seed in assets/papers/results.json, so that tables share runs and a stopped command goes on. Needs no torch:
-`benchmarks.papers` carries out the runs.
+run and seed in assets/papers/results.json, so that tables share runs and a stopped command goes on. Needs no torch.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc_scores import FIGURES as LINK_FIGURES
-from condviz.evaluation.kgc_scores import read_scores
-from condviz.evaluation.scoreboard import FIGURES, NONE, PARTS, read_board
+from condviz.evaluation.scoreboard import FIGURES, LINK_FIGURES, NONE, PARTS, read_board, read_link_scores
 from condviz.paths import ASSETS
 
 PAPERS = ASSETS / "papers"
@@ -185,7 +182,7 @@ def read_results() -> dict[str, dict[str, Any]]:
         }
         for name in board.models
     }
-    for item in read_scores():
+    for item in read_link_scores():
         stored.setdefault(item.model, {})["wn18rr"] = dict(zip(LINK_FIGURES, item.figures(reranked=True), strict=True))
     for name, figures in stored.items():
         results.setdefault(name, {}).setdefault("0", {"figures": {}})["figures"] |= figures
