@@ -113,6 +113,8 @@ def machine() -> dict[str, object]:
     import torch
     import transformers
 
+    from condviz.encoder.pretrained import cpu_has_bfloat16
+
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -121,7 +123,7 @@ def machine() -> dict[str, object]:
     return {
         "processor": model,
         "threads": torch.get_num_threads(),
-        "bfloat16 instructions": bool(torch.cpu.get_capabilities().get("avx512_bf16")),
+        "bfloat16 instructions": cpu_has_bfloat16(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,

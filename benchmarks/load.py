@@ -126,6 +126,8 @@ class Server:
         self.page_event, self.lesson_event = targets[ids["cv-run"], "click"], targets[ids["cv-learn-top"], "ask"]
         self.step_event = targets[ids["cv-learn-top"], "go"]
         self.events = {d["api_name"]: d["id"] for d in config["dependencies"]}
+        values = {part["id"]: part["props"].get("value") for part in config["components"]}
+        self.defaults = {d["id"]: [values[one] for one in d["inputs"]] for d in config["dependencies"]}
         self.default = ModelPool().default
         asyncio.run(self._warm())
         self._settle()
@@ -172,7 +174,8 @@ class Server:
         Raises:
             RuntimeError: If the server answers with an error.
         """
-        body = {"data": data, "fn_index": event, "session_hash": visitor, "event_data": told}
+        given = data + self.defaults[event][len(data) :]
+        body = {"data": given, "fn_index": event, "session_hash": visitor, "event_data": told}
         joined = await client.post(f"{self.api}/queue/join", json=body)
         if joined.status_code != httpx.codes.OK:
             raise RuntimeError(f"{joined.status_code}: {joined.text[:200]}")

@@ -233,9 +233,10 @@ def run(plan: Plan | None = None, *, parts: Sequence[str] = PARTS) -> list[Resul
     anchor = anchors[ANCHOR]
     backbones = {
         "torch, float32": load_backbone(device="cpu", precision="float32", backend="torch"),
-        "torch, bfloat16": load_backbone(device="cpu", precision="bfloat16", backend="torch"),
         "ONNX Runtime, float32": load_backbone(device="cpu", precision="float32", backend="onnx"),
     }
+    if cpu_has_bfloat16():
+        backbones["torch, bfloat16"] = load_backbone(device="cpu", precision="bfloat16", backend="torch")
     chosen = load_backbone(device="cpu")
     measure = {
         "encoding": lambda: measure_encoding(anchors, backbones, plan=plan),

@@ -9,12 +9,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 from threading import Lock
-from typing import get_args
+from typing import Any, get_args
 from weakref import WeakValueDictionary
 
 import torch
@@ -58,6 +60,8 @@ FAMILIES = {
 }
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+ONEDNN_WITHOUT_BFLOAT16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
+"""Values of ONEDNN_MAX_CPU_ISA that leave out the bfloat16 instructions (oneDNN's CPU dispatcher control)."""
 
 logger = logging.getLogger(__name__)
 _loaded: WeakValueDictionary[tuple[str, ...], Backbone] = WeakValueDictionary()
@@ -107,8 +111,8 @@ def choose_backend(
 ) -> tuple[Backend, str, torch.dtype]:
     """Return what computes, where, and in which numbers.
 
-    "auto" takes what CONDVIZ_BACKEND names where device and precision allow it; else "onnx" on a CPU that does not
-    multiply bfloat16, in float32, and "torch" everywhere else. "onnx" computes on the CPU in float32 alone; what it
+    "auto" is what CONDVIZ_BACKEND and CONDVIZ_PRECISION name, where the others given allow it; else "torch", but
+    `faster_in_float32` on a CPU that does not multiply bfloat16. "onnx" computes on the CPU in float32 alone; what it
     cannot compute (gradients, other types of encoders than BERT, RoBERTa and MPNet) is computed by torch.
 
     Raises:
@@ -117,6 +121,7 @@ def choose_backend(
     if backend not in ("auto", *get_args(Backend)):
         raise ConfigError(f"backend must be one of auto, {', '.join(get_args(Backend))}, got {backend!r}.")
     wanted = os.environ.get("CONDVIZ_BACKEND") or "auto"
+    precision = os.environ.get("CONDVIZ_PRECISION") or "auto" if precision == "auto" else precision
     if wanted not in ("auto", *get_args(Backend)):
         raise ConfigError(f"CONDVIZ_BACKEND is {wanted!r}; set it to auto, {', '.join(get_args(Backend))}.")
     fits = device in ("auto", "cpu") and precision in ("auto", "float32")
@@ -130,7 +135,7 @@ def choose_backend(
     device = choose_device(device)
     dtype = choose_precision(precision, device)
     old = device == "cpu" and dtype == torch.float32 and not cpu_has_bfloat16()
-    return "onnx" if old and backend == wanted == "auto" else "torch", device, dtype
+    return faster_in_float32() if old and backend == wanted == "auto" else "torch", device, dtype
 
 
 def choose_device(device: str = "auto") -> str:
@@ -172,10 +177,25 @@ def choose_precision(precision: str, device: str) -> torch.dtype:
 
 
 def cpu_has_bfloat16() -> bool:
-    """Return whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX)."""
-    # Older versions of torch cannot tell: float32 is right everywhere.
-    capabilities = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    """Return whether this CPU multiplies bfloat16 matrices in hardware (AVX512-BF16 or AMX) and torch may use it.
+
+    ONEDNN_MAX_CPU_ISA, which torch's matrix products obey, can forbid it.
+    """
+    if os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper() in ONEDNN_WITHOUT_BFLOAT16:
+        return False
+    capabilities = _capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def faster_in_float32() -> Backend:
+    """Return what multiplies float32 faster on this CPU: torch by MKL on Intel's, ONNX Runtime on others."""
+    mkl = torch.backends.mkl.is_available() and "intel" in str(_capabilities().get("cpu_name", "")).lower()
+    return "onnx" if not mkl and find_spec("onnx") and find_spec("onnxruntime") else "torch"
+
+
+def _capabilities() -> Mapping[str, Any]:
+    """Return what torch knows about this CPU; older versions of torch cannot tell."""
+    return torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
 
 
 def _load(name: str, revision: str) -> Backbone:

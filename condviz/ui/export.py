@@ -11,7 +11,7 @@ import condviz
 from condviz.data.tables import to_csv
 from condviz.types import Result
 from condviz.ui.markup import render
-from condviz.ui.pool import served_engine
+from condviz.ui.pool import served_options
 
 
 def offer(result: Result, *, link: str, python: str, file: str) -> str:
@@ -43,10 +43,10 @@ def python_call(
     body = "\n".join([f"result = condviz.{function}(", *call, ")", "print(result.to_frame().to_string())"])
     if each:
         body = f"for {name} in {list(values)!a}:\n{indent(body, '    ')}"
-    if (engine := served_engine()) == "auto":
-        head = "import condviz"
-    else:  # torch may compute in bfloat16, whose third decimal differs
-        head = f'import os\n\nos.environ.setdefault("CONDVIZ_BACKEND", "{engine}")  # as the page\n\nimport condviz'
+    head = "import condviz"
+    if options := served_options():  # bfloat16, which may be what is automatic, differs in the third decimal
+        told = "".join(f'os.environ.setdefault("CONDVIZ_{key.upper()}", "{one}")\n' for key, one in options.items())
+        head = f"import os\n\n# As the page computes.\n{told}\nimport condviz"
     return (
         f"# CondViz {condviz.__version__}. Run it with the Python of a clone, .venv/bin/python after make run,\n"
         f"# or of any environment after pip install -e . there.\n{head}\n\n{body}\n"

@@ -164,20 +164,22 @@ def visitor_name() -> str:
     return str(request.session_hash or request.client.host) if request else ""
 
 
-def served_engine() -> str:
-    """Return the engine of a page: on a CPU ONNX Runtime, unless CONDVIZ_BACKEND names another; else "auto".
+def served_options() -> dict[str, str]:
+    """Return how a page computes, as options of `load`: on a CPU in float32, unless the environment tells; else {}.
 
-    Eight visitors at once got half as many answers again as from torch in bfloat16 (`benchmarks.load --clients 8`).
+    On an Intel processor with bfloat16, eight visitors at once got 1.5 times as many answers as from torch in bfloat16,
+    and 1.2 times as many as from ONNX Runtime (`benchmarks.load --clients 8 --models bi-encoder`).
     """
-    from condviz.encoder.pretrained import choose_device
+    from condviz.encoder.pretrained import choose_device, faster_in_float32
 
-    installed = find_spec("onnx") and find_spec("onnxruntime")
-    return "onnx" if installed and not os.environ.get("CONDVIZ_BACKEND") and choose_device() == "cpu" else "auto"
+    if os.environ.get("CONDVIZ_BACKEND") or os.environ.get("CONDVIZ_PRECISION") or choose_device() != "cpu":
+        return {}
+    return {"backend": faster_in_float32(), "precision": "float32"}
 
 
 def load_served(name: str) -> Any:  # noqa: ANN401 - a ConditionalScorer; its module imports torch
-    """Load a model for many visitors, on the engine of the page."""
-    return registry.load(name, backend=served_engine())
+    """Load a model for many visitors."""
+    return registry.load(name, **served_options())
 
 
 class ModelPool:

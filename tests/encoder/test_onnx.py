@@ -13,7 +13,7 @@ from torch import nn
 from condviz.encoder import layers, onnx
 from condviz.encoder.backbone import Backbone
 from condviz.encoder.layers import additive
-from condviz.encoder.pretrained import choose_backend, load_backbone
+from condviz.encoder.pretrained import choose_backend, cpu_has_bfloat16, load_backbone
 from condviz.encoder.tokens import Tokens
 from condviz.errors import ConfigError
 from tests.tiny import SENTENCES, tiny_backbone, tiny_folder
@@ -164,6 +164,10 @@ def test_layers_of_another_kind_stay_in_torch(fresh: pytest.LogCaptureFixture) -
 def test_auto_takes_what_is_fast_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONDVIZ_BACKEND", raising=False)
     monkeypatch.setattr("condviz.encoder.pretrained.cpu_has_bfloat16", lambda: False)
+    monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: {"cpu_name": "Intel Xeon"})
+    if torch.backends.mkl.is_available():
+        assert choose_backend("auto", "cpu") == ("torch", "cpu", torch.float32)
+    monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: {"cpu_name": "AMD EPYC"})
     assert choose_backend("auto", "cpu") == ("onnx", "cpu", torch.float32)
     assert choose_backend("torch", "cpu") == ("torch", "cpu", torch.float32)
     assert choose_backend("auto", "cpu", "bfloat16") == ("torch", "cpu", torch.bfloat16)
@@ -175,6 +179,26 @@ def test_auto_takes_what_is_fast_on_the_processor(monkeypatch: pytest.MonkeyPatc
     assert choose_backend() == ("onnx", "cpu", torch.float32)
     assert choose_backend("auto", "cpu", "bfloat16") == ("torch", "cpu", torch.bfloat16)
     assert choose_backend("torch", "cpu") == ("torch", "cpu", torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("isa", "expected"), [("AVX2", False), ("avx512_core_vnni", False), ("AVX512_CORE_BF16", True)]
+)
+def test_what_onednn_may_not_use_is_not_there(monkeypatch: pytest.MonkeyPatch, isa: str, expected: bool) -> None:
+    monkeypatch.setattr("condviz.encoder.pretrained._capabilities", lambda: {"avx512_bf16": True})
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
+    assert cpu_has_bfloat16() is expected
+
+
+def test_a_precision_in_the_environment_is_what_auto_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONDVIZ_BACKEND", raising=False)
+    monkeypatch.setenv("CONDVIZ_PRECISION", "float16")
+    assert choose_backend("torch", "cpu") == ("torch", "cpu", torch.float16)
+    assert choose_backend("torch", "cpu", "float32") == ("torch", "cpu", torch.float32)
+    assert choose_backend("auto", "cpu")[2] == torch.float16
+    monkeypatch.setenv("CONDVIZ_PRECISION", "double")
+    with pytest.raises(ConfigError, match=r"precision must be one of auto, float32.*got 'double'"):
+        choose_backend()
 
 
 @pytest.mark.parametrize(

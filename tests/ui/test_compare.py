@@ -158,8 +158,9 @@ def test_all_models_counts_trained_ones_only(tab: compare.CompareTab) -> None:
 def test_exported_python_prints_the_same_numbers(
     tab: compare.CompareTab, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CONDVIZ_BACKEND", "")  # so that what the script sets there goes again
-    monkeypatch.delenv("CONDVIZ_BACKEND")
+    for variable in ("CONDVIZ_BACKEND", "CONDVIZ_PRECISION"):
+        monkeypatch.setenv(variable, "")  # so that what the script sets there goes again
+        monkeypatch.delenv(variable)
     text = "A man \"quotes\" \\ and '''breaks''' lines."
     shown = last(tab.compare(text, SENTENCES[1], "the sport", "hyper-cl", None))[tab.shown]
     call = [("models", "hyper-cl"), ("sentence1", text), ("sentence2", SENTENCES[1]), ("conditions", ["the sport"])]

@@ -107,17 +107,23 @@ def test_a_model_without_its_encoder_is_listed_and_not_offered(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("device", "named", "library", "backend"),
-    [("cpu", "", True, "onnx"), ("cuda", "", True, "auto"), ("cpu", "torch", True, "auto"), ("cpu", "", False, "auto")],
+    ("device", "named", "options"),
+    [
+        ("cpu", {}, {"backend": "onnx", "precision": "float32"}),
+        ("cuda", {}, {}),
+        ("cpu", {"CONDVIZ_BACKEND": "torch"}, {}),
+        ("cpu", {"CONDVIZ_PRECISION": "bfloat16"}, {}),
+    ],
 )
-def test_a_served_page_takes_onnx_on_every_cpu(
-    monkeypatch: pytest.MonkeyPatch, device: str, named: str, library: bool, backend: str
+def test_a_served_page_computes_in_float32_on_a_cpu(
+    monkeypatch: pytest.MonkeyPatch, device: str, named: dict[str, str], options: dict[str, str]
 ) -> None:
     monkeypatch.setattr(pretrained, "choose_device", lambda: device)
-    monkeypatch.setattr("condviz.ui.pool.find_spec", lambda name: library or None)
-    monkeypatch.setenv("CONDVIZ_BACKEND", named)
+    monkeypatch.setattr(pretrained, "faster_in_float32", lambda: "onnx")
+    for variable in ("CONDVIZ_BACKEND", "CONDVIZ_PRECISION"):
+        monkeypatch.setenv(variable, named.get(variable, ""))
     monkeypatch.setattr(registry, "load", lambda name, **options: (name, options))
-    assert load_served("csr") == ("csr", {"backend": backend})
+    assert load_served("csr") == ("csr", options)
 
 
 def test_an_unexpected_error_does_not_stop_the_thread() -> None:
