@@ -8,11 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
-
-import numpy as np
 
 from condviz.analysis.compare import compare
 from condviz.analysis.errors.findings import analyse
@@ -28,29 +24,15 @@ from condviz.data.kg_formats import EVERYDAY
 from condviz.evaluation.scoreboard import best_encoder
 from condviz.models import registry
 from condviz.paths import ASSETS
-from condviz.types import ModelInfo, Result
+from condviz.types import Result
 from condviz.ui import links, words
 from condviz.ui import search as searching
 from condviz.ui.errors import view as errors
 from condviz.ui.errors.desk import Choice, resamples_for
+from condviz.ui.first_screen import pack, unpack
 from condviz.ui.map import view as maps
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
-
-
-def pack(value: Any) -> Any:  # noqa: ANN401 - a field of a result
-    """Return a result as JSON, field by field, a model by its name and revision."""
-    if isinstance(value, ModelInfo):
-        return {"name": value.name, "revision": value.revision}
-    if is_dataclass(value):
-        return {one.name: pack(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: pack(item) for key, item in value.items()}
-    return [pack(item) for item in value] if isinstance(value, tuple | list) else _plain(value)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401
-    return np.float64(value).round(6).tolist() if isinstance(value, np.ndarray | float) else value
 
 
 def main() -> None:
@@ -72,7 +54,7 @@ def main() -> None:
     found = tuple(search(searching.SCENES, query, condition, **options) for condition in conditions)
     _write("search_screen", default, searching.Searches(searching.SCENES, found, searching.HITS))
     scene = build_map(default, scene_points())
-    _store("map_scene", scene.to_dict(), indent=None)
+    _store("map_scene", pack(scene), indent=None)
     _store("map_screen", maps.screen(stored_map()))
     router, example = load(best_encoder(info for info in pool.infos() if info.has_router)), examples[words.WORKS[0]]
     _write("words_screen", router, read_words(router, example.sentence1, example.conditions))
@@ -89,7 +71,7 @@ def errors_screen(model: str) -> dict[str, str]:
 
 def stored_map() -> EmbeddingMap:
     """Read the map of the first screen as it is stored: rounded, which moves a label now and then."""
-    return EmbeddingMap.from_dict(read_asset("map_scene.json"))
+    return unpack(EmbeddingMap, read_asset("map_scene.json"))
 
 
 def _write(name: str, model: Any, result: Result) -> None:  # noqa: ANN401 - a loaded model

@@ -7,7 +7,7 @@ k low rank, w words, R routed layers, T layers, M models, E entities.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
@@ -255,25 +255,6 @@ class Comparison(Result):
         names = {"models": [info.name for info in self.models], "revisions": [info.revision for info in self.models]}
         return super().to_dict() | names
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any], models: Sequence[ModelInfo]) -> Comparison:
-        """Read what `to_dict` returned."""
-        arrays = {
-            name: np.array(content[name], dtype=np.float32)
-            for name in ("scores", "unconditional", "percentiles", "unconditional_percentiles", "applies")
-        }
-        unknown = content.get("unknown", ((), ()))
-        return cls(
-            sentence1=content["sentence1"],
-            sentence2=content["sentence2"],
-            conditions=tuple(content["conditions"]),
-            models=tuple(models),
-            notes=tuple(content["notes"]),
-            words=tuple(Attribution.from_dict(item) for item in content["words"]),
-            unknown=(tuple(unknown[0]), tuple(unknown[1])),
-            **arrays,
-        )
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per model and condition, first the one without a condition (None)."""
         rows, ratings = [], self.ratings
@@ -382,16 +363,6 @@ class Attribution(Result):
         ]
         return table(rows, columns=["sentence", "word", "start", "end", "effect"])
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Attribution:
-        """Read what `to_dict` returned."""
-        texts = {}
-        for number in (1, 2):
-            rows = content[f"words{number}"]
-            texts[f"words{number}"] = tuple(Word(row["text"], row["start"], row["end"]) for row in rows)
-            texts[f"effects{number}"] = np.array([row["effect"] for row in rows], dtype=np.float32)
-        return cls(content["model"], content["condition"], content["score"], **texts)
-
     def strongest(self, count: int = 3, *, sentences: Sequence[int] = (1, 2), apart: bool = False) -> list[str]:
         """Return the words, in lower case, that raise the score most, strongest first; leave out negligible effects.
 
@@ -427,110 +398,3 @@ class Trained(Result):
         """Return the curve: one row per logged step or evaluation, one column per figure."""
         rows = [record for record in self.curve if record["event"] != "end"]
         return table(rows).drop(columns=["steps", "probes", "seconds"], errors="ignore")
-
-
-@dataclass(frozen=True)
-class Hit:
-    """A text that a search found."""
-
-    row: int
-    """Its row in the source, from 1."""
-    text: str
-    """The text."""
-    score: float
-    """Similarity with the query under the condition; without one, the plain similarity."""
-    percentile: float
-    """Share in [0, 100] of the stored reference pairs that the model scores lower."""
-    unconditional: float
-    """Similarity without the condition."""
-    plain_rank: int
-    """Its place without the condition, from 1, among the rows searched."""
-    good: bool
-    """Whether it is similar enough to count as a match."""
-    applies: float | None
-    """Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and for hits
-    far down a long list."""
-    cells: Mapping[str, Any]
-    """The other columns of the corpus."""
-    words: Attribution | None = None
-    """What each word of the query and of the text does to the score; None where nobody has looked, see
-    `condviz.analysis.search.add_words`."""
-    copies: tuple[int, ...] = ()
-    """Other rows of the source with the same text, but for case and blanks."""
-
-    @property
-    def carried_by(self) -> list[str]:
-        """Words of the text that raise the score most, strongest first."""
-        return self.words.strongest(6, sentences=(2,)) if self.words else []
-
-
-@dataclass(frozen=True)
-class Hits(Result):
-    """The texts of a corpus that are most like a query under a condition."""
-
-    query: str
-    """The query."""
-    condition: str | None
-    """The condition; None for a plain search."""
-    model: ModelInfo
-    """What scored the hits."""
-    corpus: str
-    """Name of the corpus."""
-    hits: tuple[Hit, ...]
-    """Best first."""
-    total: int
-    """Texts of the corpus."""
-    searched: int
-    """Texts that the filters let through."""
-    read: int
-    """Texts that were scored under the condition: all that were searched, or the nearest ones without the condition
-    where the model has to read each text again."""
-    where: str = ""
-    """The filter."""
-    contains: str = ""
-    """The text that each hit has to contain."""
-    applies: float | None = None
-    """Does the query tell what the condition asks for? As in `Hit`."""
-    notes: tuple[str, ...] = ()
-    """Things the reader has to know."""
-    computed = ("matches",)
-
-    @property
-    def untold(self) -> bool:
-        """Whether the query may say nothing about the condition: the order of the hits means little then."""
-        return self.applies is not None and self.applies < TOLD
-
-    @property
-    def matches(self) -> int:
-        """How many hits are similar enough to count."""
-        return sum(hit.good for hit in self.hits)
-
-    @property
-    def exact(self) -> bool:
-        """Whether every text that was searched was also scored under the condition."""
-        return self.read == self.searched
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: the answer of the `/search` endpoint."""
-        hits = [
-            plain(replace(hit, words=None)) | {"rank": rank, "words": hit.words and hit.words.to_dict()["words2"]}
-            for rank, hit in enumerate(self.hits, start=1)
-        ]
-        return super().to_dict() | {"hits": hits}
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per hit, best first, with the columns of the corpus behind the figures.
-
-        A column whose name is taken gets " (column)" behind it; so does "condition", which tables of several searches
-        need.
-        """
-        names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
-        rows = []
-        for rank, hit in enumerate(self.hits, start=1):
-            found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
-            found["copies"] = ", ".join(map(str, hit.copies))
-            del found["cells"]
-            taken = {*names, "condition"}
-            named = {f"{name} (column)" if name in taken else name: cell for name, cell in hit.cells.items()}
-            rows.append({"rank": rank, **found} | named)
-        return table(rows, columns=names if not rows else None)

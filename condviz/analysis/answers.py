@@ -1,11 +1,12 @@
-"""What `condviz.predict_links` returns: answers of a knowledge graph. Free of torch, as all results are."""
+"""What `condviz.search` and `condviz.predict_links` return: texts of a corpus, entities of a graph. Free of torch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
-from condviz.types import ModelInfo, Result, table
+from condviz.types import TOLD, Attribution, ModelInfo, Result, plain, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,6 +15,113 @@ CLOSE = 0.05
 """Answers whose scores differ by less are shown as equally likely."""
 FITS = 0.5
 """A question that fewer of the most similar entities have an answer to is marked as one that may not apply."""
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A text that a search found."""
+
+    row: int
+    """Its row in the source, from 1."""
+    text: str
+    """The text."""
+    score: float
+    """Similarity with the query under the condition; without one, the plain similarity."""
+    percentile: float
+    """Share in [0, 100] of the stored reference pairs that the model scores lower."""
+    unconditional: float
+    """Similarity without the condition."""
+    plain_rank: int
+    """Its place without the condition, from 1, among the rows searched."""
+    good: bool
+    """Whether it is similar enough to count as a match."""
+    applies: float | None
+    """Does the text tell what the condition asks for? In [0, 1], see `TOLD`; None without a condition, and for hits
+    far down a long list."""
+    cells: Mapping[str, Any]
+    """The other columns of the corpus."""
+    words: Attribution | None = None
+    """What each word of the query and of the text does to the score; None where nobody has looked, see
+    `condviz.analysis.search.add_words`."""
+    copies: tuple[int, ...] = ()
+    """Other rows of the source with the same text, but for case and blanks."""
+
+    @property
+    def carried_by(self) -> list[str]:
+        """Words of the text that raise the score most, strongest first."""
+        return self.words.strongest(6, sentences=(2,)) if self.words else []
+
+
+@dataclass(frozen=True)
+class Hits(Result):
+    """The texts of a corpus that are most like a query under a condition."""
+
+    query: str
+    """The query."""
+    condition: str | None
+    """The condition; None for a plain search."""
+    model: ModelInfo
+    """What scored the hits."""
+    corpus: str
+    """Name of the corpus."""
+    hits: tuple[Hit, ...]
+    """Best first."""
+    total: int
+    """Texts of the corpus."""
+    searched: int
+    """Texts that the filters let through."""
+    read: int
+    """Texts that were scored under the condition: all that were searched, or the nearest ones without the condition
+    where the model has to read each text again."""
+    where: str = ""
+    """The filter."""
+    contains: str = ""
+    """The text that each hit has to contain."""
+    applies: float | None = None
+    """Does the query tell what the condition asks for? As in `Hit`."""
+    notes: tuple[str, ...] = ()
+    """Things the reader has to know."""
+    computed = ("matches",)
+
+    @property
+    def untold(self) -> bool:
+        """Whether the query may say nothing about the condition: the order of the hits means little then."""
+        return self.applies is not None and self.applies < TOLD
+
+    @property
+    def matches(self) -> int:
+        """How many hits are similar enough to count."""
+        return sum(hit.good for hit in self.hits)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every text that was searched was also scored under the condition."""
+        return self.read == self.searched
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON: the answer of the `/search` endpoint."""
+        hits = [
+            plain(replace(hit, words=None)) | {"rank": rank, "words": hit.words and hit.words.to_dict()["words2"]}
+            for rank, hit in enumerate(self.hits, start=1)
+        ]
+        return super().to_dict() | {"hits": hits}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per hit, best first, with the columns of the corpus behind the figures.
+
+        A column whose name is taken gets " (column)" behind it; so does "condition", which tables of several searches
+        need.
+        """
+        names = ["rank", *(item.name for item in fields(Hit) if item.name != "cells")]
+        rows = []
+        for rank, hit in enumerate(self.hits, start=1):
+            found = asdict(replace(hit, words=None)) | {"words": ", ".join(hit.carried_by)}
+            found["copies"] = ", ".join(map(str, hit.copies))
+            del found["cells"]
+            taken = {*names, "condition"}
+            named = {f"{name} (column)" if name in taken else name: cell for name, cell in hit.cells.items()}
+            rows.append({"rank": rank, **found} | named)
+        return table(rows, columns=names if not rows else None)
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class EmbeddingMap(Result):
     """What the reader should know."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON that `from_dict` reads; coordinates and cosines with four digits."""
+        """Return plain JSON; coordinates and cosines with four digits."""
         sides = {"before": self.before, "after": self.after}
         return {
             "model": dict(self.model),
@@ -126,25 +126,6 @@ class EmbeddingMap(Result):
             "random_matrices": self.random_matrices,
             "notes": list(self.notes),
         }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> EmbeddingMap:
-        """Read what `to_dict` wrote."""
-        columns = {name: tuple(cells) for name, cells in record["columns"].items()}
-        texts, conditions = tuple(record["texts"]), tuple(record["conditions"])
-        made = dict(record["projection"])
-        layouts = {name: np.array(made.pop(name), dtype=np.float32) for name in ("before", "after")}
-        return cls(
-            model=record["model"],
-            points=MapPoints(texts, conditions, columns, record["value"], record["crossed"]),
-            made=Layout(**made),
-            **{name: _unpack(record[name], layout) for name, layout in layouts.items()},
-            change=np.array(record["change"], dtype=np.float32),
-            colour=record["colour"],
-            matrices=record["matrices"],
-            random_matrices=record["random_matrices"],
-            notes=tuple(record["notes"]),
-        )
 
     def with_measures(self, other: EmbeddingMap) -> EmbeddingMap:
         """Return this map with what was measured for another of the same points and model."""
@@ -356,19 +337,3 @@ def _pack(side: Side) -> dict[str, Any]:
         "clusters": None if found is None or found.clusters is None else found.clusters.tolist(),
         **(found.to_dict() if found else {}),
     }
-
-
-def _unpack(record: Mapping[str, Any], layout: np.ndarray) -> Side:
-    cosines = np.array(record["cosines"], dtype=np.float32)  # None becomes NaN
-    clusters = None if record["clusters"] is None else np.array(record["clusters"], dtype=np.int32)
-    found = None
-    if "impurity" in record:
-        kept = {name: record[name] for name in ("impurity", "isotropy", "silhouette", "problems")}
-        found = Measures(clusters, values=tuple(record["values"]), **kept)
-    return Side(
-        layout,
-        Neighbors(np.array(record["neighbors"], dtype=np.int32), cosines),
-        tuple(ValueAgreement(**row) for row in record["agreement"]),
-        tuple(Topic(**{**topic, "words": tuple(topic["words"])}) for topic in record["topics"]),
-        found,
-    )

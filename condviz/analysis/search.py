@@ -18,6 +18,7 @@ import regex
 from annotated_doc import Doc
 from annotated_types import Interval
 
+from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.reference import percentile, reference_scores
 from condviz.analysis.words import MAX_WORDS, count_words, leave_one_word_out
@@ -27,7 +28,7 @@ from condviz.models.registry import load
 from condviz.spec import Field, Key, checked
 from condviz.store.corpus import Corpus, FilterColumns
 from condviz.store.demo import open_corpus
-from condviz.types import TOLD, Hit, Hits, Progress
+from condviz.types import TOLD, Progress
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -25,10 +25,10 @@ from condviz.cli.options import (
 from condviz.errors import DataError
 
 if TYPE_CHECKING:
+    from condviz.analysis.answers import Hits
     from condviz.analysis.groups import CrossTable, Groups
     from condviz.analysis.sorting import SortingConditions, Twins
     from condviz.store.disk import Store
-    from condviz.types import Hits
 
 
 SOURCES = "CSV, TSV, JSON, JSONL, TXT, Parquet or Arrow file, a folder of those, or hf://datasets/OWNER/NAME"

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup
 
+from condviz.analysis.answers import Hit, Hits
 from condviz.data.language import looks_english
 from condviz.plots.html import render
 from condviz.plots.similarity import share
 from condviz.plots.words import is_quiet
-from condviz.types import TOLD, Hit, Hits
+from condviz.types import TOLD
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import gradio as gr
 
 import condviz
+from condviz.analysis.answers import Hit, Hits
 from condviz.analysis.groups import group_by
 from condviz.analysis.search import search
 from condviz.errors import CondvizError, DataError
@@ -22,7 +23,7 @@ from condviz.evaluation.scoreboard import best_encoder
 from condviz.methods.catalog import CATALOG
 from condviz.plots import search as plots
 from condviz.spec import given_options, takes, write_options
-from condviz.types import Hit, Hits, ModelInfo, Progress, Result
+from condviz.types import ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first

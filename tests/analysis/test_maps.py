@@ -41,12 +41,10 @@ def made(hyper_cl: ConditionalScorer) -> EmbeddingMap:
     return build_map(hyper_cl, GROUPED, method="pca")
 
 
-def test_a_map_survives_json(made: EmbeddingMap) -> None:
-    record = json.dumps(made.to_dict(), allow_nan=False)
-    again = EmbeddingMap.from_dict(json.loads(record))
-    assert json.dumps(again.to_dict()) == record
-    np.testing.assert_allclose(again.after.layout, made.after.layout, atol=1e-4)
-    np.testing.assert_array_equal(again.before.neighbors.indices, made.before.neighbors.indices)
+def test_a_map_is_plain_json(made: EmbeddingMap) -> None:
+    record = json.loads(json.dumps(made.to_dict(), allow_nan=False))
+    np.testing.assert_allclose(record["projection"]["after"], made.after.layout, atol=1e-4)
+    np.testing.assert_array_equal(record["before"]["neighbors"], made.before.neighbors.indices)
 
 
 def test_a_map_is_a_table(made: EmbeddingMap) -> None:

@@ -9,6 +9,7 @@ import gradio as gr
 import numpy as np
 import pytest
 
+from benchmarks.first_screen import stored_map
 from condviz.analysis.points import points_from_texts, scene_points
 from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
@@ -223,10 +224,7 @@ def test_many_values_are_listed_for_searching() -> None:
 
 
 def test_the_stored_map_is_that_of_the_default_model() -> None:
-    from condviz.analysis.maps import EmbeddingMap
-    from condviz.ui.markup import read_asset
-
-    stored = EmbeddingMap.from_dict(read_asset("map_scene.json"))
+    stored = stored_map()
     assert stored.model["name"] == ModelPool().default
     assert stored.after.agreement > stored.before.agreement
     assert stored.points == scene_points()

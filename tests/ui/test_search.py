@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from condviz.analysis.answers import Hits
 from condviz.errors import CondvizError, DataError
 from condviz.methods.baselines import BiEncoder
 from condviz.methods.catalog import BiEncoderConfig
@@ -19,7 +20,6 @@ from condviz.methods.hyper_cl import HyperCL, HyperCLConfig
 from condviz.models import registry
 from condviz.plots import search as plots
 from condviz.store import demo
-from condviz.types import Hits
 from condviz.ui import search as view
 from condviz.ui.imports import Reading
 from condviz.ui.pool import ModelPool

@@ -19,6 +19,7 @@ from condviz.spec import takes
 from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
+from condviz.ui.first_screen import unpack
 from condviz.ui.form import Fields
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
@@ -411,7 +412,7 @@ def _stored(page: Page) -> tuple[EmbeddingMap | None, dict[str, Any]]:
     content, screen = read_asset("map_scene.json"), read_asset("map_screen.json")
     if not isinstance(content, dict) or content.get("model", {}).get("name") != page.pool.default or screen is None:
         return None, {}
-    return EmbeddingMap.from_dict(content), screen
+    return unpack(EmbeddingMap, content), screen
 
 
 _needed = partial(needed, message="There is no map yet. Press Draw map first.")

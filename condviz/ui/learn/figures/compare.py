@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 import condviz
-from condviz.models.registry import describe
 from condviz.plots import similarity
 from condviz.types import Comparison
+from condviz.ui.first_screen import pack, unpack
 from condviz.ui.learn.figures.base import Figure, Lines, Sentence
 from condviz.ui.state import pair_link
 
@@ -25,11 +25,11 @@ class Compare(Figure):
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
         """Score the pair under each condition."""
-        return condviz.compare(models, self.sentence1, self.sentence2, self.conditions).to_dict()
+        return pack(condviz.compare(models, self.sentence1, self.sentence2, self.conditions))
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Draw headline and bars as in the Compare tab."""
-        comparison = Comparison.from_dict(data, [describe(name) for name in data["models"]])
+        comparison = unpack(Comparison, data)
         return {"headline": similarity.headline(comparison), "bars": similarity.bars(comparison)}
 
     def link(self) -> str:
@@ -46,7 +46,7 @@ class Models(Compare):
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
         """Draw models x conditions."""
-        comparison = Comparison.from_dict(data, [describe(name) for name in data["models"]])
+        comparison = unpack(Comparison, data)
         return {"matrix": similarity.matrix(comparison)}
 
 
