@@ -11,8 +11,7 @@ import sys
 from typing import Any
 
 from condviz.analysis.compare import compare
-from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.stored import stored_study
+from condviz.analysis.errors.findings import analyse, stored_study
 from condviz.analysis.links import describe_entity
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.analysis.points import scene_points

@@ -36,7 +36,7 @@ LEVELS = {
     "ui": 10,
     "__main__": 12,
 }
-SHARED = {"base", "catalog", "heads", "routing", "encoders", "under"}
+SHARED = {"base", "catalog", "routing", "encoders", "under"}
 """Modules of condviz.methods that hold no method themselves."""
 SAVING = {"condviz.models.manifest.check_replaceable", "condviz.models.registry.load", "condviz.models.standard.save"}
 LIGHT = {"torch", "condviz.encoder", "condviz.models", "condviz.methods"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -211,27 +211,22 @@ def stored_vectors(
         folder: Where vectors are kept; `cache_folder()` by default. A folder that cannot be written to is not used.
         progress: Told how many are done; may raise to stop, what is done stays.
     """
-    backbone = model.backbone
+    backbone, pooling = model.backbone, model.method_config.pooling
     plain = model.separable or not (model.added_parameters or backbone.instruction)
-    pooling = model.method_config.pooling
+
+    def compute(chunk: list[str], start: int) -> dict[str, Tensor]:
+        told = progress and (lambda done, _: progress(start + done, len(texts)))
+        if plain:
+            return {"vectors": backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)}
+        return {"vectors": torch.from_numpy(model.encode_sentences(chunk, progress=told))}
+
     owner = f"{backbone.fingerprint} {pooling}" if plain else model.fingerprint
-    digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
-    parts, place = [], (folder or cache_folder()) / "entities" / digest
-    for start in range(0, len(texts), PART):
-        chunk = list(texts[start : start + PART])
-        file = place / f"{start:07d}.safetensors"
-        vectors = (read_tensors(file) or {}).get("vectors")
-        if vectors is None or len(vectors) != len(chunk):
-            told = progress and (lambda done, _, start=start: progress(start + done, len(texts)))
-            if plain:
-                vectors = backbone.encode([(text,) for text in chunk], pooling=pooling, progress=told)
-            else:
-                vectors = torch.from_numpy(model.encode_sentences(chunk, progress=told))
-            write_tensors(file, {"vectors": vectors.contiguous()})
-        parts.append(vectors)
-        if progress:
-            progress(start + len(chunk), len(texts))
-    return torch.cat(parts) if parts else torch.zeros(0, backbone.hidden_size)
+
+    def whole(part: Mapping[str, Tensor], size: int) -> bool:
+        return len(part.get("vectors", ())) == size
+
+    parts = stored_parts("entities", owner, texts, compute, whole, folder=folder, progress=progress)
+    return torch.cat([part["vectors"] for part in parts]) if parts else torch.zeros(0, backbone.hidden_size)
 
 
 @torch.no_grad()
@@ -285,20 +280,55 @@ def query_vectors(
     return functional.normalize(result, dim=1)
 
 
-def read_tensors(file: Path) -> dict[str, Tensor] | None:
-    """Return stored tensors, or None where there are none or the file is damaged."""
-    try:
-        return load_file(file)
-    except (OSError, SafetensorError):
-        return None
+def stored_parts(
+    kind: str,
+    owner: str,
+    texts: Sequence[str],
+    compute: Callable[[list[str], int], dict[str, Tensor]],
+    whole: Callable[[Mapping[str, Tensor], int], bool],
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Tensor]]:
+    """Return what `compute` gives for texts, `PART` at a time: from disk where it is `whole`, else it is put there.
+
+    Args:
+        kind: Folder in `folder`.
+        owner: Identity of what computes; with the texts it names the files.
+        texts: Any texts.
+        compute: Of some texts, the first of which has this place.
+        whole: Whether tensors are those of so many texts.
+        folder, progress: As in `stored_vectors`.
+    """
+    digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
+    place, parts = (folder or cache_folder()) / kind / digest, []
+
+    def read(file: Path, size: int) -> dict[str, Tensor] | None:
+        try:
+            part = load_file(file)
+        except (OSError, SafetensorError):  # there is none, or it is damaged
+            return None
+        return part if whole(part, size) else None
+
+    for start in range(0, len(texts), PART):
+        chunk, file = list(texts[start : start + PART]), place / f"{start:07d}.safetensors"
+        part = read(file, len(chunk))
+        if part is None:
+            part = compute(chunk, start)
+            _write(file, part)
+            part = read(file, len(chunk)) or part  # what comes from a file need not stay in memory
+        parts.append(part)
+        if progress:
+            progress(start + len(chunk), len(texts))
+    return parts
 
 
-def write_tensors(file: Path, tensors: dict[str, Tensor]) -> None:
+def _write(file: Path, tensors: dict[str, Tensor]) -> None:
     """Keep tensors; where that is not possible they are computed again the next time."""
     partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, partial)
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, partial)
         os.replace(partial, file)
     except (OSError, SafetensorError):
         with suppress(OSError):

@@ -18,8 +18,16 @@ from condviz.encoder.backbone import Backbone, Item
 from condviz.encoder.tokens import Encoded, Tokens
 from condviz.methods.base import ConditionalScorer, Options, Passes
 from condviz.methods.catalog import CATALOG, BiEncoderConfig, CrossEncoderConfig, TriEncoderConfig
-from condviz.methods.encoders import ConditionalEncoder, SeparableEncoder
-from condviz.methods.heads import activation, condition_layer, dropout_rate, last_linear, sentence_transform, shrink
+from condviz.methods.encoders import (
+    ConditionalEncoder,
+    SeparableEncoder,
+    activation,
+    condition_layer,
+    dropout_rate,
+    last_linear,
+    sentence_transform,
+    shrink,
+)  # fmt: skip
 
 
 class Unconditional(SeparableEncoder):

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
 from condviz.methods.catalog import CATALOG, HyperCLConfig
-from condviz.methods.encoders import SeparableEncoder
-from condviz.methods.heads import condition_layer, last_linear, sentence_transform, shrink
+from condviz.methods.encoders import SeparableEncoder, condition_layer, last_linear, sentence_transform, shrink
 
 HYPER_DROPOUT = 0.1
 """Dropout in front of the hypernetwork (official code)."""

@@ -25,8 +25,8 @@ PICTURES = {
     "SortingConditions": "condviz.plots.search",
     "Twins": "condviz.plots.search",
     "LinkAnswers": "condviz.plots.links",
-    "Subtraction": "condviz.plots.subtraction",
-    "Trained": "condviz.plots.training",
+    "Subtraction": "condviz.plots.curves",
+    "Trained": "condviz.plots.curves",
     "LinkProfile": "condviz.plots.links",
 }
 """Module with `to_html(result) -> str`, and perhaps STYLES, stylesheets of its own, for each kind of result."""

@@ -359,7 +359,7 @@ class Jobs:
         (job.folder / "reserve").write_bytes(bytes(RESERVE_BYTES))
         with (job.folder / "log.txt").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "condviz.training.supervisor", str(job.folder)],
+                [sys.executable, "-m", "condviz.training.worker", str(job.folder), "watch"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=child_environment(),
                 start_new_session=True,  # it outlives whoever starts it, and the keys of a terminal do not reach it
             )  # fmt: skip

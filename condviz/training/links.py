@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from condviz.data.kg import Graph
 from condviz.data.kg_formats import load_graph
 from condviz.encoder.backbone import BATCH_TOKENS as EVALUATION_TOKENS
+from condviz.encoder.backbone import Backbone
 from condviz.encoder.pooling import pool
-from condviz.encoder.tokens import Tokens, batches_by_length
+from condviz.encoder.tokens import Tokens, batches_by_length, mask_rows
 from condviz.errors import DataError
 from condviz.evaluation import kgc
 from condviz.evaluation.cards import link_card
@@ -28,7 +31,6 @@ from condviz.training.losses import LinkContrast, TailQueue
 from condviz.training.model import BATCH_TOKENS, TrainingModel, freeze_lowest, load_start, quick_attention
 from condviz.training.recipes import LinkRecipe, Loss
 from condviz.training.runs import Report
-from condviz.training.states import LowerStates, lower_states
 from condviz.types import Progress
 
 
@@ -294,6 +296,64 @@ class UpperLayers(nn.Module):
             results.append(pool(top, Tokens(mask.long(), mask), self.method.method_config.pooling))
             order += part
         return torch.cat(results)[torch.tensor(order, device=backbone.device).argsort()]
+
+
+class LowerStates:
+    """Token states of n texts after the lowest layers; computed once, in half precision, and read from disk.
+
+    Args:
+        parts: In the order of the texts: "states" (tokens, d), one text behind the other, and "lengths" (texts,).
+    """
+
+    def __init__(self, parts: Sequence[Mapping[str, Tensor]]) -> None:
+        self._rows = [row for part in parts for row in part["states"].split(part["lengths"].tolist())]
+        self.lengths = list(map(len, self._rows))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, texts: Sequence[int], *, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return states and mask of some texts, padded: (b, L, d) and (b, L)."""
+        rows = [self._rows[text] for text in texts]
+        padded = pad_sequence(rows, batch_first=True)
+        return padded.to(device, dtype), mask_rows(rows, padded.shape[1]).to(device)
+
+
+def lower_states(
+    backbone: Backbone,
+    texts: Sequence[str],
+    layers: int,
+    *,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> LowerStates:
+    """Run texts through the `layers` lowest layers of an encoder, or read what was kept of that.
+
+    The encoder has the weights it was pretrained with. `folder` and `progress` as in
+    `condviz.evaluation.kgc.stored_vectors`: where there is no folder, the states stay in memory.
+    """
+
+    def compute(chunk: list[str], _: int) -> dict[str, Tensor]:
+        return _compute_states(backbone, chunk, layers)
+
+    def whole(part: Mapping[str, Tensor], size: int) -> bool:
+        known = {"states", "lengths"} <= part.keys() and len(part["lengths"]) == size
+        return known and int(part["lengths"].sum()) == len(part["states"])
+
+    owner = f"{backbone.fingerprint} {layers}"
+    return LowerStates(kgc.stored_parts("states", owner, texts, compute, whole, folder=folder, progress=progress))
+
+
+@torch.no_grad()
+def _compute_states(backbone: Backbone, texts: Sequence[str], layers: int) -> dict[str, Tensor]:
+    rows, access = backbone.tokenize([(text,) for text in texts]), backbone.layers
+    found: dict[int, Tensor] = {}
+    limit = EVALUATION_TOKENS.get(backbone.device.type, EVALUATION_TOKENS["cpu"])
+    for part in batches_by_length(list(map(len, rows)), limit):
+        tokens = backbone.collate([rows[i] for i in part])
+        states = access.run(access.embed(tokens), tokens.mask, stop=layers)[-1].half().cpu()
+        found |= {i: state[: len(rows[i])] for i, state in zip(part, states, strict=True)}
+    return {"states": torch.cat([found[i] for i in range(len(rows))]), "lengths": torch.tensor(list(map(len, rows)))}
 
 
 def _collate(triples: list[Tensor], *, inverse: int) -> dict[str, Tensor]:

@@ -1,10 +1,16 @@
-"""The process that trains a job: python -m condviz.training.worker FOLDER, or the same through `accelerate launch`."""
+"""The two processes of a job. Loads no torch before it trains.
+
+`python -m condviz.training.worker FOLDER`, or the same through `accelerate launch`, trains. With `watch` behind it, it
+starts that and watches it, and then starts the next job: it outlives the page, and is still there to write down how a
+training ended that was killed.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,11 +23,16 @@ from typing import Any, Literal
 
 from condviz.data.files import write_text
 from condviz.errors import CondvizError, DataError, TrainingStopped
-from condviz.training.job import SAVE_SECONDS, Heartbeat, Job, explain, find_process, read_job
+from condviz.training.job import SAVE_SECONDS, Heartbeat, Job, explain, find_process, kill, read_job
+from condviz.training.jobs import Jobs
 
 BEAT_S = 1.0
 NICENESS = 5
 """On a CPU the page, for which people wait, goes first."""
+LOOK_S = 0.5
+GRACE_S = 300.0
+"""How long a training may take to save and stop before it is ended by force: one slow step, an evaluation, one large
+state."""
 SHOWN = ("loss", "tokens_per_second", "spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@10", "seconds")
 
 
@@ -95,6 +106,41 @@ class Heart:
             write_text(self.folder / "heartbeat.json", json.dumps(asdict(self.beat)) + "\n")
 
 
+def command(job: Job) -> list[str]:
+    """Return the command that trains a job.
+
+    Through `accelerate launch` on GPUs, of which there may be several. Everywhere else there is one process, for which
+    the launcher would do nothing but hold 230 MB and take the seconds in which it imports torch.
+    """
+    module = ["condviz.training.worker", str(job.folder)]
+    if job.status.device != "cuda":
+        return [sys.executable, "-m", *module]
+    several = ["--multi_gpu"] if job.status.processes > 1 else []
+    # The number type is chosen by the recipe, see `condviz.encoder.pretrained.choose_precision`.
+    fixed = ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+    count = ["--num_processes", str(job.status.processes)]
+    return [sys.executable, "-m", "accelerate.commands.launch", *several, *count, *fixed, "--module", *module]
+
+
+def watch(folder: Path) -> None:
+    """Train, wait, write down how it ended, and start what waits."""
+    job = read_job(folder)
+    process = subprocess.Popen(command(job), stdin=subprocess.DEVNULL)
+    forced = False
+    while True:
+        try:
+            code = process.wait(LOOK_S)
+            break
+        except subprocess.TimeoutExpired:
+            # Asked to stop long ago, or before its first step, when there is nothing to save.
+            with suppress(OSError):
+                asked = time.time() - (folder / "stop").stat().st_mtime
+                forced = forced or asked > GRACE_S or read_job(folder).heartbeat.phase == "preparing"
+            if forced:
+                kill(find_process(process.pid))  # there until it has been waited for
+    Jobs(folder.parent).settle(folder.name, code=None if forced else code)
+
+
 def main(folder: Path) -> int:
     """Train the job in a folder, and leave the last word there.
 
@@ -153,4 +199,4 @@ def _leave(folder: Path, word: Mapping[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit((watch if sys.argv[2:] == ["watch"] else main)(Path(sys.argv[1])))

@@ -25,7 +25,7 @@ from condviz.cli.main import main
 from condviz.errors import DataError, TrainingStopped
 from condviz.models import checkpoints
 from condviz.models.manifest import WEIGHTS, read_manifest
-from condviz.training import supervisor, worker
+from condviz.training import worker
 from condviz.training.job import UNFINISHED, Job, read_job
 from condviz.training.jobs import Jobs
 from condviz.training.recipes import SentenceRecipe
@@ -244,8 +244,8 @@ def test_what_is_known_goes_into_the_log_in_words(
 def test_the_supervisor_tells_how_it_ended(
     job: Job, monkeypatch: pytest.MonkeyPatch, code: str, state: str, reason: str
 ) -> None:
-    monkeypatch.setattr(supervisor, "command", lambda job: [sys.executable, "-c", code])
-    supervisor.main(job.folder)
+    monkeypatch.setattr(worker, "command", lambda job: [sys.executable, "-c", code])
+    worker.watch(job.folder)
     ended = read_job(job.folder)
     assert ended.state == state
     assert ended.reason.startswith(reason)
@@ -258,24 +258,24 @@ def test_the_supervisor_ends_what_does_not_stop(
     job: Job, monkeypatch: pytest.MonkeyPatch, phase: str, reason: str
 ) -> None:
     forever = "import threading; threading.Event().wait()"
-    monkeypatch.setattr(supervisor, "command", lambda job: [sys.executable, "-c", forever])
+    monkeypatch.setattr(worker, "command", lambda job: [sys.executable, "-c", forever])
     (job.folder / "heartbeat.json").write_text(json.dumps({"time": 1.0, "phase": phase}))
     (job.folder / "stop").touch()
     if phase == "training":
         os.utime(job.folder / "stop", (0, 0))
-    supervisor.main(job.folder)
+    worker.watch(job.folder)
     ended = read_job(job.folder)
     assert (ended.state, ended.reason) == ("stopped", f"{reason}. Nothing had been saved: resume begins anew.")
 
 
 def test_watching_needs_no_torch() -> None:
-    code = "import sys, condviz.training.supervisor; print('torch' in sys.modules)"
+    code = "import sys, condviz.training.worker; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 def test_gpus_are_started_through_accelerate(job: Job) -> None:
-    assert supervisor.command(job)[1:] == ["-m", "condviz.training.worker", str(job.folder)]
-    words = supervisor.command(replace(job, status=replace(job.status, device="cuda", processes=2)))
+    assert worker.command(job)[1:] == ["-m", "condviz.training.worker", str(job.folder)]
+    words = worker.command(replace(job, status=replace(job.status, device="cuda", processes=2)))
     assert words[1:3] == ["-m", "accelerate.commands.launch"]
     assert "--multi_gpu" in words
     assert words[words.index("--num_processes") + 1] == "2"

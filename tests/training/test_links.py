@@ -20,10 +20,9 @@ from condviz.evaluation.kgc import query_vectors
 from condviz.methods import METHODS, ConditionalEncoder
 from condviz.models.manifest import WEIGHTS, read_manifest
 from condviz.paths import ASSETS
-from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers
+from condviz.training.links import LinkTask, TripleEncoder, TripleHead, UpperLayers, lower_states
 from condviz.training.preflight import check
 from condviz.training.recipes import LinkRecipe, from_dict, load_recipe
-from condviz.training.states import lower_states
 from condviz.training.trainer import carry_out
 from tests.kg_toy import toy_graph, write_graph
 from tests.tiny import tiny_backbone, tiny_folder

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from condviz.training import states
-from condviz.training.states import lower_states
+from condviz.evaluation import kgc
+from condviz.training import links
+from condviz.training.links import LowerStates, lower_states
 from tests.tiny import SENTENCES, tiny_backbone
 
 
@@ -28,12 +29,12 @@ def test_states_are_those_of_the_encoder(tmp_path: Path) -> None:
         torch.testing.assert_close(top[mask], backbone.states(tokens)[-1][mask], rtol=1e-2, atol=5e-3)
 
 
-def everything(found: states.LowerStates) -> torch.Tensor:
+def everything(found: LowerStates) -> torch.Tensor:
     return found.batch(range(len(found)), device=torch.device("cpu"), dtype=torch.float32)[0]
 
 
 def test_states_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states, "PART", 3)
+    monkeypatch.setattr(kgc, "PART", 3)
     backbone, told = tiny_backbone(), []
     first = lower_states(backbone, SENTENCES, 1, folder=tmp_path, progress=lambda *now: told.append(now))
     assert told == [(3, 4), (4, 4)]
@@ -41,8 +42,8 @@ def test_states_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     files = sorted(tmp_path.rglob("*.safetensors"))
     assert len(files) == 2
     files[0].write_bytes(b"damaged")
-    computed, compute = [], states._compute
-    monkeypatch.setattr(states, "_compute", lambda *given: computed.append(len(given[1])) or compute(*given))
+    computed, compute = [], links._compute_states
+    monkeypatch.setattr(links, "_compute_states", lambda *given: computed.append(len(given[1])) or compute(*given))
     again = lower_states(backbone, SENTENCES, 1, folder=tmp_path)
     assert computed == [3], "the damaged part alone"
     lower_states(backbone, SENTENCES, 2, folder=tmp_path)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, get_args
 
@@ -15,17 +18,25 @@ from annotated_types import Interval
 from condviz.analysis.errors.filters import FEATURE_HELP, FLAGS, TARGETS, explain_nothing, select
 from condviz.analysis.errors.measures import Blindness, Group, Report, check_blindness, measure, worst_conditions
 from condviz.analysis.errors.slices import SIGNIFICANT, Search, Slice, Target, find_slices
-from condviz.analysis.errors.study import CurvePoint, Study, calibration_curve, confusion, judge, make_study
+from condviz.analysis.errors.study import (
+    CurvePoint,
+    Study,
+    calibration_curve,
+    confusion,
+    group_conditions,
+    judge,
+    make_study,
+)
 from condviz.analysis.errors.summary import Summary, summarise
-from condviz.analysis.errors.wordings import group_conditions
 from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, to_csv
 from condviz.data.tables.formats import fold_name
 from condviz.data.tables.pairs import RATING_NAMES
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import listed, score_all
-from condviz.evaluation.dataset import ASPECT, Dataset, open_data, trained_rows, training_conditions
+from condviz.evaluation.dataset import ASPECT, Dataset, corpus_dataset, open_data, trained_rows, training_conditions
 from condviz.models.registry import load
+from condviz.paths import ASSETS
 from condviz.spec import Field, Key, checked
 from condviz.types import Progress, Result, plain
 
@@ -332,3 +343,42 @@ def search(study: Study, mask: np.ndarray) -> dict[str, Search]:
         with suppress(DataError):  # there are too few rows
             found[target] = find_slices(study, target, mask=mask, limit=10)
     return found
+
+
+# ---- scores of the shipped models, so that the page has something to show at once: `benchmarks.stored errors` --------
+
+STORED_SCORES = ASSETS / "error_scores.json"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Scores of one model."""
+
+    weights: str
+    """Hash of the weights that gave them."""
+    scores: np.ndarray
+    """(p,) float32, in the order of the rows."""
+
+
+def read_stored(dataset: Dataset) -> dict[str, Stored]:
+    """Return stored scores by the name of the model; none where they belong to other rows, or there is no file."""
+    if not STORED_SCORES.is_file():
+        return {}
+    content = json.loads(STORED_SCORES.read_text(encoding="utf-8"))
+    if content["rows"] != dataset.digest:
+        return {}
+    return {name: Stored(entry["weights"], _scores(entry["scores"])) for name, entry in content["models"].items()}
+
+
+@lru_cache(maxsize=1)
+def stored_study(model: str) -> Study:
+    """Return a study of a shipped model on the test part of the scenes, made of its stored scores."""
+    dataset = with_training_of(corpus_dataset("scenes", "test"), model)
+    found = read_stored(dataset)
+    if model not in found:
+        raise DataError(f"No scores of {model[:40]!r} are stored. There are: {', '.join(found)}.")
+    return make_study(dataset, judge(dataset, model, found[model].scores))
+
+
+def _scores(text: str) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), dtype="<f4").astype(np.float32)

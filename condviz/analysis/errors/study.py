@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condviz.analysis.errors.filters import describe_rows
+from condviz.data.texts import fold
 from condviz.errors import DataError
 from condviz.evaluation.agreement import draw, order_right
 from condviz.evaluation.dataset import Dataset
+
+if TYPE_CHECKING:
+    from condviz.methods.base import ConditionalScorer
 
 BINS = 10
 """Points of a calibration curve, each with as many rows as the others."""
@@ -18,6 +24,11 @@ FOLDS = 5
 """Of cross-fitting: a row's rating is predicted by a fit to the sentence pairs of the other folds."""
 MAX_REFITS, REFITTED_CELLS = 1000, 4_000_000
 """Resamples in which the fit is repeated: at most so many, and so many rows times resamples (16 MB)."""
+APART = 0.35
+"""Mean cosine distance of two groups of wordings from which they count as two questions: "the place" and "the location"
+are nearer under every shipped encoder, "the mood" and "the weather" are not."""
+MOST_WORDINGS = 1_000
+"""Wordings that are compared, the most frequent ones; others stand for themselves."""
 
 
 @dataclass(frozen=True)
@@ -270,3 +281,39 @@ def _refit(dataset: Dataset, scores: np.ndarray, resamples: int, seed: int) -> R
             fit = isotonic_regression(sums[used] / left[used], weights=left[used]).x
             errors[number, inside] = np.interp(own[inside], knots[used], fit) - gold[inside]
     return Refits(rows, weights, errors)
+
+
+# ---- what conditions ask for, whatever their wording: few rows of each wording make many ----------------------------
+
+
+def group_conditions(model: ConditionalScorer, conditions: Sequence[str], *, apart: float = APART) -> dict[str, str]:
+    """Group the wordings of conditions by the model's embeddings of them.
+
+    Args:
+        model: Any with vectors; those of conditions where it has such, else of sentences.
+        conditions: One per row, as they are worded.
+        apart: Cosine distance, 0 to 2, from which two groups stay apart (average linkage).
+
+    Returns:
+        Each condition -> the most frequent wording of its group. A dictionary to change, and to pass to `find_errors`.
+
+    Raises:
+        ConfigError: If the model has no vectors.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    model.check_able("encodes")
+    counts = Counter(fold(condition) for condition in conditions)
+    worded = {fold(condition): condition for condition in reversed(conditions)}
+    common = [folded for folded, _ in counts.most_common(MOST_WORDINGS)]
+    named = dict(worded)
+    texts = [worded[folded] for folded in common]
+    own = model.separable and model.conditional
+    vectors = np.asarray(model.encode_conditions(texts) if own else model.encode_sentences(texts), dtype=np.float64)
+    pointing = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)
+    if len(pointing) > 1:
+        groups = fcluster(linkage(vectors[pointing], "average", "cosine"), apart, "distance")
+        # The first of each group is the most frequent one.
+        _, first = np.unique(groups, return_index=True)
+        named |= {common[i]: texts[pointing[first[group - 1]]] for i, group in zip(pointing, groups, strict=True)}
+    return {condition: named[fold(condition)] for condition in conditions}

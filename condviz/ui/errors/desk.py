@@ -17,8 +17,14 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache
 
-from condviz.analysis.errors.findings import ErrorStudy, analyse, find_errors, find_wordings, with_training_of
-from condviz.analysis.errors.stored import read_stored
+from condviz.analysis.errors.findings import (
+    ErrorStudy,
+    analyse,
+    find_errors,
+    find_wordings,
+    read_stored,
+    with_training_of,
+)
 from condviz.analysis.errors.study import Study, judge, make_study
 from condviz.data.corpora import CORPORA
 from condviz.errors import DataError

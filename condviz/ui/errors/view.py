@@ -59,7 +59,7 @@ def screen(study: ErrorStudy, choice: Choice) -> dict[str, str]:
 
 def figure(study: ErrorStudy, choice: Choice) -> str:
     """Draw the picture that is chosen, as JSON of plotly."""
-    from condviz.plots.error_figures import plot
+    from condviz.plots.errors import plot
 
     return plot(study.study, _view(study, choice)).to_json()
 

@@ -9,8 +9,7 @@ import pytest
 
 import condviz
 from condviz.analysis.errors.findings import analyse
-from condviz.analysis.errors.study import judge, make_study
-from condviz.analysis.errors.wordings import group_conditions
+from condviz.analysis.errors.study import group_conditions, judge, make_study
 from condviz.evaluation.dataset import make_dataset, row_keys, trained_rows
 from condviz.types import Pair
 

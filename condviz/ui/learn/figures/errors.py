@@ -49,7 +49,7 @@ class _Errors(Figure):
 
     def study(self, models: list[Any]) -> Any:  # noqa: ANN401 - a Study; its module is heavy
         """Return its scores on the test part of the scenes."""
-        from condviz.analysis.errors.stored import stored_study
+        from condviz.analysis.errors.findings import stored_study
 
         return stored_study(models[0].info.name)
 

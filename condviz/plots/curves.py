@@ -1,4 +1,4 @@
-"""Curves of trainings, without a script: figures over the steps, other trainings and levels to compare them with."""
+"""Curves of trainings and histograms of cosines, without a script."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from condviz.analysis.subtraction import SIDES, Subtraction
 from condviz.plots.html import plain, render
-from condviz.plots.svg import Axis
+from condviz.plots.svg import Axis, to_svg
 from condviz.types import Trained
 
 FIGURES = (("spearman", "Spearman × 100", 1), ("MRR", "MRR", 3), ("loss", "loss", 4))
 """Key, title and decimals of what is drawn of a finished training: the first that was measured."""
 COLOURS = 10
+BINS = np.arange(-1, 1.0001, 0.025)
+"""Of histograms of cosines."""
 MOST_DOTS = 60
 """A curve with more values is a line alone."""
 
@@ -74,13 +77,29 @@ def draw_curves(
     return render("curves.html", x=x, y=y, lines=lines[::-1], levels=named.items())
 
 
-def to_html(trained: Trained) -> str:
-    """Render a finished training: the figure that chose the weights, or the loss where nothing was validated."""
+def to_html(result: Trained | Subtraction) -> str:
+    """Render cosines to the mean vector, or of a training the figure that chose the weights, else the loss."""
+    if isinstance(result, Subtraction):
+        return _histograms(result)
     for key, title, digits in FIGURES:
-        rows = [record for record in trained.curve if key in record and record["event"] != "end"]
+        rows = [record for record in result.curve if key in record and record["event"] != "end"]
         if rows:
             measured = [row for row in rows if row["event"] == "evaluation"]
             kept = max(measured, key=lambda row: row[key] or 0, default={"step": None})["step"]
-            curve = Curve([row["step"] for row in rows], [row[key] for row in rows], kept, name=trained.name)
+            curve = Curve([row["step"] for row in rows], [row[key] for row in rows], kept, name=result.name)
             return draw_curves([curve], title, digits=digits)
     return ""
+
+
+def _histograms(found: Subtraction) -> str:
+    """Draw the cosines to the mean vector with the condition and without it, without a script."""
+    import plotly.graph_objects as go
+
+    figure = go.Figure().update_layout(xaxis_title_text="cosine to the mean vector", yaxis_title_text="sentences")
+    key = [(side, f"var(--cv-cat-{number})") for number, side in enumerate(SIDES, start=1)]
+    for (_, colour), cosines in zip(key, found.cosines, strict=True):
+        counts, _ = np.histogram(cosines, BINS)
+        figure.add_scatter(
+            x=np.repeat(BINS, 2)[1:-1], y=np.repeat(counts, 2), mode="lines", line={"color": colour, "width": 2}
+        )
+    return to_svg(figure, "Cosines to the mean vector") + render("key.html", key=key)
