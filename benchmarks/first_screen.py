@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from typing import Any
+from weakref import ref
 
 from condviz.analysis.compare import compare
 from condviz.analysis.errors.findings import analyse, stored_study
@@ -23,6 +24,8 @@ from condviz.data.kg_formats import EVERYDAY
 from condviz.evaluation.scoreboard import best_encoder
 from condviz.models import registry
 from condviz.paths import ASSETS
+from condviz.plots.maps import colouring, plot_side
+from condviz.plots.svg import to_svg
 from condviz.types import Result
 from condviz.ui import links, words
 from condviz.ui import search as searching
@@ -30,6 +33,7 @@ from condviz.ui.errors import view as errors
 from condviz.ui.errors.desk import Choice, resamples_for
 from condviz.ui.first_screen import pack, unpack
 from condviz.ui.map import view as maps
+from condviz.ui.map.form import Form, Shown
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
 
@@ -54,7 +58,7 @@ def main() -> None:
     _write("search_screen", default, searching.Searches(searching.SCENES, found, searching.HITS))
     scene = build_map(default, scene_points())
     _store("map_scene", pack(scene), indent=None)
-    _store("map_screen", maps.screen(stored_map()))
+    _store("map_screen", map_screen(stored_map()))
     router, example = load(best_encoder(info for info in pool.infos() if info.has_router)), examples[words.WORKS[0]]
     _write("words_screen", router, read_words(router, example.sentence1, example.conditions))
     _store("errors_screen", {"model": pool.default, **errors_screen(pool.default)}, indent=None)
@@ -65,7 +69,22 @@ def main() -> None:
 def errors_screen(model: str) -> dict[str, str]:
     """Render what Errors shows first, by the stored scores of a model."""
     study = stored_study(model)
-    return errors.screen(analyse(study, resamples=resamples_for(study)), Choice(first=model))
+    found, choice = analyse(study, resamples=resamples_for(study)), Choice(first=model)
+    return {**errors.parts(found, choice), "figure": errors.figure(found, choice)}
+
+
+def map_screen(result: EmbeddingMap) -> dict[str, Any]:
+    """Render what Map shows first, with its pictures: they take plotly a second to start."""
+    shown, colours = Shown(ref(result), Form(result.model["name"]), result.colour), colouring(result, result.colour)
+    figures = {side: plot_side(result, side, colours) for side in ("before", "after")}
+    return {
+        "colours": maps.colours(result),
+        "figures": {side: figure.to_json() for side, figure in figures.items()},
+        "stills": {side: to_svg(figure, f"{side} the condition") for side, figure in figures.items()},
+        "head": maps.head(shown),
+        "legend": maps.legend(result, colours, ""),
+        "reading": maps.reading(result, None, None, ""),
+    }
 
 
 def stored_map() -> EmbeddingMap:

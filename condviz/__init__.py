@@ -12,70 +12,48 @@ from typing import TYPE_CHECKING, Any
 from condviz.version import __version__
 
 if TYPE_CHECKING:
-    from condviz.analysis.compare import compare
-    from condviz.analysis.errors.findings import find_errors
-    from condviz.analysis.groups import cross_table, group_by
-    from condviz.analysis.links import predict_links
-    from condviz.analysis.maps import build_map
-    from condviz.analysis.search import search
-    from condviz.analysis.sorting import find_twins, rank_sorting_conditions
-    from condviz.analysis.words import read_words
-    from condviz.data.tables import read_pairs, read_table
-    from condviz.evaluation.csts import evaluate
-    from condviz.methods import METHODS
-    from condviz.models.registry import describe, list_models, load
-    from condviz.store.build import append_store, build_store
-    from condviz.store.disk import open_store
-    from condviz.training.trainer import train
+    from condviz.analysis.compare import compare as compare
+    from condviz.analysis.errors.findings import find_errors as find_errors
+    from condviz.analysis.groups import cross_table as cross_table
+    from condviz.analysis.groups import group_by as group_by
+    from condviz.analysis.links import predict_links as predict_links
+    from condviz.analysis.maps import build_map as build_map
+    from condviz.analysis.search import search as search
+    from condviz.analysis.sorting import find_twins as find_twins
+    from condviz.analysis.sorting import rank_sorting_conditions as rank_sorting_conditions
+    from condviz.analysis.words import read_words as read_words
+    from condviz.data.tables import read_pairs as read_pairs
+    from condviz.data.tables import read_table as read_table
+    from condviz.evaluation.csts import evaluate as evaluate
+    from condviz.methods import METHODS as METHODS
+    from condviz.models.registry import describe as describe
+    from condviz.models.registry import list_models as list_models
+    from condviz.models.registry import load as load
+    from condviz.store.build import append_store as append_store
+    from condviz.store.build import build_store as build_store
+    from condviz.store.disk import open_store as open_store
+    from condviz.training.trainer import train as train
 
-__all__ = [
-    "METHODS",
-    "__version__",
-    "append_store",
-    "build_map",
-    "build_store",
-    "compare",
-    "cross_table",
-    "describe",
-    "evaluate",
-    "find_errors",
-    "find_twins",
-    "group_by",
-    "list_models",
-    "load",
-    "open_store",
-    "predict_links",
-    "rank_sorting_conditions",
-    "read_pairs",
-    "read_table",
-    "read_words",
-    "search",
-    "train",
-]
-_PLACES = {
-    "METHODS": "condviz.methods",
-    "append_store": "condviz.store.build",
-    "build_map": "condviz.analysis.maps",
-    "build_store": "condviz.store.build",
-    "compare": "condviz.analysis.compare",
-    "cross_table": "condviz.analysis.groups",
-    "describe": "condviz.models.registry",
-    "evaluate": "condviz.evaluation.csts",
-    "find_errors": "condviz.analysis.errors.findings",
-    "find_twins": "condviz.analysis.sorting",
-    "group_by": "condviz.analysis.groups",
-    "list_models": "condviz.models.registry",
-    "load": "condviz.models.registry",
-    "open_store": "condviz.store.disk",
-    "predict_links": "condviz.analysis.links",
-    "rank_sorting_conditions": "condviz.analysis.sorting",
-    "read_pairs": "condviz.data.tables",
-    "read_table": "condviz.data.tables",
-    "read_words": "condviz.analysis.words",
-    "search": "condviz.analysis.search",
-    "train": "condviz.training.trainer",
+_NAMES = {
+    "analysis.compare": "compare",
+    "analysis.errors.findings": "find_errors",
+    "analysis.groups": "cross_table group_by",
+    "analysis.links": "predict_links",
+    "analysis.maps": "build_map",
+    "analysis.search": "search",
+    "analysis.sorting": "find_twins rank_sorting_conditions",
+    "analysis.words": "read_words",
+    "data.tables": "read_pairs read_table",
+    "evaluation.csts": "evaluate",
+    "methods": "METHODS",
+    "models.registry": "describe list_models load",
+    "store.build": "append_store build_store",
+    "store.disk": "open_store",
+    "training.trainer": "train",
 }
+_PLACES = {name: f"condviz.{place}" for place, names in _NAMES.items() for name in names.split()}
 """Where each public name lives. Torch takes seconds and 200 MB to import: it is loaded with what needs it."""
+__all__ = ["__version__", *_PLACES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (as PEP 562 has it)

@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from benchmarks.first_screen import errors_screen, stored_map
+from benchmarks.first_screen import errors_screen, map_screen, stored_map
 from condviz.analysis.answers import LinkProfile
 from condviz.analysis.readings import WordReading
 from condviz.models import registry
 from condviz.types import Comparison, Result
 from condviz.ui import first_screen
 from condviz.ui.first_screen import pack, read_first, unpack
-from condviz.ui.map import view
 from condviz.ui.markup import read_asset
 from condviz.ui.search import Searches
 
@@ -51,7 +50,7 @@ def test_what_errors_shows_first_is_that_of_the_stored_scores() -> None:
 
 def test_the_stored_pictures_are_those_of_the_stored_map() -> None:
     """Else: python -m benchmarks.first_screen."""
-    scene, shown = stored_map(), view.screen(stored_map())
+    scene, shown = stored_map(), map_screen(stored_map())
     assert pack(scene) == read_asset("map_scene.json")
     assert scene.before.neighbors.indices.dtype.kind == "i"
     assert read_asset("map_screen.json") == json.loads(json.dumps(shown))

@@ -52,11 +52,6 @@ def parts(study: ErrorStudy, choice: Choice, *, waiting: bool = False, asked: bo
     }
 
 
-def screen(study: ErrorStudy, choice: Choice) -> dict[str, str]:
-    """Render all that the page shows first, as it is stored."""
-    return {**parts(study, choice), "figure": figure(study, choice)}
-
-
 def figure(study: ErrorStudy, choice: Choice) -> str:
     """Draw the picture that is chosen, as JSON of plotly."""
     from condviz.plots.errors import plot

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 from condviz.analysis.maps import EmbeddingMap, build_map
 from condviz.spec import given_options
 from condviz.ui.export import python_call
-from condviz.ui.map.form import Form, Shown
+from condviz.ui.map.form import Shown
 from condviz.ui.markup import render
 from condviz.ui.state import place
 
@@ -65,21 +64,6 @@ def reading(result: EmbeddingMap, chosen: Sequence[int] | None, marked: int | No
     rows = [_item(result, index) for index in (chosen or ())[:MAX_LISTED]]
     count, total = None if chosen is None else len(chosen), len(result.points.texts)
     return render("map/chosen.html", rows=rows, count=count, total=total, why=why)
-
-
-def screen(result: EmbeddingMap) -> dict[str, Any]:
-    """Render all that the page shows of a map at first, as it is stored: its pictures take plotly a second to start."""
-    from condviz.plots.maps import colouring, plot_side
-    from condviz.plots.svg import to_svg
-
-    shown, colours_ = Shown(ref(result), Form(result.model["name"]), result.colour), colouring(result, result.colour)
-    figures = {side: plot_side(result, side, colours_) for side in ("before", "after")}
-    drawn = {
-        "figures": {side: figure.to_json() for side, figure in figures.items()},
-        "stills": {side: to_svg(figure, f"{side} the condition") for side, figure in figures.items()},
-    }
-    drawn |= {"head": head(shown), "legend": legend(result, colours_, ""), "reading": reading(result, None, None, "")}
-    return {"colours": colours(result), **drawn}
 
 
 def measures(result: EmbeddingMap) -> str:
