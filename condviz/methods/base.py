@@ -44,7 +44,8 @@ class EncodeOptions(Options, total=False):
 
     Attributes:
         batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
-        progress: Called with (done, total) of the encodings that are not in the cache; may raise to stop. Ours.
+        progress: Called with (done, total) of the encodings that are not in the cache, then, where there are many, of
+            the rows that are composed from them; may raise to stop. Ours.
         show_progress_bar: Show a bar in the terminal or notebook; False.
         device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
         convert_to_tensor: Return a tensor on the device of the model instead of an array; False.

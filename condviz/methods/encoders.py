@@ -315,10 +315,14 @@ class SeparableEncoder(ConditionalEncoder):
         encoded = self._encode_plain(sentences, **options).to(device)
         conditioning = self._encode_conditions(conditions, **options).to(device)
         order = columns.argsort(stable=True)  # neighbours share their condition, whose W_c is then made once
-        parts = []
-        for chunk in order.split(max(1, COMPOSE_BYTES // self._bytes_per_row())):
-            used, index = columns[chunk].unique(return_inverse=True)
-            parts.append(self.embed_composed(encoded[rows[chunk]], conditioning[used], index).float())
+        conditions_at_once = max(1, COMPOSE_BYTES // self._bytes_per_condition())
+        parts, progress = [], options.get("progress")
+        for block in order.split((columns // conditions_at_once).bincount().tolist()):
+            for chunk in block.split(max(1, COMPOSE_BYTES // (16 * self.backbone.hidden_size))):
+                used, index = columns[chunk].unique(return_inverse=True)
+                parts.append(self.embed_by_condition(encoded[rows[chunk]], conditioning[used], index).float())
+                if progress and len(chunk) < len(order):
+                    progress(sum(map(len, parts)), len(order))
         composed = torch.cat(parts)
         return torch.empty_like(composed).index_copy_(0, order, composed).cpu()
 
@@ -331,9 +335,9 @@ class SeparableEncoder(ConditionalEncoder):
         dtype = torch.promote_types(self.backbone.dtype, torch.float32)
         return torch.tensor(np.array(values), dtype=dtype, device=self.backbone.device)
 
-    def _bytes_per_row(self) -> int:
-        """Memory that `compose` takes for one sentence; more where it makes matrices."""
-        return 16 * self.backbone.hidden_size
+    def _bytes_per_condition(self) -> int:
+        """Memory that a condition takes while sentences are composed with it; more where it makes matrices."""
+        return 4 * self.backbone.hidden_size
 
     @torch.no_grad()
     def _encode_conditions(self, conditions: list[str], **options: Unpack[Options]) -> Tensor:

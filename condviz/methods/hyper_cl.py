@@ -152,7 +152,7 @@ class HyperCL(SeparableEncoder):
             matrix = matrix @ factor
         return matrix[0].T.float().cpu().numpy()
 
-    def _bytes_per_row(self) -> int:
+    def _bytes_per_condition(self) -> int:
         size = self.backbone.hidden_size
         return 8 * size * (size if self.method_config.rank is None else 2 * self.method_config.rank)
 

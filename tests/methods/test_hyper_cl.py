@@ -9,6 +9,7 @@ from transformers import AutoConfig, AutoModel
 
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError
+from condviz.methods import encoders
 from condviz.methods.hyper_cl import HyperCL, HyperCLConfig, project_rows
 from tests.tiny import CONDITIONS, SENTENCES, encoded_rows, tiny_backbone
 
@@ -134,3 +135,20 @@ def test_in_float32_it_is_projected_by_onednn(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *args: asked.append(1) or operator(*args))
     project_rows(torch.randn(3, 24), torch.randn(5, 24))
     assert asked == [1]
+
+
+def test_rows_composed_from_known_vectors_tell_their_progress_and_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    method, told = make(rank=None), []
+    whole = method.score(SENTENCES, SENTENCES[::-1], CONDITIONS)  # every vector is in the cache now
+    monkeypatch.setattr(encoders, "COMPOSE_BYTES", 1)
+    options = {"progress": lambda *now: told.append(now)}
+    np.testing.assert_allclose(method.score(SENTENCES, SENTENCES[::-1], CONDITIONS, **options), whole, atol=1e-6)
+    assert told == [(done, 8) for done in range(1, 9)]
+
+    def stop(*now: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        method.score(SENTENCES, SENTENCES[::-1], CONDITIONS, progress=stop)
