@@ -25,7 +25,7 @@ import shtab
 from condviz.cli.options import STDOUT, backend, be_quiet, on_encoder, output_taken, tell
 from condviz.errors import CondvizError, ConfigError, require
 
-COMMANDS = "deploy models score errors words map store links data train"
+COMMANDS = "deploy models score errors show store data train"
 """Files of this folder, in the order of the help: `add_to` of each adds its parsers."""
 USER_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 """Exit codes; the last two are what a shell reports for a program that a signal stopped."""

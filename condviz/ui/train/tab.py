@@ -86,13 +86,9 @@ class TrainTab:
             self.help = html(render("train/upload_help.html"), elem_id="cv-train-upload-help")
             self.own = Import(self.upload, TRAINED, "cv-train", self.notice)
         html(render("train/step.html", number=2, title="How to train"), elem_id="cv-train-step2")
-        begin: dict[str, Any] = {
-            "label": "Start from",
-            "info": "and how many of people’s pairs it orders right",
-            "elem_id": "cv-train-from",
-        }
+        said: dict[str, Any] = {"label": "Start from", "info": "and how many of people’s pairs it orders right"}
         self.best = recipes.best_start()  # describes every model: once, not at each edit
-        self.begins = gr.Dropdown(recipes.starts(), value=self.best, **begin)
+        self.begins = gr.Dropdown(recipes.starts(), value=self.best, elem_id="cv-train-from", **said)
         plain = {"show_label": False, "label": "Thoroughness", "elem_id": "cv-train-quality"}
         self.quality = gr.Radio(views.label_qualities({}), value="quick", **plain)
         html(render("train/step.html", number=3, title="Name and train"), elem_id="cv-train-step3")
@@ -131,18 +127,19 @@ class TrainTab:
     def _sections(self, script: str) -> None:
         with section("Advanced: all settings, recipes of the papers", elem_id="cv-train-advanced"):
             self._advanced()
-        with section("Loss", elem_id="cv-train-losses") as self.loss_part:
+        with section("Loss", elem_id="cv-train-losses") as losses:
             self.loss = html("", elem_id="cv-train-loss")
         title = "Your training runs" if is_shared() else "All training runs on this machine"
-        with section(title, elem_id="cv-train-runs") as self.runs_part:
+        with section(title, elem_id="cv-train-runs") as runs:
             self.runs = html("", elem_id="cv-train-history", script=script)
             with gr.Row(visible=is_shared() and bool(os.environ.get(OPERATOR))):
                 self.password = gr.Textbox(label="Password of whoever runs this page", type="password", max_lines=1)
                 self.all = gr.Button("Show all training runs", scale=0, min_width=140)
         with section("The model: download it, or upload it to Hugging Face", elem_id="cv-train-model"):
             self.share_model = Share(self.jobs)
-        with section("Log", elem_id="cv-train-log") as self.log_part:
+        with section("Log", elem_id="cv-train-log") as log:
             self.log = html("", elem_id="cv-train-log-text", script=script)
+        self.redrawn = losses, runs, log
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def _connect(self) -> None:
@@ -190,8 +187,7 @@ class TrainTab:
             connect(part.act, self.act, seen, painted, notice=self.notice, **once)
         connect([self.all.click, self.password.submit], self.unlock, [self.password, *seen], painted, **quiet)
         connect(self.timer.tick, self.refresh, seen, painted, **quiet, **once)
-        for part in (self.loss_part, self.runs_part, self.log_part):
-            connect(part.expand, self.redraw, seen, painted, **quiet)
+        connect([part.expand for part in self.redrawn], self.redraw, seen, painted, **quiet)
         linked = list(dict.fromkeys([*painted, self.source, self.quality, *chosen, *self.own.shown]))
         told = {"notice": self.notice, "heavy": False, "otherwise": lambda shown, owner, *_: self.refresh(shown, owner)}
         self.page.on_link(self.open_link, [*seen, self.name, self.table, self.begins], linked, **told)
@@ -291,12 +287,10 @@ class TrainTab:
         """Take the times out of the labels: they were measured on other data."""
         return {self.quality: gr.update(choices=views.label_qualities({})), self.takes: {}}
 
-    def estimate(
-        self, source: str, table: dict | None, text: str, quality: str, preset: str, takes: Mapping[str, float]
-    ) -> Iterator[dict]:
+    def estimate(self, source: str, table: dict | None, text: str, quality: str, *rest: Any) -> Iterator[dict]:  # noqa: ANN401
         """Measure how long the longer training takes, as soon as it is chosen."""
         if quality == "better" and self.enabled and (source == "example" or table):
-            yield from self.look(source, table, text, quality, preset, takes)
+            yield from self.look(source, table, text, quality, *rest)
 
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
         """Queue the training, and show it."""

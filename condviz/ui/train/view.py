@@ -58,41 +58,32 @@ LOG_LINES = 60
 
 @dataclass(frozen=True)
 class RunView:
-    """One training.
-
-    Attributes:
-        id: What names it to the server; "" is the recording.
-        name, method: Of the model.
-        state: "queued", "running", "stopping", "stopped", "failed", "done", "dead" or "recorded".
-        reason: Why it ended, in words.
-        phase: What a running one does: "preparing", "training" or "finishing".
-        step, steps: Of the optimizer; steps is 0 while unknown.
-        elapsed, left, speed: Seconds since the start and to the end, tokens per second; None while unknown.
-        records: As `condviz.training.job.read_records` returns them.
-        probes: Texts of the pairs that are scored along the way.
-        log: Its last lines; "" for those who may not read them.
-        recipe: As plain JSON.
-        created: When it was started, for people.
-        mine: Whether this visitor may stop and delete it.
-    """
+    """One training, or the recorded one."""
 
     id: str
+    """What names it to the server; "" is the recording."""
     name: str
     method: str
     state: str
+    """Of the job; "dead" where its process is gone, or "recorded"."""
     reason: str = ""
     phase: str = ""
     step: int = 0
     steps: int = 0
+    """0 while unknown."""
     elapsed: float | None = None
     left: float | None = None
     speed: float | None = None
+    """Seconds since the start and to the end, tokens per second; None while unknown."""
     records: tuple[Mapping[str, Any], ...] = ()
     probes: tuple[tuple[str, str, str], ...] = ()
+    """Texts of the pairs that are scored along the way."""
     log: str = ""
+    """Its last lines; "" for those who may not read them."""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     created: str = ""
     mine: bool = True
+    """Whether this visitor may stop and delete it."""
 
     @property
     def ended(self) -> bool:
