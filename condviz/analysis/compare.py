@@ -211,17 +211,7 @@ def rank_conditions(
     *,
     progress: Progress | None = None,
 ) -> list[RankedCondition]:
-    """Rank conditions by the similarity of a pair under them, highest first.
-
-    Args:
-        model: Any model.
-        sentence1, sentence2: The pair.
-        conditions: Those to try; by default those of the library that fit the sentences.
-        progress: As in `ConditionalScorer.score`.
-
-    Raises:
-        DataError: If a text is not usable.
-    """
+    """Rank conditions, by default those of the library that fit the sentences, by the score, highest first."""
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     chosen = fitting(sentence1, sentence2) if conditions is None else conditions
     chosen = check_conditions(chosen, max_conditions=len(chosen))

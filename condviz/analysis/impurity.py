@@ -87,18 +87,12 @@ def impurity(
     """Measure how far the members of each group are spread over the clusters.
 
     I = - sum over groups i of |C_i| / |S| times the sum over clusters j of p_ij log p_ij, where p_ij is the share of
-    group i that lies in cluster j, and 0 log 0 = 0.
+    group i that lies in cluster j, and 0 log 0 = 0. `num_clusters` is the K of `normalised`; None takes the clusters
+    that have members. DataError or ConfigError if there is no member, the lengths differ, or more clusters than K have
+    members.
 
-    Args:
-        groups: Group (condition) of each of n members.
-        clusters: Cluster of each member.
-        num_clusters: K that `normalised` refers to; None takes the clusters that have members.
-
-    Raises:
-        DataError, ConfigError: If there is no member, the lengths differ, or more than `num_clusters` have members.
-
-    Source:
-        Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our choice.
+    Source: Hyper-CL (Yoo et al. 2024), section 5.2. The base of the logarithm is not given there; natural is our
+    choice.
     """
     counts = group_cluster_table(groups, clusters).counts
     used = counts.shape[1]
@@ -123,8 +117,7 @@ def kmeans_impurity(
         embeddings: Shape (n, d), finite. Clustered as they are: scale them to length 1 first to cluster by direction.
         groups: Group (condition) of each row.
         num_clusters: K; None takes the number of groups.
-        seeds: Seeds of K-means, and of the shuffles.
-        num_starts: Starts of K-means for each seed, of which the best counts.
+        seeds: Seeds of K-means, each of `num_starts` starts, and of the shuffles.
         num_shuffles: How often the group labels are shuffled, in all, spread evenly over the seeds' clusters.
         progress: Told the seeds done.
 
@@ -132,9 +125,8 @@ def kmeans_impurity(
         DataError: If embeddings and groups do not fit each other, or the embeddings hold a NaN.
         ConfigError: If K is not in [1, n], there is no seed, or no shuffle.
 
-    Source:
-        Hyper-CL (Yoo et al. 2024), section 5.2: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the
-        base of the logarithm are not given there; these are ours.
+    Source: Hyper-CL (Yoo et al. 2024), section 5.2: 3 conditions, 20 sentences each, K = 3. Settings of K-means and the
+    base of the logarithm are not given there; these are ours.
     """
     vectors, (names, codes) = check_vectors(embeddings), np.unique(_labels(groups, "groups"), return_inverse=True)
     if len(vectors) != len(codes):

@@ -256,11 +256,8 @@ def distinctive_words(
 ) -> list[tuple[str, ...]]:
     """Return the words that are frequent in each cluster and rare outside, best first.
 
-    Args:
-        texts: n sentences.
-        clusters: (n,) number of the cluster of each, from 0; negative for none.
-        num_words: Words at most; each occurs in two sentences of its cluster or more.
-        share: Of the sentences of a cluster, how many at least have the word.
+    Clusters (n,) count from 0; negative for none. A word occurs in two sentences of its cluster or more, and in a
+    `share`.
     """
     number = int(clusters.max()) + 1
     text = require("sklearn.feature_extraction.text", "viz")

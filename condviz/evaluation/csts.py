@@ -189,16 +189,10 @@ def score_all(
     stored: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[Scores]:
-    """Score all rows with one model after the other, loading those that are given by name.
+    """Yield the scores of all rows by one model after the other, loading those that are given by name.
 
-    Args:
-        models: Names, folders, hub ids, or loaded models.
-        dataset: The rows.
-        stored: Take a column `score_<name>` of the table as it is, instead of the model of that name.
-        progress: Told (rows done, all rows), over all models.
-
-    Yields:
-        The scores of one model.
+    With `stored`, a column `score_<name>` of the table is taken as it is, instead of the model of that name. `progress`
+    is told (rows done, all rows), over all models.
     """
     asked = listed(models)
     if not asked:

@@ -51,15 +51,9 @@ def evaluate_links(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> LinkReport:
-    """Rank the answers of all triples of a split, tail and head, among all entities.
+    """Rank the answers of all triples of a split, or of its first `limit`, tail and head, among all entities.
 
-    Args:
-        model: Any encoder.
-        graph: The graph.
-        split: "valid" or "test" (or "train").
-        limit: Take the first triples only, so many; 0 takes all.
-        folder: As in `condviz.evaluation.kgc.stored_vectors`.
-        progress: Told (done, total) of the encodings.
+    `folder` as in `stored_vectors`; `progress` is told (done, total) of the encodings.
 
     Raises:
         ConfigError: If the model gives no vectors that can be compared, there is no such split, or `limit` is negative.
@@ -93,11 +87,9 @@ def check_comparable(model: ConditionalScorer) -> None:
 
 
 def split_queries(graph: Graph, split: str, *, limit: int = 0) -> Tensor:
-    """Return the questions of a split: (2 t, 3) int64, all tails and then all heads asked for.
+    """Return the questions of a split, or of its first `limit` triples: (2 t, 3) int64, all tails, then all heads.
 
-    Raises:
-        ConfigError: If there is no such split, or `limit` is negative.
-        DataError: If it is empty.
+    ConfigError if there is no such split, or `limit` is negative; DataError if it is empty.
     """
     if limit < 0:
         raise ConfigError(f"limit is {limit}, allowed is 0 (all triples) or more.")
@@ -131,17 +123,10 @@ def encode_queries(
 def rank_queries(
     graph: Graph, vectors: Tensor, entities: Tensor, queries: Tensor, *, neighbourhoods: Neighbourhoods | None = None
 ) -> Tensor:
-    """Rank the answers of questions by the cosine.
+    """Rank the answers of questions by the cosine: filtered ranks, (p,) float64; all triples of the graph are known.
 
-    Args:
-        graph: All its triples count as known.
-        vectors: Of the questions, (p, d), of length 1.
-        entities: Of all entities, (E, d), any length.
-        queries: (p, 3): head, relation in [0, 2N), answer.
-        neighbourhoods: Whose members get the bonus; None for the plain ranking.
-
-    Returns:
-        Filtered ranks, (p,) float64.
+    The vectors of the questions (p, d) have length 1, those of all entities (E, d) any. Queries are (p, 3): head,
+    relation in [0, 2N), answer. Members of the `neighbourhoods` get the bonus; None for the plain ranking.
     """
     known = TrueAnswers(graph.triples, num_entities=graph.num_entities, num_relations=graph.num_relations)
     around = cache(neighbourhoods.of) if neighbourhoods else None
@@ -252,17 +237,9 @@ def query_vectors(
 ) -> Tensor:
     """Return the vectors of (head, relation) pairs, scaled to length 1: (p, d) float32 on the CPU.
 
-    Args:
-        model: Any encoder. One that encodes sentence and condition apart starts from `entities`, others from the texts.
-        graph: For the texts of relations.
-        entities: From `entity_vectors`, (E, d).
-        texts: From `entity_texts`.
-        heads: (p,) entity numbers.
-        relations: (p,) in [0, 2N).
-        progress: Told how many encodings are done.
-
-    Raises:
-        DataError: If a number is out of range.
+    A model that encodes sentence and condition apart starts from `entities`, (E, d) from `entity_vectors`, others from
+    the `texts` of `entity_texts`. Heads (p,) are entity numbers, relations (p,) in [0, 2N); DataError if one is out of
+    range.
     """
     if ((heads < 0) | (heads >= graph.num_entities)).any():
         raise DataError(f"Entities are numbered 0 to {graph.num_entities - 1}.")
@@ -292,13 +269,9 @@ def stored_parts(
 ) -> list[dict[str, Tensor]]:
     """Return what `compute` gives for texts, `PART` at a time: from disk where it is `whole`, else it is put there.
 
-    Args:
-        kind: Folder in `folder`.
-        owner: Identity of what computes; with the texts it names the files.
-        texts: Any texts.
-        compute: Of some texts, the first of which has this place.
-        whole: Whether tensors are those of so many texts.
-        folder, progress: As in `stored_vectors`.
+    The files lie in a folder of this kind, and are named after the texts and their `owner`, the identity of what
+    computes. `compute` takes some texts and the place of the first; `whole` tells whether tensors are those of so many
+    texts.
     """
     digest = hashlib.sha256("\n".join([owner, *texts]).encode()).hexdigest()[:24]
     place, parts = (folder or cache_folder()) / kind / digest, []

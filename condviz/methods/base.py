@@ -236,17 +236,10 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return self.info.rate(self.score(sentences1, sentences2, conditions, **options))
 
     def applies(self, sentences: str | Sequence[str], conditions: str | Sequence[str]) -> np.ndarray:
-        """Estimate whether each sentence tells what each condition asks for; the same for all methods.
+        """Estimate whether each of n sentences tells what each of m conditions asks for; the same for all methods.
 
-        Args:
-            sentences: n texts, or one.
-            conditions: m texts, or one.
-
-        Returns:
-            (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean little.
-
-        Raises:
-            DataError: If something is not text.
+        Returns (n, m) float32 in [0, 1]. Below `condviz.types.TOLD` the sentence may not tell it, and scores mean
+        little. DataError if something is not text.
         """
         texts, asked = ([given] if isinstance(given, str) else list(given) for given in (sentences, conditions))
         return applies(texts, asked, self.backbone)
@@ -275,25 +268,17 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
 
     @abstractmethod
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
-        """Compute what the loss needs of different items, with gradient where it is switched on.
+        """Compute what the loss needs of n different items, as `tokenize` takes them, with gradient where it is on.
 
-        Args:
-            items: n different tuples, as `tokenize` takes them.
-            passes: How the encoder is run. Where it is frozen, its vectors come from the cache.
-
-        Returns:
-            Vectors (n, d), or the scores (n,) of a cross-encoder.
+        Vectors (n, d), or the scores (n,) of a cross-encoder. Where `passes` says that the encoder is frozen, its
+        vectors come from the cache.
         """
 
     def encode_frozen(self, sentences: Sequence[str], conditions: Sequence[str]) -> None:
         """Fill the cache with what a frozen encoder gives for these rows, in one go sorted by length."""
 
     def start_identity(self) -> None:
-        """Set the head so that conditions change almost nothing: a start for training.
-
-        Raises:
-            ConfigError: If the method has no such head.
-        """
+        """Set the head so that conditions change almost nothing, to train from; ConfigError without such a head."""
         raise ConfigError(
             f'start = "identity" is for hyper-cl and for tri-encoder with hadamard, got {self.name}. '
             'Use start = "random".'
@@ -348,11 +333,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return self
 
     def make_variant(self, name: str) -> ConditionalScorer:
-        """Build a variant: the same encoder under other settings of the method. Most methods have none.
-
-        Raises:
-            UnknownModelError: If there is no such variant.
-        """
+        """Build a variant: the same encoder under other settings of the method. UnknownModelError where it has none."""
         raise UnknownModelError(
             f"{self.info.name} has no variant {name[:40]!r}: only models of the method csr have variants."
         )

@@ -128,16 +128,10 @@ class ConditionalEncoder(ConditionalScorer):
         return self.backbone.hidden_size
 
     def similarity(self, embeddings1: Array, embeddings2: Array) -> Array:
-        """Compute the cosine of every row with every row, as sentence-transformers does.
+        """Compute the cosine of every row with every row, as sentence-transformers does: (n, d), (m, d) -> (n, m).
 
-        Args:
-            embeddings1, embeddings2: (n, d) and (m, d); a vector (d,) counts as one row.
-
-        Returns:
-            (n, m) in [-1, 1]; arrays give an array, tensors a tensor.
-
-        Raises:
-            DataError: If the vectors differ in length.
+        A vector (d,) counts as one row; arrays give an array, tensors a tensor. DataError if the vectors differ in
+        length.
         """
         return _cosines(embeddings1, embeddings2, lambda first, second: _units(first) @ _units(second).mT)
 
@@ -251,14 +245,10 @@ class SeparableEncoder(ConditionalEncoder):
         return self.embed_grid(self._to_tensor(sentences), self._to_tensor(conditions)).numpy()
 
     def projection(self, condition: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-        """Return what turns many sentence vectors into vectors whose cosines are those under one condition.
+        """Return what turns many sentence vectors into vectors whose cosines are those under one condition, (1, d).
 
-        Args:
-            condition: (1, d), as `encode_conditions` returns it.
-
-        Returns:
-            A function of sentence vectors of length one (b, d) and the lengths that they had (b,); its result has as
-            few dimensions as the method allows.
+        A function of sentence vectors of length one (b, d) and the lengths that they had (b,); its result has as few
+        dimensions as the method allows.
         """
 
         def compose(units: Tensor, lengths: Tensor) -> Tensor:
@@ -374,9 +364,7 @@ def shrink(*layers: nn.Linear) -> None:
 
 
 def sentence_transform(backbone: Backbone, method_config: BiEncoderConfig) -> nn.Sequential:
-    """Build dropout, linear layer and activation on sentence vectors, never on conditions: (b, d) -> (b, d).
-
-    They do nothing unless the settings ask for them.
+    """Build dropout, linear layer and activation on sentence vectors, never conditions: (b, d) -> (b, d); or nothing.
 
     Source: princeton-nlp/c-sts, option `transform`.
     """

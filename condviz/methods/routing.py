@@ -29,12 +29,7 @@ HEAVY_HEADS = 16
 
 
 class Router(nn.Module, ABC):
-    """Weighs sentence tokens by what it has read from the condition.
-
-    Args:
-        backbone: The encoder.
-        routed_layers: Indices of the routed layers, from 0, lowest first; R of them.
-    """
+    """Weighs sentence tokens by what it has read from the condition, in R routed layers, given from 0, lowest first."""
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int]) -> None:
         super().__init__()
@@ -49,16 +44,9 @@ class Router(nn.Module, ABC):
 
     @abstractmethod
     def weigh(self, layers: LayerAccess, layer: int, sentence: SentenceState, condition: Tensor) -> Tensor:
-        """Weigh the tokens of sentences in one routed layer.
+        """Weigh the tokens of sentences in one routed layer, counted from 0, by conditions (b, R, e) from `read`.
 
-        Args:
-            layers: The encoder.
-            layer: Its index from 0.
-            sentence: What enters the layer.
-            condition: (b, R, e) from `read`, row by row.
-
-        Returns:
-            (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
+        (b, L) in float32 or better: >= 0, 0 at padding, each row sums to 1.
         """
 
     def slot(self, layer: int) -> int:
@@ -76,10 +64,7 @@ class SentenceState:
 class QueryKeyRouter(Router):
     """w = softmax(q_c K_s^T / sqrt(d)): one query over all heads, against the keys of the sentence (paper, Eq. 1).
 
-    Args:
-        backbone: The encoder.
-        routed_layers: As in `Router`.
-        query_layer: "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
+    `query_layer` "last" takes q_c = W_q h_c,CLS of the last layer everywhere (paper), "same" that of the routed one.
     """
 
     def __init__(self, backbone: Backbone, routed_layers: Sequence[int], query_layer: str = "last") -> None:

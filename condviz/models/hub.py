@@ -69,9 +69,7 @@ def explain_missing(name: str) -> str:
 def fetch_shipped(name: str) -> Path:
     """Return the folder of a shipped model that is not in the folders of models: downloaded, once.
 
-    Raises:
-        UnknownModelError: If it is not published yet.
-        CheckpointError: If it cannot be downloaded.
+    UnknownModelError if it is not published yet, CheckpointError if it cannot be downloaded.
     """
     if not REVISIONS[name]:
         raise UnknownModelError(explain_missing(name))

@@ -45,13 +45,10 @@ class Curve:
 def draw_curves(
     curves: Sequence[Curve], title: str = "", *, levels: Mapping[str, float] | None = None, digits: int = 1
 ) -> Markup:
-    """Draw curves over the steps; a ring marks the step that is kept. "" where there is no value yet.
+    """Draw curves over the steps, the first in front; a ring marks the step that is kept. "" where there is none.
 
-    Args:
-        curves: The first is in front and in the first colour.
-        title: Of what is measured.
-        levels: Name -> a value that is drawn as a dashed line, for instance that before the training.
-        digits: Decimals of the tips.
+    `levels` are names and values drawn as dashed lines, for instance those before the training; `digits` are those of
+    tips.
     """
     levels = levels or {}
     found = [curve.points() for curve in curves]

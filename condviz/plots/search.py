@@ -58,12 +58,7 @@ def headline(results: Sequence[Hits]) -> Markup:
 def columns(
     results: Sequence[Hits], *, open_hit: Callable[[Hit, Hits], Sequence[tuple[str, str]]] | None = None
 ) -> Markup:
-    """Render ranked lists side by side.
-
-    Args:
-        results: As in `headline`.
-        open_hit: Returns where else on the page a hit can be opened: names, and query strings.
-    """
+    """Render ranked lists side by side; `open_hit` gives names and query strings of where else a hit can be opened."""
     lists = [
         {"result": result, "rows": [_row(rank, hit, result) for rank, hit in enumerate(result.hits, start=1)]}
         for result in results

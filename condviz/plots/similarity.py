@@ -55,9 +55,7 @@ def silent(comparison: Comparison, column: int) -> str:
 def headline(comparison: Comparison, *, english: bool = False) -> Markup:
     """Render the one sentence that the first model's scores support; what the sentences may not say takes no part.
 
-    Args:
-        comparison: Of one or more models.
-        english: True if the sentences are known to be English; finding out reads the corpus, once in a process.
+    `english` says that they are known to be English; finding out reads the corpus, once in a process.
     """
     places = comparison.percentiles[0]
     known = [column for column in range(len(places)) if not comparison.untold[column]]
@@ -81,9 +79,7 @@ def headline(comparison: Comparison, *, english: bool = False) -> Markup:
 def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> Markup:
     """Render one bar per condition for the first model: how many reference pairs the model finds less alike.
 
-    Args:
-        comparison: One model, or the first of several.
-        before: Percentile that a condition had before a sentence was edited; drawn as a pale bar.
+    The percentile that a condition had `before` a sentence was edited is drawn as a pale bar.
     """
     rows, ratings = [], comparison.ratings[0]
     expected = expected_levels(comparison.sentence1, comparison.sentence2)
@@ -120,14 +116,10 @@ def bars(comparison: Comparison, *, before: dict[str, float] | None = None) -> M
 
 
 def decisive(read: Attribution, place: float) -> dict[str, object]:
-    """Return the words behind a score, by the size of their effect, and what they do.
+    """Return the words behind a score, of percentile `place`, by the size of their effect, and what they do.
 
     They carry a score above that of a typical pair if they raise it most, and set the pair apart below it if they lower
     it most. Otherwise they decide it, one way or the other. Function words and marks are left out, numbers are not.
-
-    Args:
-        read: Effects of leaving out each word.
-        place: Percentile of the score.
 
     Returns:
         "verb"; "words", at most three; "against", those that pull the other way at least half as much; and "idle",
@@ -206,9 +198,7 @@ def matrix(comparison: Comparison) -> Markup:
 def attribution(result: Attribution, sentence1: str, sentence2: str) -> Markup:
     """Render both sentences, each word tinted by its effect on the score, on one symmetric scale.
 
-    Args:
-        result: Effects of leaving out each word.
-        sentence1, sentence2: The texts that the words stand in, for what lies between the words.
+    Of the sentences what lies between the words is shown; of "" a blank.
     """
     effects = np.concatenate([result.effects1, result.effects2])
     limit = max(0.01, float(np.abs(effects[np.isfinite(effects)]).max(initial=0.0)))

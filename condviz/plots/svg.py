@@ -54,12 +54,10 @@ class Axis:
 
 
 def to_svg(figure: go.Figure, label: str, *, height: int = 300) -> Markup:
-    """Draw the markers, lines and annotations of a figure; texts of points are shown when the mouse rests on them.
+    """Draw markers, lines and annotations of scatter traces; texts of points are shown when the mouse rests on them.
 
-    Args:
-        figure: Scatter traces alone. Axes that are not visible get equal units and a square.
-        label: What the picture shows, for those who cannot see it.
-        height: In pixels at the natural width of `WIDTH`; the picture is as wide as its place.
+    Axes that are not visible get equal units and a square. `label` is for those who cannot see it; `height` is in
+    pixels at the natural width of `WIDTH`, though the picture is as wide as its place.
     """
     layout: Any = figure.layout  # plotly types neither by what they hold
     traces: list[Any] = [trace for trace in cast("Any", figure.data) if trace.x is not None and len(trace.x)]

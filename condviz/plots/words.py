@@ -127,13 +127,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """Words in a row.
-
-    Attributes:
-        title, note: What stands before and behind; safe markup or plain text.
-        name: What the line is, for screen readers.
-        cells: Its words.
-    """
+    """Words in a row, what stands before and behind (safe markup or plain text), and its name for screen readers."""
 
     title: str
     name: str
@@ -145,14 +139,10 @@ class Line:
 def make_cells(
     sentence: str, words: Sequence[Word], values: np.ndarray, scale: Scale, said: Callable[[int], str] | None = None
 ) -> tuple[Cell, ...]:
-    """Make the words of a line.
+    """Make the words of a line from values (m, w), several where the picture switches between them.
 
-    Args:
-        sentence: The text that the words stand in; what lies between them is kept. "" puts a blank in every gap.
-        words: w words.
-        values: (m, w): what their tints and numbers stand for; several where the picture switches between them.
-        scale: The colour scale.
-        said: Position of a word to all there is to say about it; by default its first value.
+    What lies between the words in the sentence is kept; "" puts a blank in every gap. `said` gives all there is to say
+    about the word at a place; by default its first value.
     """
     said = said or (lambda word: scale.show(float(values[0, word])))
     cells, end = [], 0
@@ -213,10 +203,7 @@ def running_text(reading: WordReading, *, place: int = 0, chosen: int = 0) -> Ma
 def strips(readings: Sequence[WordReading], *, layer: int = -1, tokens: bool = False) -> Markup:
     """Render every sentence under every condition, one line for each model, on one scale for each kind of value.
 
-    Args:
-        readings: Of the same texts.
-        layer: Routed layer, counted from the end.
-        tokens: Show the sub-tokens of routers instead of words.
+    The routed layer counts from the end; `tokens` shows the sub-tokens of routers instead of words.
     """
     families = {family_of(reading): None for reading in readings}
     scales = {name: reading_scale([r for r in readings if family_of(r) == name], layer) for name in families}

@@ -56,12 +56,7 @@ RESERVE_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Process:
-    """A process that cannot be mistaken for a later one with the same number.
-
-    Attributes:
-        pid: Its number.
-        born: When it was created, as the system tells it.
-    """
+    """A process, by its number and its time of birth: it cannot be mistaken for a later one with the same number."""
 
     pid: int
     born: float
@@ -69,19 +64,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Status:
-    """What is settled about a job.
+    """What is settled about a job. Times are Unix times; started and ended are of the newest attempt.
 
-    Attributes:
-        state: Never "stopping", which is running with a request to stop.
-        created, started, ended: Unix times; started and ended are of the newest attempt.
-        device: "cpu", "cuda" or "mps".
-        processes: How many take part in the training.
-        out: Folder of the finished model.
-        probes: Pairs (sentence1, sentence2, condition) that are scored along the way.
-        spent: Seconds of earlier attempts.
-        reason: Why it ended, for people.
-        supervisor: The process that watches it.
-        owner: SHA-256 of the token of the visitor who started it; "" if it was started on the machine itself.
+    The state is never "stopping", which is running with a request to stop. `probes` are (sentence1, sentence2,
+    condition) that are scored along the way; `spent` are the seconds of earlier attempts; `owner` is the SHA-256 of the
+    token of the visitor who started it, "" if it was started on the machine itself.
     """
 
     state: State
@@ -100,15 +87,10 @@ class Status:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A sign of life.
+    """A sign of life: when, in which phase ("preparing", "training" or "finishing"), and how far.
 
-    Attributes:
-        time: When.
-        phase: "preparing" (packages, data, encoder), "training" or "finishing".
-        step, steps: Steps of the optimizer, done and in all; 0 while not known.
-        seconds_left: Of the training, evaluations included; None while not known.
-        tokens_per_second: Of the last steps that were logged; None before.
-        worker: The process.
+    Steps are those of the optimizer, 0 while not known; `seconds_left` counts evaluations in; both figures that are
+    None are not known yet.
     """
 
     time: float = 0.0
@@ -126,17 +108,7 @@ _STATUS, _HEARTBEAT = TypeAdapter(Status), TypeAdapter(Heartbeat)
 
 @dataclass(frozen=True)
 class Job:
-    """A job in its present state.
-
-    Attributes:
-        id: Name of its folder.
-        folder: The folder.
-        recipe: `Recipe.to_dict()`.
-        status: What is settled.
-        heartbeat: The last sign of life; a blank one before the first.
-        state: "queued", "running", "stopping", "stopped", "failed", "done", or "dead": the processes are gone without
-            a word.
-    """
+    """A job as it is now; "dead" where the processes are gone without a word. `recipe` is `Recipe.to_dict()`."""
 
     id: str
     folder: Path

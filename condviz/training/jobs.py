@@ -91,10 +91,9 @@ class Jobs:
         self._file_lock = FileLock(self.folder / ".lock", timeout=LOCK_S)  # one thread may hold it twice
 
     def check(self, recipe: Recipe, *, device: str = "auto", **options: Any) -> Preflight:  # noqa: ANN401
-        """Survey the data of a recipe and measure a few steps: what training takes, and what prevents it.
+        """Survey the data of a recipe and measure a few steps, as `condviz.training.preflight.check` does.
 
-        Arguments and errors as in `condviz.training.preflight.check`; TrainingError if training is switched off, or the
-        name is taken.
+        TrainingError if training is switched off, or the name is taken.
         """
         from condviz.training.preflight import check
 
@@ -113,12 +112,9 @@ class Jobs:
     ) -> Job:
         """Queue a training; it starts at once where its device is free.
 
-        Args:
-            recipe: What to train. Its name becomes the model's.
-            text: The recipe as it was written, kept as recipe.toml; "" keeps the plain one only.
-            device: "auto", "cpu", "cuda" or "mps".
-            probes: Pairs to score along the way; None chooses some of the validation rows, for links none.
-            owner: Token of the visitor who may stop and delete it on a Space.
+        Its name becomes the model's. `text` is the recipe as it was written, kept as recipe.toml. `probes` None chooses
+        some of the validation rows, for links none. `owner` is the token of the visitor who may stop and delete it on a
+        Space.
 
         Raises:
             TrainingError: If training is switched off, or the name is taken.
@@ -171,15 +167,10 @@ class Jobs:
     def stop(self, id: str, *, force: bool = False, token: str | None = None) -> Job:
         """Ask a job to save its state and stop after the step at hand; one that waits leaves the queue.
 
-        A training that does not answer within five minutes, or still prepares, is ended by its supervisor.
-
-        Args:
-            id: The job.
-            force: End it now; what was saved before is kept.
-            token: Of the visitor who asks; None is the owner of the machine. See `Job.may_change`.
-
-        Raises:
-            TrainingError: If there is no such job, it has ended, or is somebody else's.
+        A training that does not answer within five minutes, or still prepares, is ended by the process that watches it;
+        with `force` it ends now, and what was saved before is kept. `token` is that of the visitor who asks; None is
+        the owner of the machine, see `Job.may_change`. TrainingError if there is no such job, it has ended, or is
+        somebody else's.
         """
         with self._lock():
             job = self._find(id, token)
@@ -196,12 +187,9 @@ class Jobs:
             return read_job(job.folder)
 
     def resume(self, id: str, *, token: str | None = None) -> Job:
-        """Queue a job that was stopped, failed or died again, to go on from its last saved state.
+        """Queue a job that was stopped, failed or died again; it ends with the same weights as if nothing had happened.
 
-        It ends with the same weights as if nothing had happened. `token` as in `stop`.
-
-        Raises:
-            TrainingError: If training is switched off, there is no such job, or it cannot go on.
+        `token` as in `stop`. TrainingError if training is switched off, there is no such job, or it cannot go on.
         """
         _require_enabled()
         with self._lock():
@@ -218,11 +206,8 @@ class Jobs:
     def rerun(self, id: str, *, token: str | None = None) -> Job:
         """Start the same recipe again as another job; where its name is taken, "-2" or the next number is added.
 
-        On a Space it belongs to the holder of the token, who must be the owner of the first one, too.
-
-        Raises:
-            TrainingError: If training is switched off, or there is no such job.
-            ConfigError, DataError: As in `submit`.
+        On a Space it belongs to the holder of the token, who must be the owner of the first one, too. Errors as in
+        `submit`.
         """
         from condviz.training.recipes import from_dict
 
@@ -241,12 +226,9 @@ class Jobs:
         return next(found for found in chain([name], further) if found not in taken)
 
     def delete(self, id: str, *, keep_model: bool = False, token: str | None = None) -> None:
-        """Remove a job: its states, its log, the uploads that only it trains on, and the model that it made.
+        """Remove a job: its states, its log, the uploads of it alone and, without `keep_model`, the model it made.
 
-        With `keep_model`, the model stays. `token` as in `stop`.
-
-        Raises:
-            TrainingError: If there is no such job, it runs, or is somebody else's.
+        `token` as in `stop`. TrainingError if there is no such job, it runs, or is somebody else's.
         """
         with self._lock():
             job = self._find(id, token)
@@ -267,10 +249,7 @@ class Jobs:
             self._remove_uploads(older_than=UPLOAD_S)
 
     def settle(self, id: str, *, code: int | None) -> None:
-        """Record how a job ended whose training is gone, and start the next; called by its supervisor.
-
-        `code` is the exit code of the training; None if it was ended by force.
-        """
+        """Record how a job ended whose training is gone, by its exit code or None after force, and start the next."""
         with self._lock():
             job = self._find(id)
             word = read_json(job.folder / "end.json")

@@ -37,14 +37,8 @@ from condviz.types import Progress
 class LinkTask(Task):
     """Learns to rank the right tail first; judged by the filtered MRR on the validation part.
 
-    Args:
-        recipe: How.
-        device: Where.
-        report: Called while entities are encoded: "event" is "encode"; may raise to stop.
-
-    Raises:
-        DataError: If the graph is missing, or its train or validation part is empty.
-        CheckpointError: If the encoder cannot be found.
+    `report` hears of "encode" while entities are encoded. DataError if the graph is missing, or its train or validation
+    part is empty.
     """
 
     best, part, divisible, whole_batches, decays_all = "MRR", "valid", False, True, True  # decay as in SimKGC's code
@@ -146,12 +140,9 @@ class LinkTask(Task):
 
 
 class LinkModel(nn.Module):
-    """Computes the loss of a batch of triples.
+    """Computes the loss of a batch of triples; `vectors` gives those of (head, relation), tails and heads alone.
 
-    Args:
-        vectors: Gives the vectors of (head, relation), of tails and of heads alone.
-        loss: The loss; its temperature is trained, and its queue of earlier tails belongs to a saved state.
-        recipe: Says whether queries have length 1, and whether their heads are negatives, too.
+    The temperature of the loss is trained, and its queue of earlier tails belongs to a saved state.
     """
 
     def __init__(self, vectors: nn.Module, loss: LinkContrast, recipe: LinkRecipe) -> None:
@@ -217,13 +208,7 @@ class TripleEncoder(nn.Module):
 
 
 class TripleHead(nn.Module):
-    """Trains the head of a method on vectors of entities and relations that were encoded once.
-
-    Args:
-        method: A method that encodes both apart; its encoder stays as it is.
-        entities: What the encoder gives for each entity, (E, d).
-        relations: The same for each relation and inverse relation, (2N, d).
-    """
+    """Trains the head of a method that encodes both apart, on vectors of entities (E, d) and relations (2N, d)."""
 
     def __init__(self, method: SeparableEncoder, entities: Tensor, relations: Tensor) -> None:
         super().__init__()
@@ -251,16 +236,10 @@ class TripleHead(nn.Module):
 
 
 class UpperLayers(nn.Module):
-    """Trains the upper layers of an encoder, and the head, on states that the layers below gave once.
+    """Trains the upper layers of an encoder, and the head, on the states that the layers below gave once.
 
-    Args:
-        method: A method that encodes head and relation apart.
-        states: Of the texts of all entities, then of all relations and inverse relations.
-        recipe: Says where the trained layers begin.
-        entities: How many of the texts are entities, E.
-
-    Attributes:
-        tokens: Tokens encoded so far in training, without padding.
+    `states` are those of the texts of all E `entities`, then of all relations and inverse relations; `tokens` counts
+    what was encoded in training, without padding.
     """
 
     def __init__(self, method: SeparableEncoder, states: LowerStates, recipe: LinkRecipe, *, entities: int) -> None:

@@ -44,9 +44,7 @@ class Signals:
     """Has a training save its state now and then, and save and stop when SIGTERM or Ctrl-C comes.
 
     They are taken over with the first step, as there is nothing to save before; a second one ends the process as ever.
-
-    Attributes:
-        received: Number of the signal that came; 0 for none.
+    `received` is the number of the signal that came, 0 for none.
     """
 
     def __init__(self) -> None:
@@ -161,18 +159,7 @@ class Task(ABC):
 
 
 class Loop(Trainer):
-    """Trains one model.
-
-    Args:
-        task: What to train.
-        run: Folder for states and log.
-        report: Called with each record of the log.
-        steer: Asked after each step whether to go on.
-        probes: Pairs whose scores are noted at the start and at each evaluation.
-
-    Attributes:
-        stopped: Whether `steer` has stopped the training.
-    """
+    """Trains one model: `steer` is asked after each step, `probes` are scored at the start and each evaluation."""
 
     model: Any  # the Trainer's may be None before it has begun
 

@@ -112,14 +112,9 @@ class Try:
 def measure(
     recipe: SentenceRecipe, device: str, read: Callable[[], Mapping[str, Any]], *, imports: float = 0.0
 ) -> Measured:
-    """Try a training.
+    """Try a training. `read` waits for what to try; `imports` are the seconds this process has taken until now.
 
-    Args:
-        recipe: The recipe.
-        device: Where.
-        read: Waits for what to try: "batches", lists of units, the heaviest first; "validation", some rows; "longest",
-            texts.
-        imports: Seconds that this process has taken until now.
+    "batches" are lists of units, the heaviest first; "validation" some rows; "longest" texts.
     """
     available = free_memory(device)
     start = time.perf_counter()

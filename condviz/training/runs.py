@@ -22,14 +22,8 @@ COMPLETE = "complete"
 class Run:
     """The folder beside a checkpoint in which its training keeps its states; hidden, so that it is not taken for one.
 
-    Args:
-        out: Folder of the checkpoint.
-        recipe: What is trained.
-        folder: Where states and log go; None takes `.NAME.run` beside the checkpoint.
-
-    Attributes:
-        folder: The folder.
-        log: One JSON object per line: "event" is "start", "step", "evaluation" or "end".
+    It is `.NAME.run` beside the checkpoint `out` unless another `folder` is given. `log` has one JSON object per line:
+    "event" is "start", "step", "evaluation" or "end".
     """
 
     def __init__(self, out: Path, recipe: Recipe, folder: Path | None = None) -> None:
@@ -52,9 +46,7 @@ class Run:
         return max(states, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def find_state(self, *, resume: bool) -> Path | None:
-        """Find the state to go on from, or None to begin; changes nothing.
-
-        With `resume`, an earlier training of the same recipe goes on where it stopped.
+        """Find the state from which, with `resume`, an earlier training of the same recipe goes on; None to begin.
 
         Raises:
             ConfigError: If there is an unfinished training that would be lost, or one by another recipe.

@@ -45,12 +45,7 @@ class RatedTable:
 
 
 def read_rated(table: PairTable, name: str) -> RatedTable:
-    """Take the rated rows out of a table; raises DataError if nothing can be learnt from them.
-
-    Args:
-        table: As read.
-        name: Of the file, for messages.
-    """
+    """Take the rated rows out of a table, `name` its file's; DataError if nothing can be learnt from them."""
     pairs = table.pairs
     rated = pd.DataFrame([pair for pair in pairs if pair.label is not None], columns=list(COLUMNS))
     if rated.empty:
@@ -83,11 +78,8 @@ def read_rated(table: PairTable, name: str) -> RatedTable:
 def divide(table: RatedTable, share: float) -> tuple[list[Pair], list[Pair]]:
     """Divide into rows to train on and validation rows; a sentence pair is never in both.
 
-    A share of the sentence pairs, in (0, 0.5], is held back; the same table is always divided alike.
-
-    Raises:
-        ConfigError: If the share is not allowed.
-        DataError: If one part would have a single rating.
+    A share of the sentence pairs, in (0, 0.5], is held back; the same table is always divided alike. ConfigError for
+    another share, DataError if one part would have a single rating.
     """
     if not isinstance(share, int | float) or not 0 < share <= 0.5:
         raise ConfigError(f"The validation share is {share!r}, allowed is above 0 and at most 0.5.")
