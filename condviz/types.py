@@ -184,9 +184,7 @@ class ModelInfo:
     added_parameters: int
     """Parameters on top of the shared encoder."""
     reference: str
-    """Paper."""
     summary: str
-    """One sentence on how it works."""
     path: str = ""
     """Folder of the checkpoint, or "" for zero-shot models."""
     graph: str = ""
@@ -286,9 +284,7 @@ class TokenWeights:
     """How much weight a router gives to each word of one sentence under several conditions."""
 
     sentence: str
-    """The text."""
     conditions: tuple[str, ...]
-    """The m conditions."""
     words: tuple[Word, ...]
     """The w words with their offsets; their tokens' weights are added up."""
     weights: np.ndarray
@@ -325,11 +321,9 @@ class Attribution(Result):
     """What each word does to the score of one pair under one condition, by leaving it out."""
 
     model: str
-    """Name of the model."""
     condition: str | None
     """The condition, or None for the score without a condition."""
     score: float
-    """Score of the whole pair."""
     words1: tuple[Word, ...]
     words2: tuple[Word, ...]
     """Words of the two sentences."""
@@ -385,9 +379,7 @@ class Trained(Result):
     """A finished training."""
 
     folder: Path
-    """The checkpoint."""
     name: str
-    """Name of the model."""
     metrics: Mapping[str, Any]
     """Figures on the validation rows. Sentences: spearman, pearson, pair_accuracy, times 100, and rows; links: MRR,
     hits@1 ... in [0, 1]."""

@@ -24,7 +24,6 @@ class Hit:
     row: int
     """Its row in the source, from 1."""
     text: str
-    """The text."""
     score: float
     """Similarity with the query under the condition; without one, the plain similarity."""
     percentile: float
@@ -57,30 +56,24 @@ class Hits(Result):
     """The texts of a corpus that are most like a query under a condition."""
 
     query: str
-    """The query."""
     condition: str | None
     """The condition; None for a plain search."""
     model: ModelInfo
-    """What scored the hits."""
     corpus: str
-    """Name of the corpus."""
     hits: tuple[Hit, ...]
     """Best first."""
     total: int
-    """Texts of the corpus."""
     searched: int
     """Texts that the filters let through."""
     read: int
     """Texts that were scored under the condition: all that were searched, or the nearest ones without the condition
     where the model has to read each text again."""
     where: str = ""
-    """The filter."""
     contains: str = ""
     """The text that each hit has to contain."""
     applies: float | None = None
     """Does the query tell what the condition asks for? As in `Hit`."""
     notes: tuple[str, ...] = ()
-    """Things the reader has to know."""
     computed = ("matches",)
 
     @property
@@ -150,15 +143,13 @@ class LinkAnswers(Result):
     """The entities of a knowledge graph, ranked as answers to one question."""
 
     graph: str
-    """Name of the graph."""
     model: ModelInfo
-    """What answered."""
     entity: str
     """The entity asked about: its label in the graph, or the text as it was typed."""
     entity_id: str
     """Its id in the graph; "" for a text that is not in it."""
     relation: str
-    """Id of the relation."""
+    """Its id."""
     direction: Literal["tail", "head"]
     """Either "tail" for (entity, relation, ?), "head" for (?, relation, entity)."""
     question: str
@@ -176,7 +167,6 @@ class LinkAnswers(Result):
     median: float
     """Median score of all entities: what an unrelated one gets."""
     num_entities: int
-    """E."""
     reranked: bool = False
     """Whether entities close by in the train graph got a bonus."""
     strong: bool = True
@@ -217,7 +207,6 @@ class LinkReliability:
     """How often a model is right about entities that it was not trained on: forward questions of the test part."""
 
     questions: int
-    """Number of questions."""
     first: int
     """Questions whose first answer is right."""
     three: int

@@ -143,9 +143,7 @@ class RankedCondition:
     """A condition with what it does to a pair."""
 
     condition: str
-    """The text."""
     score: float
-    """Similarity under it."""
     change: float
     """Score minus the score without a condition."""
 

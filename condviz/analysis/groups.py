@@ -56,7 +56,6 @@ class Group(Record):
     rows: tuple[int, ...]
     """Rows of its texts in the source, those nearest to the middle first."""
     texts: tuple[str, ...]
-    """The texts."""
     points: tuple[tuple[float, float], ...]
     """Where they are on a map: the first two principal components of the corpus under the condition."""
     computed = "name", "size", "medoid"
@@ -82,9 +81,7 @@ class Groups(Result):
     """A corpus divided by a condition."""
 
     condition: str
-    """The condition."""
     model: ModelInfo
-    """The model."""
     groups: tuple[Group, ...]
     """The largest first."""
     silhouette: float
@@ -115,7 +112,6 @@ class CrossTable(Result):
 
     first: Groups
     second: Groups
-    """The groups."""
     counts: tuple[tuple[int, ...], ...]
     """Texts in each group of the first that are in each group of the second."""
     information: float

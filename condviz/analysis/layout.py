@@ -225,7 +225,6 @@ class Topic:
     y: float
     """The middle of its upper edge on the map, where a label covers none of its points."""
     size: int
-    """How many points it has."""
 
 
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:

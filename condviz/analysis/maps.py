@@ -90,7 +90,6 @@ class EmbeddingMap(Result):
     model: Mapping[str, Any]
     """Name, title, revision, method, and whether it is trained."""
     points: MapPoints
-    """The sentences and conditions."""
     made: Layout
     """How it was really made: a method that could not be used is replaced, and `notes` say why."""
     before: Side
@@ -106,7 +105,6 @@ class EmbeddingMap(Result):
     random_matrices: Mapping[str, float] | None = None
     """Impurity ("mean", "std"; nats) with a random matrix per condition in place of the model."""
     notes: tuple[str, ...] = ()
-    """What the reader should know."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; coordinates and cosines with four digits."""

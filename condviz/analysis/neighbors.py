@@ -38,7 +38,6 @@ class ValueAgreement:
     """Whether sentences with the same value are neighbours under one condition."""
 
     condition: str
-    """The condition."""
     num_points: int
     """Points whose value is known."""
     num_values: int

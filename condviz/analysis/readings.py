@@ -23,7 +23,6 @@ class WordReading(Result):
     """The "router", or "leave-one-out" without one. Then `weights` (1, m, w) holds what each word does to the
     score, signed, as in `Attribution`; there are no layers, no sub-tokens and no hidden mass."""
     texts: tuple[TokenWeights, ...]
-    """The sentences, one or two."""
     scores: np.ndarray | None = None
     """(m,) float32, scores of the pair; of a single sentence, None."""
     unconditional: float | None = None
@@ -84,13 +83,11 @@ class AttentionRow:
     """Where one first token looks under one condition: the mean of all heads of the last layer."""
 
     condition: str
-    """The condition."""
     words: tuple[Word, ...]
     """w words of the sentence."""
     weights: np.ndarray
     """(w,) float32 >= 0."""
     condition_words: tuple[Word, ...]
-    """Words of the condition."""
     condition_weights: np.ndarray
     """Float32, one for each of them; 0 where the sentence cannot see the condition."""
     hidden_mass: float
@@ -102,7 +99,6 @@ class RouterPictures(Result):
     """The three pictures of the CSR paper (Figures 5 to 7) for one sentence; m rows each."""
 
     model: str
-    """Name of the model."""
     without_router: tuple[AttentionRow, ...]
     """The sentence's first token, the router switched off."""
     router: tuple[AttentionRow, ...]
@@ -155,9 +151,7 @@ class HeadMap(Result):
     """Attention over the words of a sentence in every layer and head, the router switched off."""
 
     model: str
-    """Name of the model."""
     condition: str
-    """The condition."""
     words: tuple[Word, ...]
     """w words of the sentence."""
     sentence: np.ndarray
@@ -195,9 +189,7 @@ class DeletionTest(Result):
     """Does the score depend on the words that a model points at? Top words against random ones."""
 
     model: str
-    """Name of the model."""
     num_words: int
-    """Words deleted at once."""
     top: np.ndarray
     """(m, s) float32: change of the score without the top words, signed, in s pairs."""
     random: np.ndarray

@@ -42,7 +42,6 @@ class SortingCondition:
     """How well a condition sorts a corpus."""
 
     condition: str
-    """The text."""
     silhouette: float
     """Of the groups under it."""
     random: float
@@ -58,7 +57,6 @@ class SortingConditions(Result):
     """Conditions, ranked by how clearly they divide a corpus."""
 
     model: ModelInfo
-    """The model."""
     texts: int
     """Texts that were looked at."""
     conditions: tuple[SortingCondition, ...]
@@ -152,9 +150,7 @@ class Twin:
     """Two texts that are alike under one condition and different under another."""
 
     rows: tuple[int, int]
-    """Their rows in the source."""
     texts: tuple[str, str]
-    """The texts."""
     alike: float
     different: float
     """Their similarity under the two conditions, in standard deviations above the mean pair."""
@@ -166,9 +162,7 @@ class Twins(Result):
 
     alike: str
     different: str
-    """The conditions."""
     model: ModelInfo
-    """The model."""
     pairs: tuple[Twin, ...]
     """The clearest first; no text is in two of them."""
 

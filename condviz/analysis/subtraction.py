@@ -29,7 +29,6 @@ class Subtraction(Result):
     """How evenly vectors point with the condition and without it."""
 
     model: ModelInfo
-    """The model."""
     cosines: np.ndarray
     """(2, n) cosine of each vector to the mean vector, of both `SIDES`."""
     isotropy: tuple[Isotropy, Isotropy]

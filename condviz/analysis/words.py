@@ -39,7 +39,6 @@ class WordEffects:
     """What leaving out each word of a pair does under m conditions."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
-    """Words of the two sentences."""
     scores: np.ndarray
     """(m,) scores of the whole pair."""
     effects: tuple[np.ndarray, np.ndarray]

@@ -39,7 +39,6 @@ class Sample:
     """Rows to resample, all rated and scored."""
 
     gold: np.ndarray
-    """(n,) ratings."""
     clusters: np.ndarray
     """(n,) int, rows that are drawn together share a number."""
     items: np.ndarray
@@ -161,7 +160,6 @@ class Rows:
     """Rated rows, and what ties them together."""
 
     gold: np.ndarray
-    """(n,) ratings."""
     clusters: np.ndarray
     """(n,) int, a number for each sentence pair."""
     items: np.ndarray
@@ -184,7 +182,6 @@ class Agreement(Record):
     """The figures of one model on some of the rows; correlations and shares times 100."""
 
     n: int
-    """Rated rows."""
     items: int
     """Pairs of rated conditions of one sentence pair."""
     spearman: Metric

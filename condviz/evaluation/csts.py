@@ -37,11 +37,9 @@ class EvaluationReport(Record):
     model: str
     revision: str
     trained: bool
-    """From the model's `ModelInfo`."""
     rows: int
     """All rows, rated or not."""
     rated: int
-    """Rows with a rating."""
     overall: Agreement
     """Figures on all rated rows."""
     seen: Agreement | None
@@ -49,7 +47,6 @@ class EvaluationReport(Record):
     """Figures on the rows whose condition is, or is not, among the training conditions, and on the sentence pairs
     with both rows there; None if these were not given."""
     seconds: float
-    """Time that scoring took."""
     predictions: np.ndarray = field(repr=False)
     """(p,) float32, one score per row."""
     left_out = ("predictions",)
@@ -66,9 +63,7 @@ class Evaluation(Result):
     """What `evaluate` found about all models on one set of rows."""
 
     data: str
-    """Name of the rows."""
     ratings: str
-    """Where the ratings come from."""
     reports: tuple[EvaluationReport, ...]
     """One per model, in the order given."""
     ceiling: float | None
@@ -76,7 +71,6 @@ class Evaluation(Result):
     defined."""
     resamples: int
     seed: int
-    """Settings of the intervals."""
     notes: tuple[str, ...] = ()
     """What the reader should know about the rows."""
 
@@ -108,11 +102,8 @@ class Scores:
     info: ModelInfo | None
     """Of the model; None for a column of the table."""
     name: str
-    """Of model or column."""
     values: np.ndarray
-    """(p,) scores."""
     seconds: float = 0.0
-    """Time that scoring took."""
 
 
 def evaluate(

@@ -72,11 +72,9 @@ class Dataset:
     stored: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Scores that the source brought along in columns `score_<model>`: (p,) float64 each."""
     notes: tuple[str, ...] = ()
-    """What the reader should know."""
     digest: str = ""
     """SHA-256 of rows and further columns."""
     ratings: str = "ratings of the table"
-    """Where the ratings come from."""
     table: PairTable | None = None
     """The table as it was read, row by row; None for a part of a corpus."""
 

@@ -33,7 +33,6 @@ class LinkReport(Record):
     graph: str
     model: str
     split: str
-    """Names."""
     plain: RankingReport
     """Filtered ranking over all entities; ties get the middle of their ranks."""
     reranked: RankingReport

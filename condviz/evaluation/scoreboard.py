@@ -85,7 +85,6 @@ class Sample:
     digest: str
     """SHA-256 of the rows, first 16 hex digits; figures with different digests cannot be compared."""
     rows: int
-    """Rated rows."""
     pairs: int
     """Sentence pairs under two conditions."""
     available: int
@@ -99,7 +98,6 @@ class Group:
     """Metrics, times 100, of the rows that ask for one aspect, or whose sentences come from one domain."""
 
     rows: int
-    """How many there are."""
     pairs: int
     """Sentence pairs that have such a row."""
     spearman: float | None
@@ -118,7 +116,6 @@ class PartScores:
     pairs: int
     """As in `Sample`."""
     resamples: int
-    """Of the intervals."""
     spearman: Metric
     pearson: Metric
     """Agreement of scores and ratings."""
@@ -145,11 +142,8 @@ class ModelScores:
     precision: str
     """What it computed in, for instance "float32"."""
     trained: bool
-    """As in `ModelInfo`."""
     versions: Mapping[str, str]
-    """Library -> version."""
     parts: Mapping[str, PartScores] = field(default_factory=dict)
-    """Part -> figures."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +153,6 @@ class Board:
     samples: Mapping[str, Sample] = field(default_factory=dict)
     """Part -> the rows that count now."""
     models: Mapping[str, ModelScores] = field(default_factory=dict)
-    """Name -> what was measured."""
 
     def find(self, model: str, part: str) -> PartScores | None:
         """Return the figures of a model on the rows of a part that count now, or None."""
@@ -355,13 +348,10 @@ class LinkScores:
     """What one of our models reaches."""
 
     model: str
-    """Its name."""
     title: str
-    """For people."""
     weights: str
     """`weights_hash` of the model."""
     encoder: str
-    """Name of the encoder."""
     how: str
     """What was trained: "not trained for links", "head on a frozen encoder" or "encoder and head"."""
     hardware: str

@@ -33,7 +33,6 @@ class Verdict(Record):
     says: Literal["more", "less", "none", "few"]
     """Against chance, or what it is compared with; "none": the interval covers both; "few": too few rows to tell."""
     value: float
-    """The figure, or the difference."""
     low: float | None
     high: float | None
     """Its 95 % interval; None where there are too few for one."""

@@ -64,19 +64,14 @@ class Method:
     name: str
     """Key in `condviz.METHODS` and in condviz.json."""
     title: str
-    """Name for people."""
     kind: Kind
     """Either "cross", "bi" or "tri"."""
     summary: str
-    """How it works, in one sentence."""
     reference: str
-    """Paper."""
     config_cls: type[MethodConfig]
-    """Its settings."""
     module: str = ""
     """Where its class is, "module:Class"; "" for a method that was registered from elsewhere."""
     score_range: tuple[float, float] = (-1.0, 1.0)
-    """Lowest and highest score."""
     conditional: bool = True
     """The condition changes the score."""
     encodes: bool = True

@@ -32,7 +32,6 @@ class Entered:
     """A sentence below the first routed layer, and what the router has read of a condition."""
 
     sentence: str
-    """The text."""
     state: Tensor
     """(L, d), what enters the layer."""
     reading: Tensor

@@ -55,9 +55,7 @@ class Category:
     """Points that share a mark."""
 
     label: str
-    """Name in the legend."""
     colour: str
-    """A CSS colour."""
     mark: str
     """The shape as a character; a circle where shapes tell conditions apart and not categories."""
     members: tuple[int, ...]

@@ -281,11 +281,9 @@ class Survey:
     units: tuple[tuple[Unit, ...], ...] = ()
     """What is shuffled, of each source: rows, pairs of rows, or blocks."""
     validation: tuple[Example, ...] = ()
-    """The validation rows."""
     problems: tuple[str, ...] = ()
     """Why a training cannot begin, in words."""
     advice: tuple[str, ...] = ()
-    """What to think about."""
 
 
 def survey(recipe: SentenceRecipe) -> Survey:

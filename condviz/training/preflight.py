@@ -75,7 +75,6 @@ class Preflight:
     problems: tuple[str, ...] = ()
     """Why a training cannot begin, in words, and what would help."""
     advice: tuple[str, ...] = ()
-    """What to think about."""
 
 
 def check(

@@ -28,11 +28,9 @@ class RatedTable:
     """What was found in a table."""
 
     name: str
-    """Of the file."""
     rows: tuple[Pair, ...]
     """Those that can be used, in the order of the file, each with a rating; none twice."""
     total: int
-    """Rows of the file."""
     paired: int
     """Sentence pairs with exactly two rated conditions, which Hyper-CL's loss compares."""
     notes: tuple[str, ...]

@@ -56,9 +56,7 @@ class Remark:
     """What a reader noted about a row."""
 
     tags: tuple[str, ...] = ()
-    """Short names."""
     note: str = ""
-    """Free text."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,6 @@ class ErrorStudy(Result):
     """What was found about one model, or about two to compare."""
 
     study: Study
-    """Rows and models."""
     filter: str
     """The filter of the slice; "" for none."""
     selected: int
@@ -88,7 +85,6 @@ class ErrorStudy(Result):
     blindness: tuple[Blindness, ...]
     """One per model."""
     curves: tuple[tuple[CurvePoint, ...], ...]
-    """Calibration curve per model."""
     confusions: tuple[np.ndarray, ...]
     """Per model (5, 5) counts: rating in rows, fitted rating in columns."""
     revisions: Mapping[str, str] = field(default_factory=dict)

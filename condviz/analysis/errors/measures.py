@@ -37,7 +37,6 @@ class Figures(Agreement):
     """The figures of one model on some of the rows; at least one row of each of its `items` is among them."""
 
     model: str
-    """Its name."""
     error: Metric
     """Mean absolute error of the rating that the score predicts, in steps of the rating."""
     bias: Metric
@@ -65,7 +64,6 @@ class Report(Record):
     """Figures on a part of the rows."""
 
     n: int
-    """Rows, rated or not."""
     figures: tuple[Figures, ...]
     """One per model."""
     difference: Difference | None
@@ -163,7 +161,6 @@ class Group:
     value: str
     """The condition as it is written where it comes first."""
     n: int
-    """Rated rows."""
     error: tuple[float, ...]
     """Mean absolute error per model, in steps of the rating."""
     spread: tuple[float, ...]
@@ -182,7 +179,6 @@ class Blindness(Record):
     """
 
     model: str
-    """Its name."""
     within: float | None
     """Of the scores of items, the share of variance between the two conditions of a pair, in [0, 1]. 0: the score is
     the same whatever is asked. Random scores have one half, so much of it proves nothing."""

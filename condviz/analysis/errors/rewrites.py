@@ -40,7 +40,6 @@ class Rewritten:
     """Rows after a rule."""
 
     rule: str
-    """Key of `RULES`."""
     rows: np.ndarray
     """(k,) int64, positions of the changed rows in the dataset."""
     pairs: tuple[Pair, ...]
@@ -56,7 +55,6 @@ class Effect:
     """What a rule does to the scores of one model."""
 
     rewritten: Rewritten
-    """The rows."""
     before: np.ndarray
     after: np.ndarray
     """(k,) scores."""

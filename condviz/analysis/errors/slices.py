@@ -47,7 +47,6 @@ class Slice:
     """Rows that one filter selects, against all others."""
 
     filter: str
-    """The filter."""
     n: int
     """Rows in it that the comparison rests on."""
     share: float
@@ -74,7 +73,6 @@ class Search:
     """What was found."""
 
     target: str
-    """Key of `TARGETS`."""
     slices: tuple[Slice, ...]
     """Found slices, the surest first."""
     tried: int

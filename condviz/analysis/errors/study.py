@@ -64,7 +64,6 @@ class CurvePoint:
     error: float
     """Standard error of that mean."""
     n: int
-    """How many."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ class Judged:
     """One model on one dataset."""
 
     model: str
-    """Its name."""
     scores: np.ndarray
     """(p,) float64, higher is more similar, in the range of the model."""
     calibration: Calibration
@@ -118,7 +116,6 @@ class Study:
     """A dataset with one model, or with two to compare."""
 
     dataset: Dataset
-    """The rows."""
     first: Judged
     """The model that errors are looked for in."""
     second: Judged | None

@@ -23,7 +23,6 @@ class Summary(Record):
     """What can be said of some rows."""
 
     rows: int
-    """Rated rows."""
     pairs: int
     """Sentence pairs with two conditions that are rated differently."""
     alike: int
