@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.tables import find_tables
 from condviz.data.files import write_text
 from condviz.errors import ConfigError
+from condviz.evaluation.cards import format_card
 from condviz.evaluation.scoreboard import (
     BENCHMARK,
     FIGURES,
@@ -23,13 +24,16 @@ from condviz.evaluation.scoreboard import (
     PLAIN,
     Board,
     LinkScores,
+    ModelScores,
     PartScores,
+    Sample,
     format_figure,
     format_number,
     link_rows,
     markdown_table,
 )
 from condviz.methods import METHODS
+from condviz.models.manifest import CARD, read_manifest
 from condviz.models.registry import describe, list_models
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -58,6 +62,12 @@ PRINTED = {
 """Model -> table and row of the papers that its method has there."""
 
 
+def write_card(folder: Path, board: Board) -> Path:
+    """Write the card of a checkpoint into its folder, and return the file."""
+    write_text(folder / CARD, format_card(folder.name, read_manifest(folder), board))
+    return folder / CARD
+
+
 def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
     """Store scores, whole or not at all, a line for each model and part."""
     samples = ",\n".join(f"  {_entry(name, asdict(sample))}" for name, sample in board.samples.items())
@@ -71,6 +81,19 @@ def write_board(board: Board, path: str | Path = BENCHMARK) -> None:
         models.append(f'  {json.dumps(name)}: {{{head}, "parts": {{\n{parts}\n  }}}}')
     body = ",\n".join(models)
     write_text(path, f'{{"format": {FORMAT},\n "samples": {{\n{samples}\n }},\n "models": {{\n{body}\n }}\n}}\n')
+
+
+def outdated(board: Board, model: str) -> list[str]:
+    """Return the parts that a model was measured on with other rows."""
+    return [part for part in board.models[model].parts if board.find(model, part) is None]
+
+
+def add_scores(board: Board, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
+    """Add what was measured; parts that were not measured stay if they belong to the same model and versions."""
+    old = board.models.get(name)
+    if old is not None and replace(old, parts={}) == replace(scores, parts={}):
+        scores = replace(scores, parts={**old.parts, **scores.parts})
+    return Board({**board.samples, **samples}, {**board.models, name: scores})
 
 
 def _entry(name: str, content: Mapping[str, Any]) -> str:
@@ -103,8 +126,8 @@ def format_board(board: Board, models: Sequence[str], parts: Sequence[str]) -> s
     if not all(board.models[model].trained for model in models):
         notes.append("\\* not trained.")
     for model in models:
-        if outdated := [PARTS[part].title for part in board.outdated(model) if part in parts]:
-            notes.append(f"{model} was measured on other rows of {', '.join(outdated)}: measure it again.")
+        if old := [PARTS[part].title for part in outdated(board, model) if part in parts]:
+            notes.append(f"{model} was measured on other rows of {', '.join(old)}: measure it again.")
     return "\n\n".join([*blocks, "\n".join(legend), " ".join(notes)])
 
 

@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _measure_links(options: argparse.Namespace) -> list[LinkScores]:
     """Measure each model, and note how it was trained, on what, and with which seed."""
+    from benchmarks.ranks import evaluate_links
     from condviz.data.kg_formats import load_graph
-    from condviz.evaluation.kgc import evaluate_links
     from condviz.evaluation.scoreboard import LinkScores
     from condviz.models.manifest import read_manifest
     from condviz.models.registry import link_models, load

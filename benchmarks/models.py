@@ -88,13 +88,12 @@ def run(options: argparse.Namespace) -> None:
         writer.fill_document(writer.format_summary(board, _in_order(board)), writer.README)
         writer.fill_document(writer.format_methods(), writer.README, marks=writer.METHOD_MARKS)
     if options.cards:
-        from condviz.evaluation.cards import write_card
         from condviz.models.manifest import MANIFEST
         from condviz.paths import CHECKPOINTS
 
         for name in names:  # zero-shot models and folders elsewhere keep what they have
             if (CHECKPOINTS / name / MANIFEST).is_file():
-                write_card(CHECKPOINTS / name, board)
+                writer.write_card(CHECKPOINTS / name, board)
 
 
 def _stored(board: Board, options: argparse.Namespace) -> list[str]:
@@ -133,7 +132,7 @@ def _measure(board: Board, options: argparse.Namespace) -> tuple[Board, list[str
             figures = f"pair accuracy {format_figure(scores.pair_accuracy)}, Spearman {format_figure(scores.spearman)}"
             sys.stderr.write(f"{title}: {figures}\n")
             found[item.part.name] = scores
-        board = board.with_scores(name, describe(model, found), samples)
+        board = writer.add_scores(board, name, describe(model, found), samples)
         writer.write_board(board, options.out)
     return board, names
 

@@ -16,6 +16,7 @@ from benchmarks import parts
 from benchmarks.papers.costs import Demand, count_costs, count_csr, graph_demand, row_demand, time_costs, time_csr
 from benchmarks.papers.page import add_result, fingerprint
 from benchmarks.papers.tables import Figures, Run, Table, read_results
+from benchmarks.ranks import evaluate_links
 from condviz.analysis.attention import read_pictures
 from condviz.analysis.geometry import cosines_to_mean, frobenius_variance, isotropy
 from condviz.analysis.maps import build_map
@@ -27,7 +28,6 @@ from condviz.data.scenes import UNSEEN_ASPECTS, group_of, load_families
 from condviz.encoder.cache import EmbeddingCache
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import evaluate
-from condviz.evaluation.kgc import evaluate_links
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.scoreboard import FIGURES, LINK_FIGURES, PARTS
 from condviz.methods.base import ConditionalScorer

@@ -27,7 +27,7 @@ from condviz.data.kg import SPLITS, Graph, parse_question, phrase
 from condviz.data.kg_formats import EVERYDAY, load_graph
 from condviz.data.texts import check_condition
 from condviz.errors import ConfigError, DataError, check_count
-from condviz.evaluation.kgc import entity_texts, entity_vectors, neighbourhoods
+from condviz.evaluation.kgc import check_comparable, entity_texts, entity_vectors, neighbourhoods
 from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rerank
 from condviz.methods import ConditionalScorer
 from condviz.models.registry import load
@@ -324,11 +324,7 @@ class LinkPredictor:
     def _scores(self, asked: _Asked, relation: int, reranked: bool) -> Tensor:
         with self._lock:
             query = torch.from_numpy(self.model.encode([asked.text], [self.graph.relation_text(relation)]))
-        if query.shape[1] != self._unit.shape[1]:
-            raise ConfigError(
-                f"{self.model.info.name} makes vectors of {query.shape[1]} numbers under a relation and of "
-                f"{self._unit.shape[1]} without, so they cannot be compared. Choose another model."
-            )
+        check_comparable(self.model, query, self._unit)
         scores = (functional.normalize(query, dim=1) @ self._unit.T)[0]
         if not reranked or asked.number is None:
             return scores

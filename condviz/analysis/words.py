@@ -6,7 +6,6 @@ And whether they are the words that it uses: they are deleted, and as many rando
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -34,17 +33,6 @@ HELD_OUT = 5
 """Sentences that words chosen by leaving out are tested against."""
 
 
-@dataclass(frozen=True)
-class WordEffects:
-    """What leaving out each word of a pair does under m conditions."""
-
-    words: tuple[tuple[Word, ...], tuple[Word, ...]]
-    scores: np.ndarray
-    """(m,) scores of the whole pair."""
-    effects: tuple[np.ndarray, np.ndarray]
-    """(m, w) float32 for each sentence: score of the whole pair minus the score without the word."""
-
-
 def leave_one_word_out(
     model: ConditionalScorer, sentence1: str, sentence2: str, condition: str | None, *, progress: Progress | None = None
 ) -> Attribution:
@@ -55,16 +43,7 @@ def leave_one_word_out(
     """
     sentence1, sentence2 = check_sentence(sentence1, "sentence 1"), check_sentence(sentence2, "sentence 2")
     condition = None if condition is None else check_condition(condition, "condition")
-    found = score_without_words(model, sentence1, sentence2, [condition], progress=progress)
-    return Attribution(
-        model=model.info.name,
-        condition=condition,
-        score=float(found.scores[0]),
-        words1=found.words[0],
-        words2=found.words[1],
-        effects1=found.effects[0][0],
-        effects2=found.effects[1][0],
-    )
+    return score_without_words(model, sentence1, sentence2, [condition], progress=progress)[0]
 
 
 def count_words(sentence1: str, sentence2: str) -> int:
@@ -87,7 +66,7 @@ def score_without_words(
     conditions: Sequence[str | None],
     *,
     progress: Progress | None = None,
-) -> WordEffects:
+) -> list[Attribution]:
     """Compute what leaving out each word does under each condition, or without any for a single None.
 
     Texts are checked already; more than `MAX_WORDS` words raise DataError.
@@ -108,7 +87,9 @@ def score_without_words(
         scores = model.score(first * len(conditions), second * len(conditions), under, progress=progress)
     table = scores.reshape(len(conditions), -1)
     effects = (table[:, :1] - table[:, 1:]).astype(np.float32)
-    return WordEffects(words, table[:, 0], (effects[:, : len(words[0])], effects[:, len(words[0]) :]))
+    one, two = effects[:, : len(words[0])], effects[:, len(words[0]) :]
+    name, rows = model.info.name, zip(conditions, table[:, 0], one, two, strict=True)
+    return [Attribution(name, condition, float(score), *words, *found) for condition, score, *found in rows]
 
 
 def read_words(
@@ -170,6 +151,10 @@ def _effects(
     model: ConditionalScorer, texts: list[str], conditions: list[str], progress: Progress | None
 ) -> tuple[TokenWeights, ...]:
     found = score_without_words(model, texts[0], texts[-1], conditions, progress=progress)
+    sides = (
+        (texts[0], found[0].words1, np.stack([one.effects1 for one in found])),
+        (texts[-1], found[0].words2, np.stack([one.effects2 for one in found])),
+    )
     return tuple(
         TokenWeights(
             sentence=text,
@@ -182,7 +167,7 @@ def _effects(
             token_weights=np.zeros((1, len(conditions), 0), dtype=np.float32),
             truncated=bool(model.backbone.truncated([(text,)])),
         )
-        for text, words, effects in zip(texts, found.words, found.effects, strict=False)
+        for text, words, effects in sides[: len(texts)]
     )
 
 

@@ -14,10 +14,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from condviz.data.corpora import CORPORA
-from condviz.data.files import write_text
 from condviz.evaluation.scoreboard import LINK_FIGURES, PARTS, Board, format_figure, markdown_table
 from condviz.methods import METHODS
-from condviz.models.manifest import CARD, calibration_of, read_manifest
+from condviz.models.manifest import calibration_of
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
@@ -32,14 +31,6 @@ LINK_TUNING = {
     "layers": "the layers of the encoder above the lowest {frozen}, and the head",
     "frozen": "the head alone, on vectors of a frozen encoder",
 }
-
-
-def write_card(folder: str | Path, board: Board) -> Path:
-    """Write the card of a checkpoint into its folder, and return the file."""
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    write_text(folder / CARD, format_card(folder.name, manifest, board))
-    return folder / CARD
 
 
 def format_card(name: str, manifest: Mapping[str, Any], board: Board) -> str:

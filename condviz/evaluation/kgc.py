@@ -6,10 +6,10 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -19,69 +19,19 @@ from torch.nn import functional
 from condviz.data.kg import Graph
 from condviz.encoder.backbone import Backbone
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.ranking import Neighbourhoods, RankingMetrics, RankingReport, TrueAnswers, rank_links
+from condviz.evaluation.ranking import Neighbourhoods, TrueAnswers, rank_links
 from condviz.methods import ConditionalScorer
 from condviz.models.manifest import read_manifest
 from condviz.paths import cache_folder
-from condviz.types import Progress, Record
+from condviz.types import Progress
 
 
-@dataclass(frozen=True)
-class LinkReport(Record):
-    """What a model reaches on one split of a graph."""
-
-    graph: str
-    model: str
-    split: str
-    plain: RankingReport
-    """Filtered ranking over all entities; ties get the middle of their ranks."""
-    reranked: RankingReport
-    """The same with SimKGC's bonus for entities close by in the train graph."""
-    by_relation: Mapping[str, RankingMetrics]
-    """Text of the relation -> mean of both directions, plain."""
-
-
-def evaluate_links(
-    model: ConditionalScorer,
-    graph: Graph,
-    split: str = "test",
-    *,
-    limit: int = 0,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-) -> LinkReport:
-    """Rank the answers of all triples of a split, or of its first `limit`, tail and head, among all entities.
-
-    `folder` as in `stored_vectors`; `progress` is told (done, total) of the encodings.
-
-    Raises:
-        ConfigError: If the model gives no vectors that can be compared, there is no such split, or `limit` is negative.
-        DataError: If the split is empty.
-    """
-    model.check_able("encodes")
-    queries = split_queries(graph, split, limit=limit)
-    check_comparable(model)
-    texts = entity_texts(graph, model)
-    entities = entity_vectors(model, texts, folder=folder, progress=progress)
-    vectors = encode_queries(model, graph, entities=entities, texts=texts, queries=queries, progress=progress)
-    ranks = rank_queries(graph, vectors, entities, queries)
-    bonus = rank_queries(graph, vectors, entities, queries, neighbourhoods=neighbourhoods(graph))
-    relations = queries[:, 1] % graph.num_relations
-    by_relation = {
-        graph.relations[number].text: RankingMetrics.from_ranks(ranks[relations == number])
-        for number in relations.unique().tolist()
-    }
-    plain, reranked = (RankingReport.from_ranks(*found.chunk(2)) for found in (ranks, bonus))
-    return LinkReport(graph.name, model.info.name, split, plain, reranked, by_relation)
-
-
-def check_comparable(model: ConditionalScorer) -> None:
-    """Raise ConfigError where vectors under a relation and those without one differ in length; encodes one word."""
-    under, alone = model.encode(["word"], ["relation"]).shape[1], model.encode_sentences(["word"]).shape[1]
-    if under != alone:
+def check_comparable(model: ConditionalScorer, under: Tensor | np.ndarray, alone: Tensor | np.ndarray) -> None:
+    """Raise ConfigError where vectors under a relation and those without one differ in length."""
+    if under.shape[1] != alone.shape[1]:
         raise ConfigError(
-            f"{model.info.name} makes vectors of {under} numbers under a relation and of {alone} without, so they "
-            "cannot be compared. Choose another model."
+            f"{model.info.name} makes vectors of {under.shape[1]} numbers under a relation and of {alone.shape[1]} "
+            "without, so they cannot be compared. Choose another model."
         )
 
 

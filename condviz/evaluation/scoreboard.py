@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -159,17 +159,6 @@ class Board:
         scores = self.models[model].parts.get(part) if model in self.models else None
         sample = self.samples.get(part)
         return scores if scores is not None and sample is not None and scores.digest == sample.digest else None
-
-    def outdated(self, model: str) -> list[str]:
-        """Return the parts that a model was measured on with other rows."""
-        return [part for part in self.models[model].parts if self.find(model, part) is None]
-
-    def with_scores(self, name: str, scores: ModelScores, samples: Mapping[str, Sample]) -> Board:
-        """Add what was measured; parts that were not measured stay if they belong to the same model and versions."""
-        old = self.models.get(name)
-        if old is not None and replace(old, parts={}) == replace(scores, parts={}):
-            scores = replace(scores, parts={**old.parts, **scores.parts})
-        return Board({**self.samples, **samples}, {**self.models, name: scores})
 
 
 _BOARD = TypeAdapter(Board)

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import board
 from benchmarks.__main__ import main as cli
-from benchmarks.board import write_board
+from benchmarks.board import outdated, write_board
 from condviz.errors import CheckpointError, UnknownModelError
 from condviz.evaluation.scoreboard import read_board
 from condviz.methods import METHODS
@@ -81,7 +81,7 @@ def test_a_run_repeats_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
     stored = read_board(out)
     assert set(stored.models) == {"csr", "bi-encoder"}
     assert stored.models["csr"] == make_board().models["csr"]
-    assert stored.outdated("csr") == ["test"]
+    assert outdated(stored, "csr") == ["test"]
 
 
 def test_stored_scores_are_printed_without_a_model(
@@ -152,7 +152,7 @@ def test_a_damaged_file_is_not_written_over(tmp_path: Path, capsys: pytest.Captu
 def test_a_wrong_name_is_told_before_the_models_before_it_are_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("condviz.evaluation.kgc.evaluate_links", lambda *_, **__: pytest.fail("it was measured"))
+    monkeypatch.setattr("benchmarks.ranks.evaluate_links", lambda *_, **__: pytest.fail("it was measured"))
     words = ["links", "--graph", "everyday", "--model", "minilm", "--model", "nobody"]
     assert cli([*words, "--out", str(tmp_path / "kgc.json")]) == 2
     assert "There is no model 'nobody'" in capsys.readouterr().err

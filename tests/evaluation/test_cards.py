@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from condviz.evaluation.cards import format_card, write_card
+from benchmarks.board import write_card
+from condviz.evaluation.cards import format_card
 from condviz.evaluation.scoreboard import Board
 from condviz.models.manifest import FORMAT, MANIFEST
 from tests.evaluation.boards import make_board

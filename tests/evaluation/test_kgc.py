@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from benchmarks.board import format_link_scores, write_link_scores
+from benchmarks.ranks import evaluate_links
 from condviz.data.kg import Graph
 from condviz.errors import ConfigError, DataError
-from condviz.evaluation.kgc import entity_vectors, evaluate_links, shorten, split_queries
+from condviz.evaluation.kgc import entity_vectors, shorten, split_queries
 from condviz.evaluation.scoreboard import PUBLISHED, LinkScores, read_link_scores
 from condviz.methods import METHODS, ConditionalEncoder, ConditionalScorer
 from tests.kg_toy import ENTITIES, toy_graph
