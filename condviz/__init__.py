@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from condviz.analysis.sorting import find_twins as find_twins
     from condviz.analysis.sorting import rank_sorting_conditions as rank_sorting_conditions
     from condviz.analysis.words import read_words as read_words
+    from condviz.data.kg_formats import load_graph as load_graph
     from condviz.data.tables import read_pairs as read_pairs
     from condviz.data.tables import read_table as read_table
     from condviz.evaluation.csts import evaluate as evaluate
@@ -43,6 +44,7 @@ _NAMES = {
     "analysis.search": "search",
     "analysis.sorting": "find_twins rank_sorting_conditions",
     "analysis.words": "read_words",
+    "data.kg_formats": "load_graph",
     "data.tables": "read_pairs read_table",
     "evaluation.csts": "evaluate",
     "methods": "METHODS",

@@ -60,7 +60,7 @@ def predict_links(
     relation: str = "",
     *,
     direction: Direction = "tail",
-    graph: Graph | str | None = None,
+    graph: Graph | str | Path | None = None,
     k: int = 10,
     rerank: bool = False,
     progress: Progress | None = None,
@@ -76,7 +76,7 @@ def predict_links(
             it are guesses. Or a question, "What does a bee produce?", without a relation.
         relation: Id or text of a relation; "inverse produces" is "produces" in the other direction.
         direction: "tail" asks for (head, relation, ?), "head" for (?, relation, head).
-        graph: The graph, a folder with its tables, "wn18rr" or "fb15k237"; by default the small graph that ships here.
+        graph: What `load_graph` returns, which has options for tables, or its name; default: the small graph here.
         k: Number of answers, from 1 to 1000.
         rerank: Add SimKGC's bonus to entities close by in the train graph.
         progress: Called with (done, total) entities while they are encoded; may raise to stop.
@@ -98,12 +98,12 @@ def predict_links(
 
 
 def get_predictor(
-    model: ConditionalScorer | str, graph: Graph | str | None = None, *, folder: Path | None = None
+    model: ConditionalScorer | str, graph: Graph | str | Path | None = None, *, folder: Path | None = None
 ) -> LinkPredictor:
     """Return the predictor of a model on a graph; the last few stay in memory. Arguments as in `predict_links`."""
     found = graph if isinstance(graph, Graph) else load_graph(graph or EVERYDAY)
     for note in found.notes if found is not graph else ():
-        warnings.warn(note, stacklevel=3)
+        warnings.warn(f"{note} Options are those of condviz.load_graph; pass what it returns as graph.", stacklevel=3)
     encoder = load(model)
     key = (encoder.fingerprint, id(found))
     with _lock:
@@ -117,7 +117,7 @@ def describe_entity(
     head: str,
     *,
     asked: tuple[str, Direction] | None = None,
-    graph: Graph | str | None = None,
+    graph: Graph | str | Path | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> LinkProfile:

@@ -23,7 +23,9 @@ from condviz.paths import ASSETS
 EVERYDAY = "everyday"
 LARGE = ("wn18rr", "fb15k237")
 """The graphs of the papers; their files are other people's and come from `data_folder()`."""
-TABLES = ("entities.tsv", "relations.tsv", "triples.tsv")
+TABLES = ("entities", "relations", "triples")
+"""What the three tables of somebody's graph are called, with any of these endings."""
+_ENDINGS = (".tsv", ".csv", ".tab", ".txt")
 _NAMES = "name label text title"
 ENTITY_HEADER = ("id entity", _NAMES, "description definition text")
 RELATION_HEADER = ("id relation", f"{_NAMES} description")
@@ -51,12 +53,11 @@ _AUTOMATIC = Form()
 _ADVICE = "Put the files of the graph into this folder, or set CONDVIZ_DATA to the folder above."
 
 
-@cache
 def load_graph(
     name: str | Path = "wn18rr", header: bool | None = None, separator: str = "", encoding: str = "",
     skip_bad: bool = False,
 ) -> Graph:  # fmt: skip
-    """Load a graph once per process.
+    """Load a graph, once as long as its files stay the same.
 
     Args:
         name: "everyday" (the small graph that ships here), "wn18rr", "fb15k237", a folder of tables (see
@@ -66,19 +67,24 @@ def load_graph(
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
-    name, told = str(name), (Form(header, separator, encoding), Report(skip_bad=skip_bad))
-    if name == EVERYDAY:
-        return read_tables(ASSETS / "graph" / EVERYDAY)
-    if name in LARGE:
-        return (read_wn18rr if name == "wn18rr" else read_fb15k237)(data_folder() / name)
-    if Path(name).is_file():
-        return _read_graph(Path(name).stem, [Path(name)], *told)
-    if not Path(name).is_dir():
+    place = {EVERYDAY: ASSETS / "graph" / EVERYDAY, **{large: data_folder() / large for large in LARGE}}.get(str(name))
+    if place is None and not Path(name).exists():
         names = ", ".join((EVERYDAY, *LARGE))
         raise DataError(
-            f"There is no graph {name[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
+            f"There is no graph {str(name)[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
         )
-    return read_tables(Path(name), *told)
+    place = place or Path(name)
+    stats = (path.stat() for path in _find_tables(place)) if str(name) not in LARGE else ()
+    stamp = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
+    return _load(str(name), place, stamp, Form(header, separator, encoding), skip_bad)
+
+
+@cache
+def _load(name: str, place: Path, stamp: tuple[tuple[int, int], ...], form: Form, skip_bad: bool) -> Graph:
+    """Read a graph; `stamp` says which state of its files."""
+    if name in LARGE:
+        return (read_wn18rr if name == "wn18rr" else read_fb15k237)(place)
+    return read_tables(place, form, Report(skip_bad=skip_bad))
 
 
 def list_graphs() -> list[str]:
@@ -131,18 +137,40 @@ def parse_freebase_relation(relation: str) -> str:
     return " ".join(reversed(parts)).strip()
 
 
-def read_tables(folder: Path, form: Form = _AUTOMATIC, report: Report | None = None) -> Graph:
-    """Read anybody's graph from three tables, with tabs unless no line has one, with or without names of columns.
+def read_tables(place: Path, form: Form = _AUTOMATIC, report: Report | None = None) -> Graph:
+    """Read anybody's graph from a folder of three tables, with tabs unless no line has one, or from one of triples.
 
-    `entities.tsv`: id, name, description (may be blank). `relations.tsv`: id, text. `triples.tsv`: head, relation,
-    tail, and, if wanted, split: train, valid or test; without it, all triples are train. `triples.tsv` is enough: what
-    it names are the entities and relations then.
+    entities.tsv: id, name, description (may be blank). relations.tsv: id, text. triples.tsv: head, relation, tail, and,
+    if wanted, split: train, valid or test; without it, all triples are train. triples.tsv is enough: what it names are
+    the entities and relations then. Names may end in .csv, .tab or .txt as well; names of columns are not needed.
 
     Raises:
-        DataError: If a file is missing or cannot be used; the message names file and row.
+        DataError: If a file is missing or cannot be used; the message names file and line.
     """
-    names = TABLES if any((folder / name).is_file() for name in TABLES[:2]) else TABLES[2:]
-    return _read_graph(folder.name, [folder / name for name in names], form, report or Report())
+    name = place.stem if place.is_file() else place.name
+    return _read_graph(name, _choose(_find_tables(place)), form, report or Report())
+
+
+def _find_tables(place: Path) -> list[Path]:
+    if place.is_file():
+        return [place]
+    return sorted(path for path in place.iterdir() if path.stem.lower() in TABLES and path.suffix.lower() in _ENDINGS)
+
+
+def _choose(paths: Sequence[Path]) -> list[Path]:
+    """Return all of `TABLES` in their order, or one table of triples of any name; raises DataError for others."""
+    found = {path.stem.lower(): path for path in paths}
+    got = ", ".join(sorted(path.name for path in paths)) or "nothing"
+    if len(found) < len(paths):
+        raise DataError(f"Two tables have the same name but for its ending: {got}. Leave out one of them.")
+    if len(paths) == 1 and not found.keys() & {*TABLES[:2]}:
+        return list(paths)
+    if missing := [name for name in TABLES if name not in found]:
+        raise DataError(
+            f"Missing: {', '.join(missing)}; received: {got}. Choose one table of triples (head, relation, tail), or "
+            f"all three together: {', '.join(TABLES)}, each for instance with the ending .tsv."
+        )
+    return [found[name] for name in TABLES]
 
 
 def read_files(paths: Sequence[Path], form: Form = _AUTOMATIC, report: Report | None = None) -> tuple[str, Graph]:
@@ -154,24 +182,14 @@ def read_files(paths: Sequence[Path], form: Form = _AUTOMATIC, report: Report | 
     Raises:
         DataError: If a table is missing, cannot be used, or is larger than what a visitor waits for.
     """
-    found = {path.name.lower(): path for path in paths}
-    names = TABLES if len(found) != 1 else tuple(found)
-    if missing := [name for name in names if name not in found]:
-        got = ", ".join(sorted(found)) or "nothing"
-        raise DataError(
-            f"Missing: {', '.join(missing)}; received: {got}. Choose one table of triples (head, relation, tail), or "
-            "all three together."
-        )
-    if len(names) == 1 and names[0] in TABLES[:2]:
-        raise DataError(f"{names[0]} alone has no triples. Choose one table of triples (head, relation, tail).")
-    content, files = sha256(str(form).encode()), [found[name] for name in names]
+    content, files = sha256(str(form).encode()), _choose(paths)
     for path in files:
         if path.stat().st_size > MAX_TABLE_BYTES:
             raise DataError(f"{path.name} is larger than {MAX_TABLE_BYTES // 2**20} MB. Take a part of the graph.")
         content.update(path.read_bytes())
     graph = _read_graph("yours", files, form, report or Report())
     if not len(graph.triples):
-        raise DataError(f"{names[-1]} has no rows, so nothing shows which questions make sense. Add some.")
+        raise DataError(f"{files[-1].name} has no rows, so nothing shows which questions make sense. Add some.")
     if graph.num_entities > MAX_ENTITIES or len(graph.triples) > MAX_TRIPLES:
         raise DataError(
             f"The graph has {graph.num_entities:,} entities and {len(graph.triples):,} triples; at most "
@@ -206,7 +224,7 @@ def _split(triples: Path, form: Form, report: Report) -> tuple[dict[str, list[Ro
     for line, row in _table(triples, TRIPLE_HEADER, 3, form, report):
         split = (*row, "train")[3].strip().lower()
         if split not in splits:
-            _reject(triples, line, f"has the split {row[3]!r}; allowed are {', '.join(SPLITS)}.", row, report)
+            _reject(report, triples, line, f"has the split {row[3]!r}; allowed are {', '.join(SPLITS)}.", row)
         else:
             splits[split].append(row[:3])
             lines[split].append(line)
@@ -258,7 +276,7 @@ def _table(
         advice = "" if least <= len(row) <= len(headers) else "Separate them by tabs, or set separator."
         wrong = advice and f"has {len(row)} of {wanted} columns. {advice}"
         if fault := broken or wrong or next(filter(None, map(find_fault, row)), ""):
-            _reject(path, line, fault, row, report)
+            _reject(report, path, line, fault, row)
         else:
             kept.append((line, row))
     return kept
@@ -283,7 +301,5 @@ def _cells(path: Path, form: Form, quotings: Sequence[bool]) -> list[tuple[int, 
     return [one for one in found if any(map(str.strip, one[1]))]
 
 
-def _reject(path: Path, line: int, fault: str, row: Row, report: Report) -> None:
-    if not report.skip_bad:
-        raise DataError(f"{path.name}, line {line} {fault}")
-    report.reject(Place(line, line, path.name), f"{path.name}, line {line} {fault}", row)
+def _reject(report: Report, path: Path, line: int, fault: str, row: Row) -> None:
+    report.reject(Place(line, line, path.name), f"line {line} {fault}", row)

@@ -104,7 +104,7 @@ class LinksTab:
         with section("Your own graph", elem_id="cv-links-own"):
             text = render("links/own.html", entities=MAX_ENTITIES, triples=MAX_TRIPLES, graphs=self.graphs)
             html(text, elem_id="cv-links-help")
-            files = {"file_count": "multiple", "file_types": [".tsv", ".txt", ".csv"]}
+            files = {"file_count": "multiple", "file_types": [".tsv", ".csv", ".tab", ".txt"]}
             self.upload = gr.UploadButton("Upload a graph", elem_id="cv-links-upload", **files)
             self.upload_notice = html("", elem_id="cv-links-upload-notice")
             with gr.Accordion("How the tables are read", visible=False, elem_id="cv-links-import") as self.import_box:

@@ -129,6 +129,16 @@ def test_a_result_is_plain_json_a_table_and_a_picture(predictor: LinkPredictor) 
     assert found.leading[0] == found.answers[0]
 
 
+def test_what_is_told_of_a_table_in_doubt_can_be_decided(tmp_path: Path) -> None:
+    path = tmp_path / "own.tsv"
+    path.write_text("head\tverb\ttail\nRome\tis in\tItaly\nParis\tis in\tFrance\n", encoding="utf-8")
+    model = METHODS["unconditional"](tiny_backbone(), METHODS["unconditional"].config_cls()).eval()
+    with pytest.warns(UserWarning, match=r"taken as a row.*set header.*condviz\.load_graph"):
+        assert condviz.predict_links(model, "Rome", "is in", graph=path).num_entities == 6
+    graph = condviz.load_graph(path, header=True)
+    assert condviz.predict_links(model, "Rome", "is in", graph=graph).num_entities == 4
+
+
 def test_wrong_questions(predictor: LinkPredictor) -> None:
     with pytest.raises(DataError, match="no relation 'beside'"):
         predictor.ask("e00", "beside")

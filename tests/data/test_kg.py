@@ -132,7 +132,7 @@ def test_tables_of_anybody(tmp_path: Path) -> None:
     [
         ("triples.tsv", "e00\t_in\tnowhere\n", "triples.tsv, line 1: entity 'nowhere'"),
         ("triples.tsv", "e00\t_in\te01\ttest\ne00\t_in\tnowhere\n", "triples.tsv, line 2: entity 'nowhere'"),
-        ("triples.tsv", "e00\t_in\n", "triples.tsv, line 1 has 2 of 3 to 4 columns"),
+        ("triples.tsv", "e00\t_in\n", "triples.tsv: line 1 has 2 of 3 to 4 columns"),
         ("triples.tsv", "e00\t_in\te01\tlater\n", "line 1 has the split 'later'; allowed are train, valid, test"),
         ("entities.tsv", "e00\t\tnothing\n", "entity 'e00' has no name"),
         ("entities.tsv", "e00\ta\ne00\tb\n", "entity 'e00' is in rows 1 and 2"),
@@ -143,6 +143,32 @@ def test_wrong_tables_are_refused(tmp_path: Path, file: str, content: str, messa
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         read_tables(folder)
+
+
+def test_tables_have_any_ending_but_one_each(tmp_path: Path) -> None:
+    folder = write_graph(tmp_path / "mine")
+    expected = read_tables(folder)
+    for name in ("entities", "relations", "triples"):
+        content = (folder / f"{name}.tsv").read_text(encoding="utf-8")
+        (folder / f"{name}.tsv").unlink()
+        (folder / f"{name.title()}.csv").write_text(content.replace("\t", ";"), encoding="utf-8")
+    (folder / "README.txt").write_text("About this graph.", encoding="utf-8")
+    found = load_graph(folder)
+    assert (found.entities, found.relations) == (expected.entities, expected.relations)
+    assert found.triples.tolist() == expected.triples.tolist()
+    assert len(read_files(sorted(folder.glob("*.csv")))[1].triples) == len(expected.triples)
+    (folder / "triples.tsv").write_text("e00\t_in\te01\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"same name but for its ending: .*Triples\.csv, triples\.tsv"):
+        load_graph(folder)
+
+
+def test_a_graph_whose_files_have_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "capitals.tsv"
+    path.write_text("Rome\tcapital of\tItaly\n", encoding="utf-8")
+    before = load_graph(path)
+    assert load_graph(path) is before
+    path.write_text("Rome\tcapital of\tItaly\nParis\tcapital of\tFrance\n", encoding="utf-8")
+    assert len(load_graph(path).triples) == 2
 
 
 def test_same_names_get_their_id_as_label(tmp_path: Path) -> None:

@@ -106,14 +106,14 @@ def test_the_errors_of_a_table_filter_ids_as_texts() -> None:
 # ---- headers ---------------------------------------------------------------------------------------------------------
 def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: Path) -> None:
     folder = write_graph(tmp_path / "mine")
-    (folder / TABLES[0]).write_text("id\tIndonesia\nhead\thead\nnose\tnose\n")
-    (folder / TABLES[1]).write_text("id\tidentity\nhas\thas\n")
-    (folder / TABLES[2]).write_text("head\thas\tnose\nhead\tid\tid\n")
+    (folder / f"{TABLES[0]}.tsv").write_text("id\tIndonesia\nhead\thead\nnose\tnose\n")
+    (folder / f"{TABLES[1]}.tsv").write_text("id\tidentity\nhas\thas\n")
+    (folder / f"{TABLES[2]}.tsv").write_text("head\thas\tnose\nhead\tid\tid\n")
     graph = read_tables(folder)
     assert any("was taken as a row" in note and "set header" in note for note in graph.notes)
     assert (graph.num_entities, graph.num_relations, len(graph.triples)) == (3, 2, 2)
-    (folder / TABLES[2]).write_text("von\tRelation\tnach\nhead\thas\tnose\n")
-    (folder / TABLES[0]).write_text("Nummer\tWort\nhead\thead\nnose\tnose\n")
+    (folder / f"{TABLES[2]}.tsv").write_text("von\tRelation\tnach\nhead\thas\tnose\n")
+    (folder / f"{TABLES[0]}.tsv").write_text("Nummer\tWort\nhead\thead\nnose\tnose\n")
     graph = read_tables(folder, Form(header=True))
     assert (graph.num_entities, len(graph.triples), graph.notes) == (2, 1, ())
 
@@ -121,13 +121,13 @@ def test_a_graph_has_a_header_only_if_all_cells_are_names_of_columns(tmp_path: P
 def test_names_that_pandas_has_quoted_lose_the_quotes_and_others_keep_them(tmp_path: Path) -> None:
     folder, names = write_graph(tmp_path / "mine"), ['the "big" one', "a\tb"]
     frame = pd.DataFrame({"id": ["a", "b"], "name": names})
-    frame.to_csv(folder / TABLES[0], sep="\t", index=False)
-    (folder / TABLES[2]).write_text("a\t_in\tb\n")
+    frame.to_csv(folder / f"{TABLES[0]}.tsv", sep="\t", index=False)
+    (folder / f"{TABLES[2]}.tsv").write_text("a\t_in\tb\n")
     assert [entity.name for entity in read_tables(folder).entities] == names
-    (folder / TABLES[0]).write_text('a\t"Casablanca" (film)\nb\t"quoted"\n')
+    (folder / f"{TABLES[0]}.tsv").write_text('a\t"Casablanca" (film)\nb\t"quoted"\n')
     assert [entity.name for entity in read_tables(folder).entities] == ['"Casablanca" (film)', '"quoted"']
-    (folder / TABLES[0]).write_text(f"a\ta\nb\t{'x' * 200_000}\n")
-    with pytest.raises(DataError, match=r"entities\.tsv, line 2 cannot be read"):
+    (folder / f"{TABLES[0]}.tsv").write_text(f"a\ta\nb\t{'x' * 200_000}\n")
+    with pytest.raises(DataError, match=r"entities\.tsv: line 2 cannot be read"):
         read_tables(folder)
 
 

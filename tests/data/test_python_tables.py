@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -62,7 +64,6 @@ def test_what_python_holds(make: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_polars(lazy: bool) -> None:
-    polars = pytest.importorskip("polars")
     frame = polars.DataFrame(COLUMNS)
     check(frame.lazy() if lazy else frame)
     odd = {
@@ -80,12 +81,10 @@ def test_polars(lazy: bool) -> None:
 
 @pytest.mark.parametrize("form", [None, "numpy", "torch", "pandas", "arrow"])
 def test_datasets(form: str | None) -> None:
-    data = pytest.importorskip("datasets").Dataset.from_dict(COLUMNS)
+    data = datasets.Dataset.from_dict(COLUMNS)
     check(data.with_format(form))
     check(data.to_iterable_dataset())
-    classes = data.cast_column(
-        "label", pytest.importorskip("datasets").ClassLabel(names=["a", "b", "low", "c", "high"])
-    )
+    classes = data.cast_column("label", datasets.ClassLabel(names=["a", "b", "low", "c", "high"]))
     for source in (classes.with_format(form), classes.to_iterable_dataset()):
         assert read_table(source).column("label") == ["low", "high"]
     assert len(read_table(data.select([1])).rows) == 1
@@ -103,7 +102,6 @@ def test_numbers_of_classes_are_read_as_their_names(tmp_path: Path) -> None:
 
 
 def test_the_parts_of_a_dataset_are_named() -> None:
-    datasets = pytest.importorskip("datasets")
     with pytest.raises(DataError, match="has the parts train"):
         read_table(datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS)))
 

@@ -12,11 +12,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet as pq
 
 from condviz.analysis.errors.findings import format_csv
 from condviz.analysis.errors.study import judge, make_study
@@ -86,16 +90,19 @@ def written_as_json(columns: tuple[str, ...], rows: Rows, *, lines: bool) -> byt
 
 
 def written_by_arrow(columns: tuple[str, ...], rows: Rows, *, parquet: bool) -> bytes:
-    arrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet as writer
-
-    table = arrow.table([list(cells) for cells in zip(*rows, strict=True)], names=list(columns))
+    table = pa.table([list(cells) for cells in zip(*rows, strict=True)], names=list(columns))
     sink = io.BytesIO()
     if parquet:
-        writer.write_table(table, sink)
+        pq.write_table(table, sink)
     else:
-        with arrow.ipc.new_file(sink, table.schema) as file:
+        with pa.ipc.new_file(sink, table.schema) as file:
             file.write_table(table)
+    return sink.getvalue()
+
+
+def written_by_polars(columns: tuple[str, ...], rows: Rows, *, method: str, **form: object) -> bytes:
+    sink = io.BytesIO()
+    getattr(polars.DataFrame(rows, schema=columns, orient="row"), method)(sink, **form)
     return sink.getvalue()
 
 
@@ -111,6 +118,11 @@ WRITERS: dict[str, tuple[str, Callable[..., bytes]]] = {
     "unicode text": (".txt.tsv", written_as_unicode),
     "jsonl": (".jsonl", partial(written_as_json, lines=True)),
     "json": (".json", partial(written_as_json, lines=False)),
+    "polars": (".csv", partial(written_by_polars, method="write_csv")),
+    "polars tsv": (".tsv", partial(written_by_polars, method="write_csv", separator="\t", include_bom=True)),
+    "polars lines": (".ndjson", partial(written_by_polars, method="write_ndjson")),
+    "polars parquet": (".parquet", partial(written_by_polars, method="write_parquet")),
+    "polars arrow": (".arrow", partial(written_by_polars, method="write_ipc")),
     "parquet": (".parquet", partial(written_by_arrow, parquet=True)),
     "arrow": (".arrow", partial(written_by_arrow, parquet=False)),
 }
@@ -144,7 +156,8 @@ def test_no_cell_of_a_table_in_memory_is_lost_or_changed(table: tuple) -> None:
     columns, rows = table
     records = [dict(zip(columns, row, strict=True)) for row in rows]
     by_column = dict(zip(columns, zip(*rows, strict=True), strict=True))
-    for source in (pd.DataFrame(rows, columns=columns, dtype=object), records, iter(records), by_column):
+    held = polars.DataFrame(rows, schema=columns, orient="row"), datasets.Dataset.from_list(records)
+    for source in (pd.DataFrame(rows, columns=columns, dtype=object), records, iter(records), by_column, *held):
         assert read_table(source).rows == tuple(rows)
     extra = columns[4:]
     found = check_columns({name: by_column[name] for name in extra})

@@ -10,8 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from condviz.data.tables import read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import number
+from condviz.training import data
 from condviz.training.data import Example, MixedOrder, collate, load_blocks, load_source, make_units, read_as, survey
 from condviz.training.recipes import Source, from_dict
 
@@ -155,6 +157,17 @@ def test_a_table_of_a_recipe_is_read_on_its_scale_with_its_words_and_columns(tmp
     assert any("mapped to 1" in note for note in found.advice)
     assert any("1 row that cannot be used" in note for note in found.advice)
     assert found.dropped == 1
+
+
+def test_a_survey_reads_each_table_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / "train.csv", tmp_path / "validation.csv"]
+    for path in paths:
+        path.write_text("sentence1,sentence2,condition,label\na,b,c,1\nd,e,f,5\n")
+    read = []
+    monkeypatch.setattr(data, "read_pairs", lambda path, **form: read.append(path) or read_pairs(path, **form))
+    first, second = ([{"name": "csv", "path": str(path)}] for path in paths)
+    found = survey(from_dict(RECIPE | {"train": first, "validation": second}))
+    assert (found.rows, found.validation_rows, read) == (2, 2, paths)
 
 
 def test_options_of_the_command_line_change_how_tables_are_read(tmp_path: Path) -> None:

@@ -137,9 +137,11 @@ def test_what_is_wrong_is_told(tab: LinksTab, tmp_path: Path) -> None:
     with pytest.raises(CondvizError, match="nobody"):
         merge(tab.ask("bee", "nobody", "everyday", None), tab)
     part = write_graph(tmp_path / "part")
-    with pytest.raises(DataError, match=r"entities.tsv alone has no triples"):
+    with pytest.raises(
+        DataError, match=r"Missing: relations, triples; received: entities\.tsv\. Choose one table of triples"
+    ):
         kg_formats.read_files([part / "entities.tsv"])
-    with pytest.raises(DataError, match=r"Missing: relations.tsv; received: entities.tsv, triples.tsv"):
+    with pytest.raises(DataError, match=r"Missing: relations; received: entities.tsv, triples.tsv"):
         kg_formats.read_files([part / "entities.tsv", part / "triples.tsv"])
     with pytest.raises(DataError, match=r"'How old is a cow\?' is a question .* Name a thing, for instance"):
         merge(tab.ask("How old is a cow?", model, "everyday", None), tab)
