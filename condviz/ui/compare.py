@@ -163,7 +163,6 @@ class CompareTab:
             yield {self.result: self._picture(comparison, before), self.shown: comparison}
 
     def example(self, event: gr.EventData, model: str, shown: Comparison | None) -> Iterator[dict]:
-        """Fill the form with an example and score it."""
         example = self.examples.get(str(event.id))
         if example is None:
             raise DataError("This example does not exist any more. Reload the page.")
@@ -179,7 +178,6 @@ class CompareTab:
         yield from self._fill(sentence1, sentence2, "\n".join([*lines(conditions), condition]), model, shown)
 
     def open_link(self, values: Values, model: str, shown: Comparison | None) -> Iterator[dict]:
-        """Restore the form from a link and score it."""
         known = [name for name in values.get("m", []) if name in self.pool.names]
         conditions = joined(values.get("c", []))
         # Links of the first edition name several models; the best of them leads.
@@ -196,7 +194,6 @@ class CompareTab:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def explain(self, shown: Comparison | None) -> Iterator[dict]:
-        """Show the effect of every word under each condition."""
         from condviz.analysis.compare import add_words
 
         comparison = _needed(shown)
@@ -208,7 +205,6 @@ class CompareTab:
         yield {self.words_view: render("compare/words.html", pictures=pictures)}
 
     def all_models(self, shown: Comparison | None, untrained: bool) -> Iterator[dict]:
-        """Score the pair with every model."""
         comparison = _needed(shown)
         infos = [info for info in self.pool.infos() if info.trained or untrained or info.name == "minilm"]
         infos.sort(key=lambda info: info.name != comparison.models[0].name)
@@ -225,7 +221,6 @@ class CompareTab:
         yield {self.matrix: noted(view, untrained="1" if untrained else "")}
 
     def find(self, shown: Comparison | None) -> Iterator[dict]:
-        """Rank the library of conditions for the pair."""
         from condviz.analysis.compare import rank_conditions
 
         comparison = _needed(shown)
@@ -237,7 +232,6 @@ class CompareTab:
         yield {self.ranking: view}
 
     def show_exports(self, shown: Comparison | None) -> dict:
-        """Offer the comparison as link, JSON, CSV and Python."""
         comparison = _needed(shown)
         texts = [("sentence1", comparison.sentence1), ("sentence2", comparison.sentence2)]
         call = [("models", comparison.models[0].name), *texts, ("conditions", list(comparison.conditions))]

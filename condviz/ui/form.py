@@ -35,12 +35,10 @@ class Fields:
         return dict.fromkeys(keys, "") | dict(self.write(given))
 
     def read(self, values: Values) -> dict[str, Any]:
-        """Return what a link says, by name."""
         found = read_options(self.function, values)
         return {name: found[name] for name in self.components}
 
     def updates(self, given: Mapping[str, Any]) -> dict[Any, Any]:
-        """Return updates that fill them in."""
         return {component: given[name] for name, component in self.components.items()}
 
 

@@ -69,34 +69,28 @@ TEXTS = Kind({"text": "Text"}, pairs=False)
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read, as the visitor has it now; small, as each session keeps its own.
-
-    Attributes:
-        path: Of the upload.
-        header, separator, encoding, condition, scale, labels: As `read_pairs` takes them.
-        columns: (role, column) of those that have one.
-        problem: Why it cannot be used like this, or "".
-        sure: The names of the columns say which is which, and nothing else is in doubt.
-        new: It comes with the file; else the visitor has changed something.
-        stamp: Tells it from every other one, also where the same file comes again.
-    """
+    """How a file is read, as the visitor has it now (see `read_pairs`); small, as each session keeps its own."""
 
     path: str
     header: bool | None = None
     separator: str = ""
     encoding: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    """(role, column) of those that have one."""
     condition: str = ""
     scale: tuple[float, float] | None = None
     labels: tuple[tuple[str, float], ...] = ()
     problem: str = ""
+    """Why it cannot be used like this."""
     sure: bool = False
+    """The names of the columns say which is which, and nothing else is in doubt."""
     new: bool = True
+    """It comes with the file; else the visitor has changed something."""
     stamp: int = field(default_factory=time.monotonic_ns)
+    """Tells it from every other one, also where the same file comes again."""
 
     @property
     def name(self) -> str:
-        """The name of the file, for people."""
         return self.path.replace("\\", "/").rpartition("/")[2]
 
     @property
@@ -252,7 +246,6 @@ class Import:
         return {self.upload: gr.update(value=reading.path), **self._look(reading, given=True)}
 
     def change(self, file: str | None, before: Reading | None, *fields: Any) -> dict:  # noqa: ANN401 - of the fields
-        """Read the file again as the fields say."""
         if not file:
             return {}
         header, separator, encoding, condition, low, high, words, *columns = fields

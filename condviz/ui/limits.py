@@ -50,7 +50,6 @@ class Newest(LRUCache[Key, Value]):
             super().__setitem__(key, value)
 
     def get(self, key: Key, default: Any = None) -> Any:  # noqa: ANN401 - a value, or the default
-        """Return the value of a key, or the default."""
         with self._lock:
             return super().get(key, default)
 

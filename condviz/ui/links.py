@@ -143,7 +143,6 @@ class LinksTab:
     def ask(
         self, entity: str, model: str, graph: str, shown: LinkProfile | None, asked: Asked = None
     ) -> Iterator[dict]:
-        """Answer the questions that fit an entity."""
         from condviz.analysis.links import describe_entity, plain_name
 
         yield {self.result: self._dimmed(shown)}
@@ -245,7 +244,6 @@ class LinksTab:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_questions(self, shown: LinkProfile | None) -> dict:
-        """Offer the relations that were not asked about."""
         return {self.more: render("links/more.html", others=_needed(shown).others)}
 
     def show_change(self, shown: LinkProfile | None) -> dict:
@@ -253,18 +251,15 @@ class LinksTab:
         return {self.table: render("links/change.html", profile=_needed(shown))}
 
     def show_quality(self, shown: LinkProfile | None) -> dict:
-        """Show how often the model is right about entities it was not trained on."""
         trust = _needed(shown).reliability
         rows = [(name.replace("_", " "), counts) for name, counts in trust.by_relation.items()] if trust else []
         return {self.figures: render("links/quality.html", trust=trust, rows=rows)}
 
     def show_papers(self) -> dict:
-        """Show the stored figures on WN18RR beside the papers'."""
         rows = scoreboard.link_rows(scoreboard.read_link_scores())
         return {self.metrics: render("links/papers.html", rows=rows, note=scoreboard.RERANKED_NOTE)}
 
     def show_exports(self, shown: LinkProfile | None, asked: Asked) -> dict:
-        """Offer the answers as link, JSON, CSV and Python."""
         profile = _needed(shown)
         best = profile.answers[0]
         graph = best.graph if best.graph in self.graphs else "your table of triples, or the folder of your tables"

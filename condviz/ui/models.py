@@ -137,7 +137,6 @@ class ModelsTab:
 
     # ---- events ------------------------------------------------------------------------------------------------------
     def show_card(self, event: gr.EventData, view: View) -> dict:
-        """Show the card of a model that was clicked."""
         return self._show(View(str(event.name), view.metric, view.by))
 
     def sort(self, event: gr.EventData, view: View) -> dict:
@@ -146,7 +145,6 @@ class ModelsTab:
         return self._show(View(view.model, metric, str(event.by) if event.by else view.by))
 
     def open_link(self, values: Values, *_: View) -> dict:
-        """Restore a link."""
         start = View()
         metric, by = first(values, "metric", start.metric), first(values, "by", start.by)
         by = MEAN if by in PARTS and by not in COLUMNS else by  # links to columns that there were
@@ -167,11 +165,9 @@ class ModelsTab:
         return self._table(view), gr.Timer(active=not self.pool.settled)
 
     def show_choice(self, task: str, patience: str, place: str) -> dict:
-        """Answer which model to take."""
         return self.choose.show(self.pool.infos(), self._board()[0], task, patience, place)
 
     def show_untrained(self) -> dict:
-        """Show the models that were not trained."""
         infos = [info for info in self.pool.infos() if not info.trained]
         return {self.twins: render("models/untrained.html", infos=infos, reads=READS)}
 
@@ -180,7 +176,6 @@ class ModelsTab:
         return {self.claims: render("models/papers.html", papers=read_asset("papers.json"))}
 
     def show_graphs(self) -> dict:
-        """Show the models trained to predict links, with their stored figures."""
         rows = {row.model: row for row in link_rows(read_link_scores()) if row.ours and row.ranking == "plain"}
         found = [(info, rows.get(info.name)) for info in map(registry.describe, registry.link_models())]
         return {self.links: render("models/graphs.html", rows=found)}
@@ -340,13 +335,11 @@ class Choose:
         self.answer = html("", elem_id="cv-models-answer", script=_CLICKED)
 
     def restore(self, values: Values) -> dict[Any, str]:
-        """Return the answers that a link has."""
         given = zip(self.fields, (first(values, key) for key in ("task", "time", "place")), strict=True)
         known = zip(given, (TASKS, PATIENCE, PLACES), strict=True)
         return {one: name if name in names else next(iter(names)) for (one, name), names in known if name}
 
     def show(self, infos: Sequence[ModelInfo], board: Board, task: str, patience: str, place: str) -> dict:
-        """Answer, and draw all models that were measured."""
         efforts = read_asset("effort.json") or {}
         kind = "pair" if task == "words" else task
         right: dict[str, Metric] = {}

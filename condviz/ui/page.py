@@ -64,12 +64,10 @@ class Page:
 
     @property
     def pool(self) -> ModelPool:
-        """The models."""
         return self.site.pool
 
     @property
     def opened(self) -> Callable[..., Dependency]:
-        """Fires when the page is opened."""
         return self.site.blocks.load
 
     def on_link(

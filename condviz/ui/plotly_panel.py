@@ -40,9 +40,7 @@ _SCRIPT = page_script("condviz.panel(element, props, watch, trigger);  // 'selec
 class Figure(Protocol):
     """What plotly's figures offer."""
 
-    def to_json(self) -> str | None:
-        """Return the figure as JSON."""
-        ...
+    def to_json(self) -> str | None: ...
 
 
 class PlotlyPanel(gr.HTML):

@@ -255,19 +255,11 @@ class ModelPool:
         return [(f"{info.title}{note}", info.name) for info, note in titled]
 
     # ---- loading -----------------------------------------------------------------------------------------------------
-    def state(self, name: str) -> LoadState:
-        """Return how far one model has been loaded; raises UnknownModelError if the pool does not have the name."""
-        with self._lock:
-            self._check(name)
-            return self._states[name]
-
     def states(self) -> dict[str, LoadState]:
-        """Return the state of every model, in the order of the page."""
         return dict(self._states)
 
     @property
     def settled(self) -> bool:
-        """True once no model is waiting or loading."""
         return not any(state.phase in ("waiting", "loading") for state in self.states().values())
 
     def loaded(self, name: str) -> Any | None:  # noqa: ANN401 - a ConditionalScorer; its module imports torch

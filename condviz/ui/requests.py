@@ -39,7 +39,6 @@ class Uploads:
         self._lock = threading.Lock()
 
     def use(self, session: str, paths: Iterable[str]) -> None:
-        """Note that a session uses files that were uploaded."""
         with self._lock:
             for path in paths:
                 self._users.setdefault(path, set()).add(session)
@@ -74,7 +73,6 @@ class Kept(Newest[str, Any]):
         return token
 
     def find(self, token: str, kind: type[Value]) -> Value | None:
-        """Return the value of a token; None where there is none of this kind."""
         value = self.get(token)
         return value if isinstance(value, kind) else None
 

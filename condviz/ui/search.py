@@ -91,11 +91,9 @@ class Searches(Result):
         return build + searched if own else searched
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
         return {"searches": [result.to_dict() for result in self.results]}
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the hits of all conditions."""
         import pandas as pd
 
         frames = [result.to_frame().assign(condition=result.condition or "") for result in self.results]
@@ -234,7 +232,6 @@ class SearchTab:
         yield {self.result: _picture(found), self.shown: found}
 
     def example(self, event: gr.EventData, model: str, shown: Searches | None) -> Iterator[dict]:
-        """Fill the form with an example and search."""
         index = place(event.id, len(TRIES))
         if index is None:
             raise DataError("This example does not exist any more. Reload the page.")
@@ -242,7 +239,6 @@ class SearchTab:
         yield from self._fill((query, "\n".join(conditions), SCENES, model, "", "", HITS), shown)
 
     def open_link(self, values: Values, shown: Searches | None) -> Iterator[dict]:
-        """Restore the form from a link and search."""
         named, corpus = first(values, "m"), first(values, "in") or SCENES
         model = named if named in {name for _, name in self._choices()} else self.default
         conditions = joined(values.get("c", [])[:MAX_CONDITIONS])
@@ -277,7 +273,6 @@ class SearchTab:
         yield {self.sample: render("search/sample.html", **shown, seconds=seconds)}
 
     def upload(self, file: str | None, reading: Reading | None, *values: Any) -> Iterator[dict]:  # noqa: ANN401
-        """Read a file of texts and search it."""
         if os.environ.get("SPACE_ID"):
             raise DataError("Files are not taken on this shared server. Run CondViz on your own machine for that.")
         texts, columns, notes = _read(self.own.current(file, reading))
@@ -293,7 +288,6 @@ class SearchTab:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_groups(self, shown: Searches | None, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
-        """Divide the corpus by the first condition."""
         options = self.grouping.check(fields)
         found = yield from self._run(self.groups, shown, group_by, 1, "Grouping the texts.", options)
         yield _drawn(found, plots.plot_groups, self.grouped, self.group_box, self.group_map)
@@ -304,12 +298,10 @@ class SearchTab:
         yield _drawn(found, plots.plot_flows, self.crossing, self.flow_box, self.flows)
 
     def show_twins(self, shown: Searches | None) -> Iterator[dict]:
-        """Find pairs that the first two conditions see differently."""
         found = yield from self._run(self.twins, shown, condviz.find_twins, 2, "Comparing the texts.")
         yield {self.pairs: plots.to_html(found)}
 
     def show_sorting(self, shown: Searches | None) -> Iterator[dict]:
-        """Rank the library of conditions."""
         message = "Trying the library of conditions."
         found = yield from self._run(self.sorting, shown, condviz.rank_sorting_conditions, 0, message)
         yield {self.sorted: plots.to_html(found)}
@@ -330,7 +322,6 @@ class SearchTab:
         return (yield from part.follow(work, message))
 
     def show_exports(self, shown: Searches | None) -> dict:
-        """Offer the hits as link, JSON, CSV and Python."""
         found = _needed(shown)
         script = found.script(self._names(found.results[0].model.name)[-1])
         return {self.hand_out: export.offer(found, link=found.link, python=script, file="search.csv")}

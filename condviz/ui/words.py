@@ -192,7 +192,6 @@ class WordsTab:
         yield from self.read(*form, shown, *FAILING.get(name, ()))
 
     def open_link(self, values: Values, *given: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and what is shown
-        """Restore the form from a link and read it."""
         *_, model, shown = given
         sentence, sentence2, conditions, names = _texts(values)
         known = [base for base, _ in map(split_variant, names) if base in self.pool.names]  # a variant opens its model
@@ -222,7 +221,6 @@ class WordsTab:
 
     # ---- sections; what is chosen in them becomes part of the address ------------------------------------------------
     def show_strips(self, reading: WordReading, tokens: bool, layer: int | None) -> dict:
-        """Show every sentence under every condition."""
         _check_size([reading])
         depth = len(reading.texts[0].weights)
         layer = layer if layer in range(-depth, 0) else -1
@@ -250,7 +248,6 @@ class WordsTab:
         }
 
     def show_difference(self, reading: WordReading, more: int | None, less: int | None) -> dict:
-        """Show what one condition weighs more than another."""
         if len(reading.conditions) < 2:
             raise DataError("There is only one condition. Add a second one to see a difference.")
         more, less = _place(reading, more), _place(reading, less, 1)
@@ -262,7 +259,6 @@ class WordsTab:
         }
 
     def show_models(self, reading: WordReading, others: list[str]) -> Iterator[dict]:
-        """Read the same texts with several models."""
         choices = self._readers()
         infos = [self._info(name) for _, name in choices]
         routers = [info.name for info in infos if info.has_router and info.trained][:MAX_MODELS]
@@ -284,7 +280,6 @@ class WordsTab:
             yield {self.side: noted(side, others=_unless(chosen, routers))}
 
     def show_deletion(self, reading: WordReading, *fields: Any) -> Iterator[dict]:  # noqa: ANN401
-        """Test whether the score depends on the heaviest words."""
         options = self.deleting.check(fields)
         work = self._run(reading.model.name, partial(delete_words, **options), reading)
         test = yield from self.parts["deletion"].follow(work, "Deleting words and scoring again.")
@@ -292,7 +287,6 @@ class WordsTab:
         yield {self.deletion: noted(shown, **self.deleting.note(options))}
 
     def show_heads(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
-        """Show attention in every layer and head."""
         from condviz.analysis.attention import read_heads
 
         place = _place(reading, condition)
@@ -302,7 +296,6 @@ class WordsTab:
         yield {self.heads: shown, self.head_condition: _menu(reading, place)}
 
     def show_figures(self, reading: WordReading, condition: int | None) -> Iterator[dict]:
-        """Show the three pictures of the CSR paper."""
         from condviz.analysis.attention import read_pictures
 
         place = _place(reading, condition)
@@ -312,7 +305,6 @@ class WordsTab:
         yield {self.figures: shown, self.figure_condition: _menu(reading, place)}
 
     def show_exports(self, reading: WordReading) -> dict:
-        """Offer the values as a table, link, JSON, CSV and Python."""
         texts = [text.sentence for text in reading.texts]
         call = [("model", reading.model.name), ("sentences", texts), ("conditions", list(reading.conditions))]
         frame = reading.to_frame().drop(columns=["model", "revision", "source", "start", "end"])

@@ -55,12 +55,12 @@ def test_a_model_is_loaded_once_however_many_ask() -> None:
 
 def test_states_go_from_waiting_over_loading_to_ready() -> None:
     seen = []
-    pool = ModelPool(["a"], lambda name: seen.append(pool.state(name).phase))
-    assert pool.state("a").phase == "waiting"
+    pool = ModelPool(["a"], lambda name: seen.append(pool.states()[name].phase))
+    assert pool.states()["a"].phase == "waiting"
     assert not pool.settled
     pool.get("a")
     assert seen == ["loading"]
-    assert pool.state("a").phase == "ready"
+    assert pool.states()["a"].phase == "ready"
     assert pool.settled
 
 
@@ -75,12 +75,12 @@ def test_a_failing_model_leaves_the_others_alive_and_is_tried_again() -> None:
     pool = ModelPool(["a", "b", "c"], load)
     pool.preload().join(10)
     assert [state.phase for state in pool.states().values()] == ["ready", "failed", "ready"]
-    assert pool.state("b").reason == "broken/model.safetensors is truncated."
+    assert pool.states()["b"].reason == "broken/model.safetensors is truncated."
     with pytest.raises(CheckpointError, match="truncated"):
         pool.get("b")
     broken.clear()
     assert pool.get("b") == "B"
-    assert pool.state("b").phase == "ready"
+    assert pool.states()["b"].phase == "ready"
 
 
 def test_a_model_without_its_encoder_is_listed_and_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_model_without_its_encoder_is_listed_and_not_offered(monkeypatch: pyte
     pool.preload().join(10)
     assert pool.settled
     assert loaded == ["bi-encoder"]
-    assert pool.state("csr") == LoadState("absent", "make base")
+    assert pool.states()["csr"] == LoadState("absent", "make base")
     with pytest.raises(CheckpointError, match="make base"):
         pool.get("csr")
     absent.clear()  # it was installed, or fetched for another model
@@ -134,8 +134,8 @@ def test_an_unexpected_error_does_not_stop_the_thread() -> None:
 
     pool = ModelPool(["a", "b"], load)
     pool.preload().join(10)
-    assert pool.state("b").phase == "ready"
-    assert "secret" not in pool.state("a").reason
+    assert pool.states()["b"].phase == "ready"
+    assert "secret" not in pool.states()["a"].reason
     with pytest.raises(CondvizError, match="could not be loaded"):
         pool.get("a")
 
@@ -160,7 +160,7 @@ def test_a_model_that_has_come_since_is_the_last() -> None:
     pool.add("b")
     pool.add("b")
     assert pool.names == ("a", "b")
-    assert pool.state("b").phase == "waiting"
+    assert pool.states()["b"].phase == "waiting"
     assert not pool.settled
     assert pool.get("b") == "B"
 

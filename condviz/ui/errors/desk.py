@@ -51,17 +51,13 @@ ROW_BYTES, REFIT_BYTES = 4_500, 32 * MB
 
 @dataclass(frozen=True)
 class Source:
-    """Where rows come from; small, as each session keeps its own.
-
-    Attributes:
-        key: "scenes:test" for a part of a corpus, or "upload".
-        reading: Of an upload: its file, and what is known of it.
-        token: Of an upload: opens it again in the same sitting.
-    """
+    """Where rows come from; small, as each session keeps its own."""
 
     key: str
+    """As "scenes:test" for a part of a corpus, or "upload"."""
     reading: Reading | None = None
     token: str = ""
+    """Opens an upload again in the same sitting."""
 
     @property
     def name(self) -> str:
@@ -71,17 +67,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Choice:
-    """What is chosen: all that a session keeps, and what a link restores.
-
-    Attributes:
-        source: The rows.
-        first, second: The model, and one to compare with or "".
-        filter, exclude_seen: As in `find_errors`.
-        selected: Positions of rows chosen in the plot; () for none.
-        target: What slices are looked for: a key of `TARGETS`.
-        view: Key of `VIEWS`; "" for that of one model or of two.
-        row: Position of the row that is read, or None.
-    """
+    """What is chosen: all that a session keeps, and what a link restores."""
 
     source: Source = field(default_factory=lambda: Source(START))
     first: str = ""
@@ -89,13 +75,16 @@ class Choice:
     filter: str = ""
     exclude_seen: bool = False
     selected: tuple[int, ...] = ()
+    """Positions of rows chosen in the plot."""
     target: str = "over"
+    """What slices are looked for: a key of `TARGETS`."""
     view: str = ""
+    """Key of `VIEWS`; "" for that of one model or of two."""
     row: int | None = None
+    """Position of the row that is read."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The one or two models."""
         return tuple(filter(None, (self.first, self.second)))
 
     @property
@@ -165,7 +154,6 @@ class Desk:
         return None if stored is None or weights not in (None, stored.weights) else stored.scores
 
     def keep(self, dataset: Dataset, name: str, scores: np.ndarray) -> None:
-        """Keep computed scores."""
         with self._lock:
             self._scores[dataset.digest, self._known_as(name)] = scores
 

@@ -99,7 +99,6 @@ class Sections:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def show_rows(self, choice: Choice | None) -> dict:
-        """List the rows of the slice, the largest error first; a click opens one."""
         from condviz.analysis.errors.findings import rows_frame
 
         found = self.desk.found(needed(choice))
@@ -110,7 +109,6 @@ class Sections:
         return {self.rows: gr.Dataframe(frame.rename(columns={"label": "rating", **errors}), column_widths=widths)}
 
     def show_worst(self, choice: Choice | None, column: str | None) -> dict:
-        """List the values of a column with the most certain errors."""
         from condviz.analysis.errors.measures import worst_conditions
         from condviz.plots.errors import plain_name
         from condviz.ui.errors import view
@@ -139,7 +137,6 @@ class Sections:
         return {self.follow: view}
 
     def show_near(self, choice: Choice | None) -> Iterator[dict]:
-        """Find the training rows nearest to the row that is read."""
         choice = needed(choice)
         row = int(self.desk.found(choice).rows[0]) if choice.row is None else choice.row
         pair = self.desk.study(choice).dataset.pairs[row]
@@ -166,7 +163,6 @@ class Sections:
         yield {self.effect: shown}
 
     def show_exports(self, choice: Choice | None) -> dict:
-        """Offer what is shown as link, JSON and Python."""
         found, source = self.desk.found(needed(choice)), choice.source.name or choice.source.key
         call = [("models", list(choice.names)), ("data", source), *given_options(find_errors, vars(choice)).items()]
         call += [("selected", list(choice.selected))] if choice.selected else []

@@ -218,7 +218,6 @@ class ErrorsTab:
         return {**drawn, self.notice: gr.skip()}
 
     def all_rows(self, choice: Choice | None) -> Iterator[dict]:
-        """Clear the filter and the selection."""
         yield {self.filter: ""}
         yield from self._show(replace(needed(choice), filter="", selected=()))
 
@@ -250,18 +249,15 @@ class ErrorsTab:
 
     # ---- one row -----------------------------------------------------------------------------------------------------
     def point(self, event: gr.EventData, choice: Choice | None) -> dict:
-        """Open the row of a point beside the plot."""
         return self._open(needed(choice), event.id) if event.id is not None else {}
 
     def pick(self, event: gr.SelectData, choice: Choice | None) -> dict:
-        """Open a row of the table."""
         choice = needed(choice)
         numbers = self.desk.dataset(choice.source).numbers  # rows that were left out count
         found = np.flatnonzero(numbers == (place(event.row_value[0], 10**9) or 0))
         return self._open(choice, int(found[0]) if len(found) else -1, mark=True)
 
     def turn(self, event: gr.EventData, choice: Choice | None) -> dict:
-        """Open the next or previous row of the slice."""
         choice = needed(choice)
         order = self.desk.found(choice).rows
         # Without a choice the first row of the slice is open.
@@ -311,7 +307,6 @@ class ErrorsTab:
         return {self.data: gr.Dropdown(choices, value="upload"), self.uploaded: source}
 
     def open_link(self, values: Values, choice: Choice | None) -> Iterator[dict]:
-        """Restore what a link asks for."""
         key, second, target, drawn = (first(values, name) for name in ("ed", "eb", "et", "ev"))
         reading = KEPT.find(key, Reading)
         source = Source("upload", reading, key) if reading else Source(key)

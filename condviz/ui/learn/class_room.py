@@ -23,7 +23,7 @@ from cachetools import TTLCache
 from condviz.errors import DataError
 from condviz.ui.events import connect, explain
 from condviz.ui.learn.figures.base import OUTDATED
-from condviz.ui.learn.figures.compare import Bet, Bets
+from condviz.ui.learn.figures.models import Bet, Bets
 from condviz.ui.limits import Counts
 from condviz.ui.markup import html, render
 from condviz.ui.state import place
@@ -56,17 +56,13 @@ class Room:
 
 @dataclass(frozen=True)
 class View:
-    """What one person sees of a room.
-
-    Attributes:
-        people: How many have joined, without the teacher.
-        teacher: Whether it is the teacher who looks.
-        counts: Question -> choice -> how many; for others than the teacher only of questions that they have bet on.
-    """
+    """What one person sees of a room."""
 
     people: int
+    """How many have joined, without the teacher."""
     teacher: bool
     counts: dict[str, Counter[str]]
+    """Question -> choice -> how many; for others than the teacher only of questions that they have bet on."""
 
 
 class Rooms:
@@ -96,11 +92,7 @@ class Rooms:
             return code
 
     def join(self, code: str, person: str, address: str) -> str:
-        """Enter a room, and return the code as it is written; entering again changes nothing.
-
-        Raises:
-            DataError: If there is no such room, it is full, or too many wrong codes were tried.
-        """
+        """Enter a room, and return its code; raises DataError without such a room, or after too many wrong codes."""
         with self._lock:
             _check(person)
             code, room = self._find(code, person, address)
@@ -120,11 +112,7 @@ class Rooms:
                 bets.pop(person, None)
 
     def bet(self, code: str, person: str, question: str, choice: str, address: str) -> None:
-        """Bet on a question, or change one's bet; the same bet again counts once. `join` has to come first.
-
-        Raises:
-            DataError: As `join`, or if the person has not joined, or question or choice are too long or too many.
-        """
+        """Bet on a question, or change one's bet; the same bet again counts once. `join` has to come first."""
         with self._lock:
             code, room = self._find(code, person, address)
             if person not in room.people:

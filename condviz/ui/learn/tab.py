@@ -59,7 +59,6 @@ class LearnTab:
 
     # ---- where one is ------------------------------------------------------------------------------------------------
     def go(self, event: gr.EventData) -> dict:
-        """Follow a link inside the tab."""
         return self.show(read_link(str(event.query))[1])
 
     def show(self, values: Values) -> dict:
@@ -197,12 +196,9 @@ def _render(name: str, **values: Any) -> Markup:  # noqa: ANN401 - what the temp
 
 
 def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: str = "") -> Markup:
-    """Render a figure with the data that it computed; None where these have to be awaited.
+    """Render a figure with the data that it computed, or None, and the Markdown of what to notice in it.
 
-    Args:
-        figure, data: See above.
-        state: "live", "stored" while the models load, or "sheet" for a picture to be printed.
-        after: Markdown of what to notice in it.
+    The state is "live", "stored" while the models load, or "sheet" for a picture to be printed.
     """
     drawn = "" if data is None else render(f"learn/figures/{figure.name}.html", figure=figure, **figure.view(data))
     return render("learn/picture.html", figure=figure, drawn=drawn, state=state, after=after and to_html(after))
@@ -211,8 +207,7 @@ def picture(figure: Figure, data: dict[str, Any] | None, *, state: str, after: s
 def place(link: str, *, content: str = "", asks: bool = False, replace: bool = False, asked: bool = True) -> Markup:
     """Wrap a picture in what tells the page its address, which may `replace` that of the same step.
 
-    The browser `asks` for the live result. What a page is sent with nobody has `asked` for: it leaves the address as it
-    is, since gradio's client reads the link there when it is ready.
+    The browser `asks` for the live result; what nobody has `asked` for leaves the address as it is.
     """
     given = {"content": content, "asks": asks, "replace": replace, "asked": asked}
     return render("learn/place.html", link=link, number=next(_NUMBERS), **given)

@@ -62,11 +62,7 @@ class Form:
         )
 
     def points(self) -> MapPoints:
-        """Read the points.
-
-        Raises:
-            DataError: If they cannot be shown; says why and what to do.
-        """
+        """Read the points; raises DataError if they cannot be shown."""
         if self.source == "scenes":
             if not 2 <= len(self.aspects) <= 6:
                 raise DataError(f"Choose two to six conditions, not {len(self.aspects)}.")
@@ -153,7 +149,6 @@ class Maps:
         self._lock = threading.Lock()
 
     def keep(self, result: EmbeddingMap) -> None:
-        """Keep a map that is looked at now."""
         with self._lock, suppress(ValueError):  # one that is larger than all of the budget
             self._maps[id(result)] = result
 
@@ -163,27 +158,20 @@ MAPS = Maps()
 
 @dataclass(frozen=True)
 class Shown:
-    """What the tab shows, and a session keeps: a map, what made it, and what the visitor has picked on it.
-
-    Attributes:
-        map: Leads to the map, see `Maps`.
-        form: What made it.
-        colour: What the points are coloured by.
-        token: Opens what no link holds again in the same sitting, "" where a link holds all of the form.
-        search: Words that chosen points contain, "" for none.
-        value: Category of the legend that is chosen, "" for none.
-        chosen: Positions of the chosen points, or None.
-        marked: Position of the point whose neighbours are shown, or None.
-    """
+    """What the tab shows, and a session keeps: a map (see `Maps`), what made it, and what is picked on it."""
 
     map: ref[EmbeddingMap]
     form: Form
     colour: str
     token: str = ""
+    """Opens what no link holds again in the same sitting, "" where a link holds all of the form."""
     search: str = ""
+    """Words that chosen points contain."""
     value: str = ""
+    """Category of the legend that is chosen."""
     chosen: tuple[int, ...] | None = None
     marked: int | None = None
+    """Position of the point whose neighbours are shown."""
 
     @property
     def result(self) -> EmbeddingMap:

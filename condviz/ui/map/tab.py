@@ -189,7 +189,6 @@ class MapTab:
         return {part: gr.update(visible=visible) for part, visible in seen.items()}
 
     def draw(self, *fields: Any) -> Iterator[dict]:  # noqa: ANN401 - the form and the state
-        """Draw the map that the form describes."""
         *values, shown = fields
         yield from self._draw(Form.of(*values), shown)
 
@@ -216,7 +215,6 @@ class MapTab:
         yield self._show(Shown(ref(result), form, result.colour).keep())
 
     def paint(self, colour: str, shown: Shown | None) -> dict:
-        """Colour the points by something else."""
         shown = replace(_needed(shown), colour=colour)
         shown = shown.choose(None) if shown.value else shown
         return self._picks(shown) | self._figures(shown)
@@ -226,12 +224,10 @@ class MapTab:
         return self._picks(_needed(shown).with_search(search)) | {self.search: gr.skip()}
 
     def select(self, event: gr.EventData, shown: Shown | None) -> dict:
-        """Choose the points that were drawn around."""
         chosen = view.positions(event.ids, len(_needed(shown).result.points.texts))
         return self._picks(shown.choose(tuple(chosen) or None))
 
     def open_point(self, event: gr.EventData, shown: Shown | None) -> dict:
-        """Show the neighbours of a point."""
         found = view.positions([event.id], len(_needed(shown).result.points.texts))
         return self._picks(replace(shown, marked=found[0])) if found else {self.notice: gr.skip()}
 
@@ -253,7 +249,6 @@ class MapTab:
 
     # ---- sections, each computed when it is opened -------------------------------------------------------------------
     def measure(self, shown: Shown | None) -> Iterator[dict]:
-        """Measure impurity, isotropy and W_c, and show them."""
         from condviz.plots.maps import plot_conditions, plot_spectra
 
         shown = yield from self._measured(_needed(shown), self.impurity.notice, self.impurity.stop)
@@ -281,13 +276,11 @@ class MapTab:
         return replace(shown, map=ref(result))
 
     def show_points(self, shown: Shown | None) -> dict:
-        """List the chosen points, or all."""
         frame = _needed(shown).result.to_frame()
         chosen = frame if shown.chosen is None else frame.iloc[list(shown.chosen)]
         return {self.points: chosen.head(MAX_TABLE_ROWS).round(3)}
 
     def show_exports(self, shown: Shown | None) -> dict:
-        """Offer the map as link, JSON, CSV and Python."""
         result = _needed(shown).result
         offered = export.offer(result, link=shown.link(), python=view.python(result), file="map.csv")
         return {self.hand_out: render("map/export.html", offered=offered, unlinked=shown.unlinked)}

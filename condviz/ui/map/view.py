@@ -23,10 +23,7 @@ NEIGHBORS_SHOWN = 7
 def head(shown: Shown, *, picked: bool = False, asked: bool = False) -> str:
     """Render the headline and how the map was made, with the link that the page puts into its address.
 
-    Args:
-        shown: The map, and what is picked on it. A link to words that are typed replaces the one before.
-        picked: The map is the same, so open sections stay in the address.
-        asked: A link asked for this, so that it is not the tab's own example.
+    Where only something is `picked`, open sections stay there; what a link `asked` for is not the tab's own example.
     """
     from condviz.plots.maps import headline
 

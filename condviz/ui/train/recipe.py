@@ -80,13 +80,9 @@ def _infos() -> Iterator[ModelInfo]:
 
 
 def compose(preset: str, name: str, table: Mapping[str, Any] | None, start: str | None = None) -> str:
-    """Compose the recipe for a thoroughness.
+    """Compose the recipe for a thoroughness (a key of `QUALITIES`) and the model to start from, by default the best.
 
-    Args:
-        preset: Key of `QUALITIES`.
-        name: Of the model.
-        table: {"table": [train, validation] paths, "batching", "rows"}; None takes the example.
-        start: The model to start from, `PRETRAINED` for none; None takes the best. All have learnt from the example.
+    The table is {"table": paths, "batching", "rows"}; None takes the example, which all have learnt from.
     """
     document = tomlkit.parse(read_preset(preset))
     document["name"] = str(name or "").strip()

@@ -41,7 +41,6 @@ class Share:
         connect(self.push.click, self.send, sent, [self.hub_token], notice=self.notice, trigger_mode="once")
 
     def make_zip(self, shown: Mapping[str, Any], owner: str) -> dict:
-        """Pack the finished model."""
         folder = self._model(shown, owner)
         target = zip_of(folder.name)
         target.parent.mkdir(parents=True, exist_ok=True)

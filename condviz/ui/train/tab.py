@@ -251,7 +251,6 @@ class TrainTab:
         return {**filled, self.upload_box: gr.update(visible=mine), self.begins: begins}
 
     def edit(self, text: str) -> dict:
-        """Show a recipe that was edited by hand in the fields."""
         return self._fill(text, None)
 
     def _fill(self, text: str, preset: str | None) -> dict:
@@ -293,7 +292,6 @@ class TrainTab:
             yield from self.look(source, table, text, quality, *rest)
 
     def begin(self, source: str, table: dict | None, text: str, shown: Mapping[str, Any], owner: str) -> Iterator[dict]:
-        """Queue the training, and show it."""
         _need_table(source, table, text)
         owner = owner or secrets.token_urlsafe(16)
         work = Work(lambda progress: self._submit(text, owner))
@@ -346,7 +344,6 @@ class TrainTab:
         return write_link("errors", [("ed", _OPENED[run.id]), ("ea", run.name)])
 
     def redraw(self, shown: Mapping[str, Any], owner: str) -> dict:
-        """Fill a section that was opened."""
         return self.refresh({**shown, "drawn": None}, owner)
 
     def unlock(self, password: str, shown: Mapping[str, Any], owner: str) -> dict:
@@ -360,7 +357,6 @@ class TrainTab:
         return self.refresh({**shown, "operator": True}, owner)
 
     def act(self, event: gr.EventData, shown: Mapping[str, Any], owner: str) -> dict:
-        """Stop, resume, rerun, delete, show or replay a training."""
         action, run = str(event.act), str(event.run)
         if action == "replay":
             return self.refresh({**shown, "run": "", "replay": time.time(), "drawn": None}, owner)

@@ -117,7 +117,6 @@ class RunView:
 
     @property
     def losses(self) -> list[Mapping[str, Any]]:
-        """The steps whose loss was logged."""
         return [record for record in self.records if record.get("loss") is not None]
 
     @property

@@ -14,7 +14,7 @@ from condviz.errors import DataError
 from condviz.ui.learn import class_room
 from condviz.ui.learn.class_room import ClassRoom, Rooms
 from condviz.ui.learn.figures import make_figure
-from condviz.ui.learn.figures.compare import Bets
+from condviz.ui.learn.figures.models import Bets
 from condviz.ui.learn.tab import stored_results
 
 LESSON = load_lessons()[0]

@@ -14,7 +14,7 @@ from condviz.errors import DataError
 from condviz.methods.catalog import HyperCLConfig
 from condviz.methods.hyper_cl import HyperCL
 from condviz.ui.learn.figures import FIGURES, make_figure
-from condviz.ui.learn.figures.encoders import passes
+from condviz.ui.learn.figures.models import passes
 from tests.tiny import SENTENCES, encoded_rows, tiny_backbone
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,14 +6,8 @@ from pydantic import ValidationError
 
 from condviz.data.lessons import Step, explain
 from condviz.errors import DataError
-from condviz.ui.learn.figures import compare, encoders, errors, impurity, router, subtraction, vectors
-from condviz.ui.learn.figures.base import Figure
-
-FIGURES: dict[str, type[Figure]] = {
-    figure.name: figure
-    for module in (compare, encoders, errors, impurity, router, subtraction, vectors)
-    for figure in module.FIGURES
-}
+from condviz.ui.learn.figures import errors, models, router, spaces, vectors  # noqa: F401
+from condviz.ui.learn.figures.base import FIGURES, Figure
 
 
 def make_figure(step: Step) -> Figure | None:

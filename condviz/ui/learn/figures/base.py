@@ -1,13 +1,14 @@
 """A figure of a lesson: parameters that a lesson sets and a student changes, and what is computed from them.
 
-To add one, write a subclass of `Figure` in a file of this folder, list it in FIGURES at its end, and draw it in
-`condviz/ui/templates/learn/figures/NAME.html`. A parameter with a title gets a control: text a field, `Lines` a larger
-one, a `Literal` a menu, a bool a switch, and a number with ge and le a slider. One without belongs to the lesson alone;
-one marked `HIDDEN` is set by clicks on the picture.
+To add one, write a subclass of `Figure` in a file of this folder, and draw it in
+`condviz/ui/templates/learn/figures/NAME.html`; the class ErrorRows is the figure "error-rows". A parameter with a title
+gets a control: text a field, `Lines` a larger one, a `Literal` a menu, a bool a switch, and a number with ge and le a
+slider. One without belongs to the lesson alone; one marked `HIDDEN` is set by clicks on the picture.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, ClassVar
 
 from jinja2 import UndefinedError
@@ -27,6 +28,8 @@ Lines = Annotated[tuple[str, ...], BeforeValidator(_split), Field(max_length=12)
 """Several texts; in a form one per line."""
 
 
+FIGURES: dict[str, type[Figure]] = {}
+"""All, by the names that lessons call them by."""
 OUTDATED = (LookupError, TypeError, ValueError, UndefinedError)
 """Raised by a figure or its template for a result that an older version has stored."""
 HIDDEN = {"hidden": True}
@@ -38,12 +41,19 @@ class Figure(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
     name: ClassVar[str]
+    """That of its class, in a lesson."""
     button: ClassVar[str] = ""
     """Label of a button; without one the figure follows every change."""
     kept: ClassVar[bool] = True
     """What was computed for the same parameters still holds."""
     show: tuple[str, ...] = ()
     """Controls to show, in this order; all where the lesson names none."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # noqa: ANN401 - as pydantic passes it
+        if not cls.__name__.startswith("_"):
+            cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+            FIGURES[cls.name] = cls
 
     @model_validator(mode="after")
     def _check_shown(self) -> Figure:

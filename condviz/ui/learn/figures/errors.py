@@ -54,7 +54,6 @@ class _Errors(Figure):
         return stored_study(models[0].info.name)
 
     def link(self) -> str:
-        """Open the Errors tab, with the filter of the slice where there is one."""
         chosen = SLICES[self.slice] if "slice" in type(self).model_fields else ""
         return write_link("errors", [("ed", "scenes:test"), ("ef", chosen)])
 
@@ -80,12 +79,10 @@ def _wrong(study: Any, mask: np.ndarray) -> dict[str, Any]:  # noqa: ANN401
 class ErrorSlices(_Errors):
     """A slice against the rest, if wanted among pairs that share as many words."""
 
-    name: ClassVar[str] = "error-slices"
     slice: SliceName = Field("all pairs", title="Slice")
     within: Within = Field("all pairs", title="Only among pairs with")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Measure inside and outside."""
         study = self.study(models)
         pool, inside = (_select(study, one) for one in (WITHIN[self.within], SLICES[self.slice]))
         rows = {"all": pool, "slice": pool & inside, "rest": pool & ~inside}
@@ -96,7 +93,6 @@ class ErrorSlices(_Errors):
 class ErrorShare(ErrorSlices):
     """The whole number, to be bet on first."""
 
-    name: ClassVar[str] = "error-share"
     slice: SliceName = "all pairs"
     within: Within = "all pairs"
 
@@ -104,12 +100,10 @@ class ErrorShare(ErrorSlices):
 class ErrorRows(_Errors):
     """Pairs in the wrong order, one at a time, the clearest first."""
 
-    name: ClassVar[str] = "error-rows"
     slice: SliceName = Field("a negation in one sentence only", title="Slice")
     place: Annotated[int, Field(ge=1, le=READ)] = Field(1, title="Pair")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Look the pair up."""
         study = self.study(models)
         items = study.dataset.items
         wrong = (_select(study, SLICES[self.slice]) & (study.first.right == 0))[items].any(axis=1)
@@ -125,11 +119,9 @@ class ErrorRows(_Errors):
 class ErrorRewrite(_Errors):
     """Pairs changed by a rule and scored again."""
 
-    name: ClassVar[str] = "error-rewrite"
     test: TestName = Field("raise a number, asked how many people", title="Test")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Rewrite, score, compare."""
         from condviz.analysis.errors.rewrites import measure_effect, rewrite
 
         study = self.study(models)
@@ -151,7 +143,6 @@ class ErrorRewrite(_Errors):
 class ErrorHalves(_Errors):
     """The worst slices of one half, looked up in the other."""
 
-    name: ClassVar[str] = "error-halves"
     draw: Annotated[int, Field(ge=0, le=9)] = Field(0, title="Another way to halve the pairs")
     revealed: bool = Field(False, title="Show the other half")
 
@@ -161,7 +152,6 @@ class ErrorHalves(_Errors):
         return f"{self.name} {self.draw}"
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Search one half, measure in the other."""
         from condviz.analysis.errors.slices import find_slices
 
         study = self.study(models)
@@ -188,7 +178,6 @@ class ErrorHalves(_Errors):
 class ErrorReport(_Errors):
     """What was found, as a text to hand in."""
 
-    name: ClassVar[str] = "error-report"
     button: ClassVar[str] = "Write the report"
     slice: SliceName = Field("a negation in one sentence only", title="Slice")
     test: TestName = Field("negate the second sentence", title="Test")
@@ -201,10 +190,6 @@ class ErrorReport(_Errors):
         return f"{self.name} {self.slice} {self.test}"
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Join the parts."""
         slices = {name: ErrorSlices(slice=self.slice, within=name).compute(models) for name in WITHIN}
         rows, test = len(self.study(models).dataset.pairs), ErrorRewrite(test=self.test).compute(models)
         return {"model": models[0].info.title, "slices": slices, "test": test, "rows": rows}
-
-
-FIGURES = (ErrorShare, ErrorSlices, ErrorRows, ErrorRewrite, ErrorHalves, ErrorReport)

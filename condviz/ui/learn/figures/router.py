@@ -31,7 +31,6 @@ class _Router(Figure):
         return min(max(self.layer - 1 - layers[0], 0), len(layers) - 1)
 
     def link(self) -> str:
-        """Open the Words tab."""
         values = self.model_dump()
         texts = [values[name] for name in ("sentence", "sentence1", "sentence2") if name in values]
         conditions = values.get("conditions") or [values["condition"]]
@@ -41,12 +40,10 @@ class _Router(Figure):
 class RouterChoice(_Router):
     """Choose a word, then see which one the router weighs."""
 
-    name: ClassVar[str] = "router-choice"
     sentence: Sentence = Field(title="Sentence")
     condition: Sentence = Field(title="Condition")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Read the weights of the words."""
         found = models[0].token_weights(self.sentence, [self.condition])
         weights = found.weights[self.place(models[0]), 0].round(4).tolist()
         return {"words": [[word.text, weight] for word, weight in zip(found.words, weights, strict=True)]}
@@ -60,7 +57,6 @@ class RouterChoice(_Router):
 class RouterTokens(_Router):
     """The formula, a row per token."""
 
-    name: ClassVar[str] = "router-tokens"
     columns: tuple[Literal["score", "power", "share", "state"], ...]
     sentence: Sentence = Field(title="Sentence")
     condition: Sentence = Field(title="Condition")
@@ -69,7 +65,6 @@ class RouterTokens(_Router):
     factor: Literal[*FACTORS] = Field("1 + w", title="Multiply by")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Follow the sentence to the layer."""
         from condviz.analysis.lessons import trace_router
 
         layer = models[0].routed_layers[self.place(models[0])] + 1
@@ -95,7 +90,6 @@ class RouterTokens(_Router):
 class RouterScore(_Router):
     """The score of a pair when the router is made blunt, or a word is dropped."""
 
-    name: ClassVar[str] = "router-score"
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     condition: Sentence = Field(title="Condition")
@@ -103,7 +97,6 @@ class RouterScore(_Router):
     without: Sentence = Field("", title="Word dropped from sentence 1", json_schema_extra=HIDDEN)
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Score the pair as it is asked for, as the model was trained, and without a condition."""
         from condviz.analysis.errors.rewrites import replace_word
         from condviz.analysis.lessons import cosine, trace_router
         from condviz.data.texts import split_words
@@ -127,21 +120,18 @@ class _Drawn(_Router):
     """A picture of the Words tab, kept as markup: rendered, and escaped, by its own template."""
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Mark it as markup."""
         return data | {"drawn": Markup(data["drawn"])}
 
 
 class RouterPictures(_Drawn):
     """Figures 5 to 7 of the paper."""
 
-    name: ClassVar[str] = "router-pictures"
     button: ClassVar[str] = "Draw"
     section: ClassVar[str] = "figures"
     sentence: Sentence = Field(title="Sentence")
     conditions: Lines = Field(title="Conditions, one per line")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Read the attention and draw it."""
         from condviz.analysis.attention import read_pictures
         from condviz.plots import router
 
@@ -151,7 +141,6 @@ class RouterPictures(_Drawn):
 class Deletion(_Drawn):
     """The deletion test of the Words tab."""
 
-    name: ClassVar[str] = "deletion"
     section: ClassVar[str] = "deletion"
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
@@ -175,6 +164,3 @@ class Deletion(_Drawn):
             "drawn": str(router.deletion([test], [reading.model.title])), "words": words,
             "moved": test.top_move, "random": float(test.random_moves.mean()),
         }  # fmt: skip
-
-
-FIGURES = (RouterChoice, RouterTokens, RouterScore, RouterPictures, Deletion)

@@ -29,7 +29,6 @@ def _sentences(*texts: str) -> list[str]:
 class Plane(Figure):
     """Two arrows to drag: directions in degrees, lengths as shares of the largest, goals as cosines to reach."""
 
-    name: ClassVar[str] = "plane"
     first: Degrees = 20
     second: Degrees = 75
     lengths: tuple[Length, Length] = (0.9, 0.7)
@@ -43,14 +42,12 @@ class Plane(Figure):
 class Angle(Figure):
     """Two sentences as two arrows; by default of the pretrained encoder, which knows no condition."""
 
-    name: ClassVar[str] = "angle"
     button: ClassVar[str] = "Show the angle"
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
     model: str = "minilm"
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Encode both and measure the angle, in degrees."""
         from condviz.analysis.lessons import cosine
 
         first, second = models[0].encode_sentences(_sentences(self.sentence1, self.sentence2))
@@ -60,14 +57,12 @@ class Angle(Figure):
         return {"cosine": round(alike, 4), "angle": round(angle, 2), "size": len(first), "numbers": numbers}
 
     def link(self) -> str:
-        """Open the Compare tab."""
         return pair_link("compare", (self.sentence1, self.sentence2), [])
 
 
 class Cosines(Figure):
     """The cosine of every two sentences, without a condition and under one."""
 
-    name: ClassVar[str] = "cosines"
     button: ClassVar[str] = "Compare all"
     sentences: Lines = Field(title="Sentences, one per line", min_length=2, max_length=5)
     condition: str = Field(title="Condition", max_length=300)
@@ -81,7 +76,6 @@ class Cosines(Figure):
         return {"tables": np.round((units @ units.transpose(0, 2, 1)).astype(float), 3).tolist()}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Tint each cell on one scale from -1 to 1."""
         tables = data["tables"]
         cells = [[[{"value": value, "tint": tint(value, 1.0)} for value in row] for row in table] for table in tables]
         return {"tables": cells}
@@ -93,7 +87,6 @@ PAIR_BINS = 40
 class Yardstick(Figure):
     """Where a cosine lies among the stored reference pairs of some models."""
 
-    name: ClassVar[str] = "yardstick"
     cosine: float = Field(default=0.3, ge=-0.5, le=1, multiple_of=0.01, title="Cosine")
     names: tuple[str, ...] = ("minilm", "hyper-cl", "bi-encoder")
 
@@ -120,7 +113,6 @@ _ZERO, _MORE, _LESS = np.array([255, 254, 251]), np.array([26, 84, 150]), np.arr
 class Matrix(Figure):
     """Pictures of the upper left corner."""
 
-    name: ClassVar[str] = "matrix"
     button: ClassVar[str] = "Make the matrices"
     condition1: str = Field(title="Condition", max_length=300)
     condition2: str = Field(title="Another condition", max_length=300)
@@ -136,14 +128,12 @@ class Matrix(Figure):
         return {"corners": [_pack(first), _pack(second)], "alike": alike, "size": len(first)}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Turn numbers into pictures."""
         return data | {"corners": [_picture(corner) for corner in data["corners"]], "corner": CORNER}
 
 
 class Factors(Figure):
     """A tall and a wide matrix whose product is W_c."""
 
-    name: ClassVar[str] = "factors"
     button: ClassVar[str] = "Make the matrix"
     condition: str = Field(title="Condition", max_length=300)
     model: str = "hyper-cl"
@@ -161,19 +151,16 @@ class Factors(Figure):
         return packed | {"size": len(left), "rank": left.shape[1]}
 
     def view(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Turn numbers into pictures."""
         return data | {key: _picture(data[key]) for key in ("tall", "wide", "whole")} | {"corner": CORNER}
 
 
 class Size(Figure):
     """How many numbers a hypernetwork has to make, and how many it is made of."""
 
-    name: ClassVar[str] = "size"
     width: int = Field(default=384, ge=64, le=1024, multiple_of=64, title="Numbers in a sentence vector, H")
     rank: int = Field(default=48, ge=1, le=256, title="Rank, K")
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Count the numbers of W_c or its factors, and the weights and biases of the layers that make them."""
         made = [self.width**2, 2 * self.width * self.rank]
         return {"made": made, "learned": [(self.width + 1) * count for count in made]}
 
@@ -205,7 +192,6 @@ MOST = 48
 class Spectrum(Figure):
     """W_c = U S V^T with some singular values left out, or a random matrix of the same rank in its place."""
 
-    name: ClassVar[str] = "spectrum"
     condition: str = Field(title="Condition", max_length=300)
     sentence1: Sentence = Field(title="Sentence 1")
     sentence2: Sentence = Field(title="Sentence 2")
@@ -217,7 +203,6 @@ class Spectrum(Figure):
     model: str = "hyper-cl"
 
     def compute(self, models: list[Any]) -> dict[str, Any]:
-        """Multiply the pair and the sentences of the map by what is left of W_c."""
         from condviz.analysis.lessons import cosine
         from condviz.analysis.reference import percentile, reference_scores
 
@@ -248,7 +233,6 @@ class Spectrum(Figure):
         }  # fmt: skip
 
     def link(self) -> str:
-        """Open the Compare tab with this model."""
         return pair_link("compare", (self.sentence1, self.sentence2), [self.condition], self.model)
 
 
@@ -277,6 +261,3 @@ def _neighbours(units: np.ndarray, labels: np.ndarray) -> int:
         return 0
     alike = units @ units.T - 9 * np.eye(len(units))
     return int((labels[alike.argmax(axis=1)] == labels).sum())
-
-
-FIGURES = (Angle, Cosines, Factors, Matrix, Plane, Size, Spectrum, Yardstick)
