@@ -13,7 +13,7 @@ import pandas as pd
 
 import condviz
 from benchmarks.common import Result, conditions, mixed_sentences, options, report, times_in_turns
-from condviz.training import spare
+from condviz.training.jobs import prepare_probe
 from condviz.training.preflight import check
 from condviz.training.recipes import load_recipe
 from condviz.ui.pool import ModelPool
@@ -53,7 +53,7 @@ def check_times(rounds: int) -> list[float]:
     """Return the seconds of checks of a training, each by a process that has waited since the tab was opened."""
     recipe = load_recipe(parse(compose("quick", "benchmark", None)))
     job = {"check": lambda: check(recipe)}
-    return times_in_turns(job, rounds=rounds, before=lambda: spare.prepare().stdout.readline())["check"]
+    return times_in_turns(job, rounds=rounds, before=lambda: prepare_probe().stdout.readline())["check"]
 
 
 def run(*, rounds: int = 3) -> list[Result]:

@@ -132,10 +132,7 @@ class _Watched(LayerAccess):
 
 
 def _watch(model: RoutedEncoder, **changes: Any) -> tuple[RoutedEncoder, _Watched]:  # noqa: ANN401 - any setting
-    """Return a copy of a model over the same weights, with changed settings, and its watched layers.
-
-    The original is not touched: other threads may be using it.
-    """
+    """Return a copy of a model over its weights, with changed settings and watched layers: others use the original."""
     if type(model.backbone.layers) is not LayerAccess:
         raise ConfigError(
             f"Attention inside a {model.backbone.model.config.model_type!r} model cannot be read, only the router's "
@@ -172,10 +169,7 @@ class _Trace:
         return tuple(self.row(i, own[i], others[i]) for i in range(len(self.conditions)))
 
     def row(self, place: int, weights: np.ndarray, others: np.ndarray | None) -> AttentionRow:
-        """Assemble the row of the condition at a place from weights of the sentence's words, (w,), and of its tokens.
-
-        The latter, `others`, are padded to (L,); None or empty where the condition is not seen.
-        """
+        """Assemble a condition's row from weights of the words, (w,), and of `others`, tokens (L,) or None."""
         words, spans = self.condition_words[place], self.condition_spans[place]
         seen = np.zeros(len(spans), dtype=np.float32) if others is None or not others.size else others[: len(spans)]
         condition = add_up_words(words, spans, seen)

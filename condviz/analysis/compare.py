@@ -164,11 +164,7 @@ def _usual() -> np.ndarray:
 
 
 def tell_library(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate which conditions of the library texts tell.
-
-    Returns:
-        (n, m) bool: those that each text clearly tells; and (n, m) float32: by how many logits more than other texts.
-    """
+    """Estimate which conditions n texts clearly tell, (n, m) bool, and by how many logits more than others do."""
     from condviz.encoder.applies import logits
 
     found = logits(texts, library_conditions()).T.numpy()

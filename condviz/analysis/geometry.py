@@ -122,12 +122,7 @@ def isotropy(
 
 
 def silhouette(embeddings: np.ndarray, groups: Sequence[str]) -> float:
-    """Return the mean silhouette of groups by cosine, in [-1, 1]: above 0, groups lie apart.
-
-    Args:
-        embeddings: Shape (n, d), finite.
-        groups: (n,) group of each, at least two, one of them with two members.
-    """
+    """Return the mean silhouette by cosine, in [-1, 1], of vectors (n, d) in two groups or more."""
     found = sample_silhouette(unit_rows(embeddings), np.asarray(groups), metric="cosine")
     if found is None:
         raise DataError(

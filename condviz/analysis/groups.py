@@ -231,10 +231,7 @@ def _p_of_table(shared: np.ndarray) -> float:
 
 
 def _purity(labels: np.ndarray, cells: Sequence[Any]) -> tuple[float, float] | None:
-    """Return the share of texts with the most frequent value of their group, and of shuffled values 95 % stay below.
-
-    None where the cells do not divide the texts.
-    """
+    """Return the share of texts with the top value of their group, and what 95 % of shuffled values stay below."""
     values, codes = np.unique([str(cell) for cell in cells if cell is not None], return_inverse=True)
     known = labels[[cell is not None for cell in cells]]
     if not 2 <= len(values) <= MAX_VALUES:
@@ -288,9 +285,8 @@ def open_with_model(
 ) -> tuple[Corpus, ConditionalScorer]:
     """Open a corpus with the model that is to read it, see `group_by`.
 
-    Raises:
-        DataError: If it has fewer texts than `fewest`, or is `bounded` and has too many.
-        ConfigError: If the model has no vectors under a condition.
+    DataError if it has fewer texts than `fewest`, or is `bounded` and has too many; ConfigError for a model without
+    vectors.
     """
     loaded = None if model is None else load(model)
     corpus = open_corpus(store, loaded)

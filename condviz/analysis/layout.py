@@ -164,10 +164,7 @@ def _import_compiled(module: str) -> ModuleType:
 
 
 def _share_interpreter() -> None:
-    """Have umap-learn let other threads run Python during its rounds of optimization, which take milliseconds each.
-
-    Counts for what is compiled later: called before each layout. The numbers are the same.
-    """
+    """Have umap-learn let other threads run Python in its rounds; counts for what is compiled later."""
     from umap import layouts
 
     rounds = getattr(layouts, ROUNDS, None)
@@ -230,9 +227,7 @@ class Topic:
 def name_clusters(layout: np.ndarray, texts: Sequence[str]) -> tuple[Topic, ...]:
     """Find clusters on a map and name each by words that are frequent in it and rare outside.
 
-    Returns:
-        The largest clusters with a name, at most `MAX_TOPICS`; empty if there are fewer than two clusters or more than
-        `MOST_POINTS` points.
+    The largest, at most `MAX_TOPICS`; none if there are fewer than two clusters or more than `MOST_POINTS` points.
     """
     smallest = max(4, round(np.sqrt(len(layout)) / 2))
     if not 2 * smallest <= len(layout) <= MOST_POINTS:

@@ -33,15 +33,10 @@ _SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class MapPoints:
-    """Checked sentences; point i is sentence i under condition i.
+    """Checked sentences; point i is sentence i under condition i, with n cells of text in each of other `columns`.
 
-    Attributes:
-        texts: n sentences.
-        conditions: n conditions, one each.
-        columns: Other columns of the table: name -> n cells as text, "" where missing.
-        value: The column that holds the value of each sentence under its condition, or "".
-        crossed: True if every text stands under every condition; then a point's own text is no neighbour of it.
-        notes: What the reader should know, for instance which rows were left out.
+    A blank cell is missing; `value` is the column that holds the value of each sentence under its condition, or "".
+    With `crossed` every text stands under every condition; then a point's own text is no neighbour of it.
     """
 
     texts: tuple[str, ...]

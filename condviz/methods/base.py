@@ -42,14 +42,10 @@ class Options(TypedDict, total=False):
 class EncodeOptions(Options, total=False):
     """Options of every call that takes texts; they mean what they mean in sentence-transformers.
 
-    Attributes:
-        batch_size: Rows of one pass through the encoder; None fills passes by tokens, which is faster.
-        progress: Called with (done, total) of the encodings that are not in the cache, then, where there are many, of
-            the rows that are composed from them; may raise to stop. Ours.
-        show_progress_bar: Show a bar in the terminal or notebook; False.
-        device: "cpu", "cuda" or "mps": moves the model there first; None leaves it where it is.
-        convert_to_tensor: Return a tensor on the device of the model instead of an array; False.
-        normalize_embeddings: Scale vectors to length one; False. Not for scores.
+    Without a batch_size passes are filled by tokens, which is faster. `progress`, ours, is called with (done, total) of
+    the encodings that are not in the cache, and may raise to stop. `device` moves the model there first.
+    `convert_to_tensor` returns a tensor on the device of the model; `normalize_embeddings` scales vectors to length
+    one.
     """
 
     show_progress_bar: bool | None
@@ -106,11 +102,9 @@ LACKS = {
 class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     """Scores how similar two sentences are under a condition. A cross-encoder can do no more than this.
 
-    Args:
-        backbone: The encoder; shared with other methods as long as nobody trains it.
-        method_config: Settings of the method. (Not `config`: the transformers Trainer writes into that.)
-
-    A subclass states what it is and can do as `about`; each field of it becomes an attribute of the class.
+    The encoder is shared with other methods as long as nobody trains it. (The settings are not called `config`: the
+    Trainer of transformers writes into that.) A subclass states what it is and can do as `about`, whose fields become
+    its own.
     """
 
     about: ClassVar[Method]
@@ -201,14 +195,11 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     def score(
         self, sentences1: Iterable[str], sentences2: Iterable[str], conditions: Texts, **options: Any
     ) -> np.ndarray | Tensor:
-        """Score p pairs, row by row.
+        """Score p pairs, row by row: (p,) float32 within `score_range`, higher is more similar.
 
         Args:
             sentences1, sentences2, conditions: p texts each; a single condition goes with every pair.
             **options: batch_size, show_progress_bar, convert_to_tensor, device, progress: see `EncodeOptions`.
-
-        Returns:
-            (p,) float32 within `score_range`, higher is more similar.
 
         Raises:
             ConfigError: If an option is not allowed.
@@ -222,11 +213,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     ) -> np.ndarray:
         """Rate p pairs from 1 (different) to 5 (same): the calibrated scores, (p,) float64, in the order of `score`.
 
-        Arguments as in `score`; always an array.
-
-        Raises:
-            ConfigError: If nobody has calibrated this model, or an option is not allowed.
-            DataError: As in `score`.
+        Arguments and errors as in `score`; always an array. ConfigError if nobody has calibrated this model.
         """
         if self.info.calibration is None:
             raise ConfigError(
@@ -341,14 +328,10 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     # The hub: `push_to_hub` is that of the mixin
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:  # noqa: ANN401 (the mixin's)
-        """Save it as a folder that `condviz.load` and sentence-transformers open.
+        """Save it as a folder, new or replaced, that `condviz.load` and sentence-transformers open.
 
-        Args:
-            save_directory: A new or empty folder, or one with an earlier version; its last part is the name.
-            **options: Of huggingface_hub's `ModelHubMixin`: push_to_hub=True and those of `push_to_hub`.
-
-        Returns:
-            The address of the commit on the hub, or None.
+        Options are those of huggingface_hub's `ModelHubMixin`, push_to_hub=True and those of `push_to_hub`; the address
+        of the commit on the hub is returned, or None.
 
         Raises:
             CheckpointError: If the folder holds something else, or the model cannot be saved.
@@ -366,11 +349,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:  # noqa: ANN401
-        """Load a model of this class, as `condviz.load` does, which takes the same options.
-
-        Raises:
-            CheckpointError: If it is a model of another class; otherwise as `condviz.load`.
-        """
+        """Load a model of this class as `condviz.load` does, with its options; CheckpointError for another class."""
         from condviz.models.registry import load
 
         model = load(pretrained_model_name_or_path, **options)
@@ -404,11 +383,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
         return self.backbone.max_length
 
     def _run(self, work: Callable[..., Tensor], options: Mapping[str, Any]) -> np.ndarray | Tensor:
-        """Check the options of a public call, and run its work with those that concern the encoder.
-
-        Raises:
-            ConfigError: If an option is unknown or not allowed.
-        """
+        """Check the options of a public call, and run its work with those that concern the encoder."""
         if unknown := set(options) - set(ALLOWED):
             raise ConfigError(f"Unknown option {min(unknown)}. Options: {', '.join(ALLOWED)}.")
         size, progress = options.get("batch_size"), options.get("progress")

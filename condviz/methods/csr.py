@@ -104,10 +104,7 @@ class CSR(RoutedEncoder):
         return made
 
     def embed_items(self, items: list[Item], passes: Passes) -> Tensor:
-        """Run each condition once, and each sentence once up to the first routed layer.
-
-        See `ConditionalScorer.embed_items`.
-        """
+        """Run each condition once, and each sentence once up to the first routed layer. See the base class."""
         if not self.routed_layers:
             return super().embed_items(items, passes)
         backbone, device = self.backbone, self.backbone.device

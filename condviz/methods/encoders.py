@@ -217,15 +217,10 @@ class SeparableEncoder(ConditionalEncoder):
         return self.embed_composed(sentences, conditions, index)
 
     def compose(self, sentences: Array, conditions: Array, index: Array | None = None) -> Array:
-        """Compose sentence vectors with conditions; arrays give an array, tensors a tensor with its gradient.
+        """Compose sentence vectors (b, d) with conditions (m, d), as the `encode_` methods return them: (b, d).
 
-        Args:
-            sentences: (b, d), as `encode_sentences` returns them.
-            conditions: (m, d), as `encode_conditions` returns them.
-            index: (b,) which condition each sentence goes with; None where m = b, row by row.
-
-        Returns:
-            (b, d), as `encode` returns them.
+        `index` (b,) says which condition each sentence goes with; None where m = b. Arrays give an array, tensors a
+        tensor with its gradient.
         """
         if isinstance(sentences, Tensor):
             chosen = None if index is None else torch.as_tensor(index)

@@ -206,11 +206,7 @@ class RoutedEncoder(ConditionalEncoder):
 
     @abstractmethod
     def embed_and_weigh(self, sentence: Tokens, condition: Tokens) -> tuple[Tensor, list[Tensor]]:
-        """Encode sentences under conditions, row by row.
-
-        Returns:
-            Embeddings (b, d), with gradient where it is switched on, and the weights (b, L) of each routed layer.
-        """
+        """Encode sentences under conditions, row by row, with gradient: (b, d), and each layer's weights (b, L)."""
 
     def embed(self, *inputs: Tokens) -> Tensor:
         """Encode sentences under conditions, row by row: (b, d)."""
@@ -224,11 +220,9 @@ class RoutedEncoder(ConditionalEncoder):
 
     @torch.no_grad()
     def token_weights(self, sentence: str, conditions: Iterable[str]) -> TokenWeights:
-        """Return how much weight each word of a sentence gets under each of m conditions.
+        """Return how much weight each word of a sentence gets under each of m conditions, of which there must be one.
 
-        Raises:
-            ConfigError: If the model has no routed layer.
-            DataError: If `conditions` is a single text, or holds none.
+        ConfigError if the model has no routed layer.
         """
         if not self.has_router:
             raise ConfigError("num_routed_layers is 0: this model has no router and therefore no weights to show.")

@@ -75,21 +75,11 @@ class Conditioned:
         normalize_embeddings: bool = False,
         **same: object,
     ) -> np.ndarray | Tensor:
-        """Encode sentences under the condition.
+        """Encode n sentences, or one, under the condition: (n, d) float32, or (d,).
 
-        Args:
-            sentences: n texts, or one.
-            batch_size, show_progress_bar, convert_to_tensor, device, normalize_embeddings: As in sentence-transformers;
-                without a batch size, passes are filled by tokens.
-            **same: Other options of sentence-transformers, with the values that mean no change: convert_to_numpy=True,
-                or None.
-
-        Returns:
-            (n, d) float32, or (d,) for one text.
-
-        Raises:
-            ConfigError: If an option is unknown or not allowed.
-            DataError: If something is not text.
+        Options mean what they mean in sentence-transformers; without a batch size, passes are filled by tokens. Others
+        of its options are allowed with the values that mean no change: convert_to_numpy=True, or None. ConfigError for
+        other values, DataError if something is not text.
         """
         if wrong := [name for name, value in same.items() if not (value is None or (name, value) == _DEFAULT)]:
             raise ConfigError(f"Unknown option {wrong[0]} = {same[wrong[0]]!r} of encode.")

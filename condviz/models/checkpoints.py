@@ -233,11 +233,7 @@ def _changes(backbone: Backbone, base: Backbone) -> dict[str, Tensor]:
 
 
 def read_adapters(folder: Path) -> tuple[dict[str, Tensor], float | None]:
-    """Read the low-rank adapters of a checkpoint by their plain names, and the factor of their products; often none.
-
-    Raises:
-        CheckpointError: If the checkpoint is damaged.
-    """
+    """Read the low-rank adapters of a checkpoint by their plain names, and the factor of their products; often none."""
     manifest = read_manifest(folder)
     check_weights(folder, manifest)
     return _split(folder / WEIGHTS, load_file(folder / WEIGHTS))["adapter"], manifest["adapter_scale"]

@@ -92,9 +92,7 @@ def link_models(graph: str = "") -> list[str]:
 def describe(name: str | os.PathLike[str]) -> ModelInfo:
     """Describe a model without loading weights.
 
-    Raises:
-        UnknownModelError: If there is no such model on this machine.
-        CheckpointError: If its folder cannot be read.
+    UnknownModelError if there is no such model on this machine, CheckpointError if its folder cannot be read.
     """
     name = _text(name)
     base, variant = split_variant(name)

@@ -34,9 +34,7 @@ model.encode([["A man surfs.", "the sport"], ["A woman skis.", "the sport"]])  #
 def save(model: ConditionalScorer, folder: Path) -> None:
     """Write a model into a folder: a new one, an empty one, or that of an earlier checkpoint.
 
-    Raises:
-        CheckpointError: If the folder holds something else, or the model cannot be saved.
-        ConfigError: If nobody has trained the model.
+    CheckpointError if it holds something else, or the model cannot be saved; ConfigError if nobody has trained it.
     """
     manifest.check_replaceable(folder)
     save_checkpoint(model, folder)

@@ -187,13 +187,12 @@ def is_shared() -> bool:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """Read the log of a run, without the steps that were lost in a crash and done again.
+    """Read the log of a run, without the steps that were lost in a crash and done again. What is not a number is None.
 
-    Returns:
-        "event" is "start", "step" (loss, learning_rate, tokens_per_second), "evaluation" or "end"; all have "step", all
-        but the end "steps", and all but the start "seconds": what they took. Start and evaluations have the figures of
-        the validation rows: of sentences spearman, pearson and pair_accuracy, times 100, rows, and probes, the scores
-        of `Status.probes`; of links MRR, MR, hits@1 ... in [0, 1], and temperature. What is not a number is None.
+    "event" is "start", "step" (loss, learning_rate, tokens_per_second), "evaluation" or "end"; all have "step", all but
+    the end "steps", and all but the start "seconds": what they took. Start and evaluations have the figures of the
+    validation rows: of sentences spearman, pearson and pair_accuracy, times 100, rows, and probes, the scores of
+    `Status.probes`; of links MRR, MR, hits@1 ... in [0, 1], and temperature.
     """
     found: list[dict[str, Any]] = []
     try:

@@ -1,8 +1,12 @@
 """The queue: a folder of jobs, of which one runs on each device while the others wait. Loads no torch to look.
 
-Jobs outlive the page and the terminal that started them, and there is no server that watches them. Readers repair stale
-jobs instead: a training whose processes are gone is noted as dead, and the next in the queue is started. Every training
-that ends does the same.
+    submit -> queued -> running -> done, failed, stopped      written down by the process that watches (worker.watch)
+                 ^         |-----> stopping -> stopped        a file "stop", seen after each step
+                 |         '-----> dead                       no process is left: noted by whoever reads the folder
+                 '---------------- resume                     of what failed, stopped or died
+
+Jobs outlive the page and the terminal that started them, and no server watches them: whoever reads the folder notes
+which are dead and starts the next, as every training that ends does.
 """
 
 from __future__ import annotations
@@ -70,12 +74,10 @@ def child_environment() -> dict[str, str]:
 
 
 class Jobs:
-    """The jobs of a folder. Several processes may use the same folder at once.
+    """The jobs of a folder, one subfolder each, and `uploads` for tables. Several processes may use it at once.
 
-    Args:
-        folder: One subfolder per job, and `uploads` for tables.
-        checkpoints: Where finished models go.
-        roots: Folders that tables may be read from, beside `uploads` and the folder of the corpora.
+    Finished models go to `checkpoints`; tables may be read from `roots`, beside `uploads` and the folder of the
+    corpora.
 
     Example:
         >>> jobs = Jobs()
@@ -384,3 +386,48 @@ def _require_enabled() -> None:
 def _kept(job: Job) -> str:
     step = job.saved_step
     return "Nothing had been saved: resume begins anew." if step is None else f"Resume goes on from step {step}."
+
+
+# ---- a probe that waits: its imports take seconds, so a page starts it before anybody asks for a check ---------------
+
+IDLE_S = 600.0
+"""A probe that nobody has asked for anything in this time gives its memory back."""
+_probe_lock = threading.Lock()
+_probe: subprocess.Popen | None = None
+
+
+def prepare_probe() -> subprocess.Popen:
+    """Start a probe ahead, unless one is waiting; it prints a line once it can be asked, and ends with this process."""
+    global _probe
+    with _probe_lock:
+        if _probe is not None and _probe.poll() is None:
+            return _probe
+        started = _probe = _start_probe()
+    timer = threading.Timer(IDLE_S, _retire_probe, (started,))
+    timer.daemon = True
+    timer.start()
+    return started
+
+
+def take_probe() -> subprocess.Popen:
+    """Return the probe that waits, else a new one; whoever takes it ends it."""
+    global _probe
+    with _probe_lock:
+        found, _probe = _probe, None
+    return found if found is not None and found.poll() is None else _start_probe()
+
+
+def _start_probe() -> subprocess.Popen:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-m", "condviz.training.probe"]
+    return subprocess.Popen(command, **pipes, text=True, errors="replace", env=child_environment())
+
+
+def _retire_probe(given: subprocess.Popen) -> None:
+    global _probe
+    with _probe_lock:
+        if _probe is not given:
+            return
+        _probe = None
+    given.kill()
+    given.communicate()

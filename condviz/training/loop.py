@@ -82,22 +82,11 @@ class Signals:
 class Task(ABC):
     """What is trained and how it is judged.
 
-    Attributes:
-        best: Key in `validate` of the figure that chooses the weights; higher is better.
-        part: Name of the validation figures in a checkpoint.
-        divisible: Whether several GPUs may share a batch.
-        decays_all: Whether biases and norms decay like all other weights.
-        collate: Builds a batch from units.
-        recipe: How.
-        device: "cpu", "cuda" or "mps".
-        method: The model that becomes a checkpoint.
-        module: Gives {"loss"} for a batch; holds the method.
-        units: What is shuffled.
-        order: Which units come when.
-        batch_units: Units of a forward pass.
-        whole_batches: Leave out a last part batch.
-        evaluated: Whether there is anything to validate on.
-        fitted: The method is fitted in `prepare`, without steps.
+    `best` is the figure of `validate` that chooses the weights, higher is better, and `part` the name of these figures
+    in a checkpoint; several GPUs may share a batch of what is `divisible`; with `decays_all` biases and norms decay
+    like other weights. `module` gives {"loss"} for a batch that `collate` builds of `batch_units` of the `units`, in
+    this `order`, and holds the `method` that becomes a checkpoint. `fitted` methods are done by `prepare`, without
+    steps.
     """
 
     best: ClassVar[str]

@@ -305,11 +305,7 @@ def load_pretrained(recipe: Recipe, device: str = "cpu") -> Backbone:
 
 
 def take_over(model: ConditionalScorer, name: str) -> None:
-    """Copy the encoder that another model has trained, and its head, if it fits.
-
-    Raises:
-        ConfigError: If that model has another encoder.
-    """
+    """Copy the encoder that another model has trained, and its head, if it fits; ConfigError for another encoder."""
     trained, backbone = load(name, device="cpu", precision="float32"), model.backbone
     if (trained.backbone.name, trained.backbone.revision) != (backbone.name, backbone.revision):
         raise ConfigError(

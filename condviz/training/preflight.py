@@ -31,9 +31,9 @@ from condviz.methods.catalog import CATALOG
 from condviz.models.hub import REVISIONS, explain_missing, is_hub_id
 from condviz.models.registry import list_models
 from condviz.paths import ASSETS, MODEL_FOLDERS
-from condviz.training import spare
 from condviz.training.data import TABLE, Example, MixedOrder, Survey, count_texts, load_source, survey, units_per_batch
 from condviz.training.job import OUT_OF_MEMORY, explain_exit
+from condviz.training.jobs import take_probe
 from condviz.training.model import FITTED
 from condviz.training.recipes import LinkRecipe, Recipe, SentenceRecipe, Source
 from condviz.types import Progress
@@ -139,7 +139,7 @@ def count_steps(recipe: SentenceRecipe, found: Survey, processes: int = 1) -> in
 @contextmanager
 def _start_probe(recipe: SentenceRecipe, device: str) -> Iterator[subprocess.Popen]:
     """Let a probe load the encoder while the data are read here."""
-    probe = spare.take()
+    probe = take_probe()
     try:
         with suppress(OSError):  # it has ended, and says why
             print(json.dumps({"recipe": recipe.to_dict(), "device": device}), file=probe.stdin, flush=True)

@@ -109,8 +109,8 @@ class Heart:
 def command(job: Job) -> list[str]:
     """Return the command that trains a job.
 
-    Through `accelerate launch` on GPUs, of which there may be several. Everywhere else there is one process, for which
-    the launcher would do nothing but hold 230 MB and take the seconds in which it imports torch.
+    `accelerate launch` is for GPUs: for one process it would do nothing but hold 230 MB and take seconds to import
+    torch.
     """
     module = ["condviz.training.worker", str(job.folder)]
     if job.status.device != "cuda":
@@ -142,11 +142,7 @@ def watch(folder: Path) -> None:
 
 
 def main(folder: Path) -> int:
-    """Train the job in a folder, and leave the last word there.
-
-    Returns:
-        Exit code: 0 if it ended as it was meant to.
-    """
+    """Train the job in a folder, leave the last word there, and return the exit code: 0 if it ended as meant."""
     first = os.environ.get("RANK", "0") == "0"
     job, heart = read_job(folder), Heart(folder)
     if job.status.state != "running":  # whoever started this died at once, and the job was given up

@@ -271,10 +271,7 @@ def check_blindness(study: Study, judged: Judged) -> Blindness:
 def _follow(
     scores: np.ndarray, gold: np.ndarray, items: np.ndarray, clusters: np.ndarray
 ) -> tuple[float | None, tuple[float, float] | None, float | None]:
-    """Correlate changes of score and rating within items; the null distribution swaps the scores of each item.
-
-    Where a row is in several items, the scores of each sentence pair change places, as its items hang together.
-    """
+    """Correlate changes of score and rating in items; the null swaps the scores of an item, or of all of a pair."""
     change, wanted = (values[items[:, 0]] - values[items[:, 1]] for values in (scores, gold))
     products = change * wanted
     scale = np.sqrt((change**2).sum() * (wanted**2).sum())

@@ -178,10 +178,7 @@ def _pooled_error(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> 
 
 
 def _fisher(values: np.ndarray, masks: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return Fisher's exact two-sided p (twice the smaller tail) of sentence pairs that are right or wrong.
-
-    A pair counts as inside if any of its rows is, and as wrong if any of its rows is.
-    """
+    """Return Fisher's exact two-sided p of sentence pairs: inside, and wrong, if any of its rows is."""
     inside = np.logical_or.reduceat(masks, starts, axis=1)
     wrong = np.maximum.reduceat(values, starts) > 0
     drawn, hits = inside.sum(axis=1), (inside & wrong).sum(axis=1)
@@ -214,11 +211,7 @@ def _measure(study: Study, target: str) -> np.ndarray:
 
 
 def _beyond_rating(error: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Subtract what rows of the same rating have on average.
-
-    An error is measured from the rating, so low ratings look too similar and high ones too different by themselves; a
-    slice with many low ratings would be found whatever the model does.
-    """
+    """Subtract what rows of the same rating have on average: low ratings look too similar by themselves."""
     _, level = np.unique(gold, return_inverse=True)
     return error - (np.bincount(level, error) / np.bincount(level))[level]
 

@@ -176,11 +176,7 @@ def make_study(
 
 
 def fit_calibration(scores: np.ndarray, gold: np.ndarray) -> Calibration:
-    """Fit the isotonic regression of rating on score; rows without either are left out.
-
-    Source:
-        Pool adjacent violators: Barlow et al. 1972; scipy.optimize.isotonic_regression.
-    """
+    """Fit the isotonic regression of rating on score (pool adjacent violators: Barlow et al. 1972); skip others."""
     used = np.isfinite(scores) & np.isfinite(gold)
     if not used.any():
         return Calibration(np.zeros(0), np.zeros(0))

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.job import is_shared
-from condviz.training.jobs import Jobs, is_enabled
+from condviz.training.jobs import Jobs, is_enabled, prepare_probe
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.imports import FILE_TYPES, TRAINED, Import, Reading
 from condviz.ui.limits import Counts, Newest
@@ -434,9 +434,7 @@ class TrainTab:
     def _prepare(self) -> None:
         """Let what a check needs be imported before it is asked for."""
         if self.enabled:
-            from condviz.training import spare
-
-            spare.prepare()
+            prepare_probe()
 
     def _opened(self) -> None:
         self._prepare()
