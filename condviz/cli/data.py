@@ -13,7 +13,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_table, tell
+from condviz.cli.options import add_command, format_table, tell
 from condviz.errors import DataError, require
 
 if TYPE_CHECKING:
@@ -29,43 +29,27 @@ RATINGS = (
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands to a parser."""
-    data = commands.add_parser(
-        "data",
-        parents=[shared.form()],
-        help="list the corpora, and build pairs",
-        description="List the corpora for training and testing: licence, source, expected files, what was found. They "
-        "are looked for in the folder CONDVIZ_DATA, else in ../shared/data.",
-    )
-    data.set_defaults(command=_list)
+    data = add_command(commands, "data", _list, shared.form())
     actions = data.add_subparsers(title="actions", metavar="build | check-tables")
-    text = "Write the rated pairs of one part of a corpus, as a table."
-    build = actions.add_parser("build", help="write rated pairs", description=text)
+    build = add_command(actions, "build", _build)
     build.add_argument("corpus", metavar="NAME", help="as listed by `condviz data`")
     text = "train, dev, test, or another part that is listed"
     build.add_argument("--split", required=True, metavar="PART", help=text)
     text = "CSV file to write, or - for standard output"
     build.add_argument("--out", required=True, type=shared.target, metavar="FILE", help=text)
     build.add_argument("--seed", type=int, default=0, help="decides the pairs (default: 0)")
-    build.set_defaults(command=_build)
-    check = actions.add_parser(
-        "check-tables",
-        help="check the scene tables",
-        description="Check the scene tables against their rules, count them, and measure what can be guessed about "
-        "their ratings without understanding. Exits with code 2 if a rule is broken.",
-    )
+    check = add_command(actions, "check-tables", _check_tables)
     check.add_argument("--folder", metavar="FOLDER", help="folder of .jsonl files (default: assets/tables)")
-    check.set_defaults(command=_check_tables)
-    parser = commands.add_parser(
-        "lessons",
-        help="check the lessons of the Learn tab",
-        description="Read every lesson under assets/lessons and compute the figure of every step, so that a mistake "
-        "shows before the class does.",
-    )
+    parser = add_command(commands, "lessons", run_lessons)
     parser.add_argument("--store", action="store_true", help="keep the results: shown until the models are loaded")
-    parser.set_defaults(command=run_lessons)
 
 
 def _list(options: argparse.Namespace) -> None:
+    """List the corpora, and build pairs.
+
+    Of each: licence, source, expected files, what was found. They are looked for in the folder CONDVIZ_DATA, else in
+    ../shared/data.
+    """
     from condviz.data.corpora import CORPORA, survey
 
     surveys = [survey(name) for name in CORPORA]
@@ -88,6 +72,7 @@ def _survey(item: Survey) -> str:
 
 
 def _build(options: argparse.Namespace) -> None:
+    """Write the rated pairs of one part of a corpus, as a table."""
     from condviz.data.corpora import CORPORA, build
     from condviz.data.corpus import count_contrasts, format_rows
 
@@ -105,6 +90,11 @@ def _build(options: argparse.Namespace) -> None:
 
 
 def _check_tables(options: argparse.Namespace) -> None:
+    """Check the scene tables against their rules.
+
+    They are counted, and what can be guessed about their ratings without understanding is measured. Exits with code 2
+    if a rule is broken.
+    """
     from condviz.data import scene_tables
 
     tables = scene_tables.load_tables(options.folder or scene_tables.TABLES)
@@ -140,7 +130,11 @@ def _csts_password() -> str:
 
 
 def run_lessons(options: argparse.Namespace) -> None:
-    """Compute step by step and print what there is."""
+    """Check the lessons of the Learn tab.
+
+    Every lesson under assets/lessons is read and the figure of every step computed, so that a mistake shows before the
+    class does.
+    """
     from condviz.data.files import write_text
     from condviz.data.lessons import LESSONS, load_lessons
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from condviz import paths
-from condviz.cli.options import format_table
+from condviz.cli.options import add_command, format_table
 from condviz.errors import ConfigError
 from condviz.models.hub import refusals
 
@@ -53,21 +53,19 @@ tags:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
-    parser = commands.add_parser(
-        "deploy",
-        help="make or update a Space on the Hugging Face hub",
-        description="Make a Space, or update it: code, models of checkpoints/, texts and documents, for the hardware; "
-        "no corpora, tests or history. Log in first: hf auth login, or HF_TOKEN.",
-    )
+    parser = add_command(commands, "deploy", run)
     parser.add_argument("repository", metavar="OWNER/NAME", help="of the Space")
     parser.add_argument("--hardware", choices=HARDWARE, default=HARDWARE[0], help="default: %(default)s")
     parser.add_argument("--out", metavar="FOLDER", help="write the Space into this folder, new or empty; send nothing")
     parser.add_argument("--dry-run", action="store_true", help="as --out, into a temporary folder")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Write the folder of a Space and, unless it is a dry run, send it."""
+    """Make or update a Space on the Hugging Face hub.
+
+    It gets code, models of checkpoints/, texts and documents, for the hardware; no corpora, tests or history. Log in
+    first: hf auth login, or HF_TOKEN.
+    """
     kept = options.out is not None or options.dry_run
     folder = Path(options.out) if options.out else Path(tempfile.mkdtemp(prefix="condviz-space-"))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -25,20 +25,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     ratings = shared.ratings("table whose conditions count as seen (default: the model's training data)")
     table, slices = shared.reading(), shared.of_function(find_errors, but=["resamples"])
-    parser = commands.add_parser(
-        "errors",
-        parents=[shared.models("the columns score_MODEL of the table"), shared.device(), files, ratings, table, slices],
-        help="find where and why a model is wrong",
-        description="Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with "
-        "two to compare, and print figures, the worst conditions, and slices in which a model fails. Columns "
-        "score_MODEL, as `evaluate --out` writes them, are taken as they are.",
-    )
+    models = shared.models("the columns score_MODEL of the table")
+    parser = shared.add_command(commands, "errors", run, models, shared.device(), files, ratings, table, slices)
     parser.add_argument("data", metavar="FILE", help="the table, - for standard input, or CORPUS:PART (scenes:test)")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Analyse; tables go to standard output, progress and notes to standard error."""
+    """Find where and why a model is wrong.
+
+    Score a table (CSV: sentence1, sentence2, condition, label from 1 to 5) with one model, or with two to compare, and
+    print figures, the worst conditions, and slices in which a model fails. Columns score_MODEL, as `evaluate --out`
+    writes them, are taken as they are.
+    """
     from condviz.analysis.errors.findings import format_csv
     from condviz.evaluation.dataset import open_data
     from condviz.models.registry import load

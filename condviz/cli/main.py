@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import shtab
 
-from condviz.cli.options import STDOUT, backend, be_quiet, on_encoder, output_taken, tell
+from condviz.cli.options import STDOUT, add_command, backend, be_quiet, on_encoder, output_taken, tell
 from condviz.errors import CondvizError, ConfigError, require
 
 COMMANDS = "deploy models score errors show store data train"
@@ -127,28 +127,27 @@ def build_parser() -> argparse.ArgumentParser:
     parser = Parser(prog="condviz", description="How similar are two sentences, given a condition?")
     parser.add_argument("--version", action="version", version=f"condviz {__version__}")
     commands: Any = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve", help="start the page", description="Start the page and print its address.", parents=[backend()]
-    )
+    serve = add_command(commands, "serve", _serve, backend())
     serve.add_argument("--host", help="address to listen on (default: 127.0.0.1, this machine only)")
     serve.add_argument("--port", type=int, help="port to listen on (default: 7860)")
     serve.add_argument("--mcp", action="store_true", help="offer the endpoints as tools of an MCP server, too")
     serve.add_argument("--log-requests", action="store_true", help="log method, path, status and time; never texts")
     text = "addresses or networks of proxies, with commas, whose X-Forwarded-For is believed (default: 127.0.0.1)"
     serve.add_argument("--forwarded-allow-ips", metavar="ADDRESSES", help=text)
-    serve.set_defaults(command=_serve)
-    completion = commands.add_parser(
-        "completion", help="print a script that completes commands", description="Print a script for a shell to read."
-    )
+    completion = add_command(commands, "completion", _complete)
     completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
-    completion.set_defaults(command=lambda options: print(shtab.complete(parser, options.shell)))
     for name in COMMANDS.split():
         import_module(f"condviz.cli.{name}").add_to(commands)
     return parser
 
 
+def _complete(options: argparse.Namespace) -> None:
+    """Print a script with which a shell completes commands."""
+    print(shtab.complete(build_parser(), options.shell))
+
+
 def _serve(options: argparse.Namespace) -> None:
-    """Serve the page until the process is stopped."""
+    """Start the page and print its address."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     port = options.port if options.port is not None else os.environ.get("GRADIO_SERVER_PORT", "7860")
     if not str(port).isdecimal() or not 0 < int(port) < 2**16:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_table, load_asked, progress_bar, tell
+from condviz.cli.options import add_command, format_table, load_asked, progress_bar, tell
 from condviz.errors import CheckpointError, ConfigError
 from condviz.types import plain
 
@@ -15,33 +15,18 @@ HEAD = ("name", "method", "kind", "trained", "added parameters", "source", "pape
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to a parser."""
-    parser = commands.add_parser(
-        "models", parents=[shared.form()], help="list the models", description="List the models that can be loaded."
-    )
-    parser.set_defaults(command=run)
-    parser = commands.add_parser(
-        "push",
-        help="put a trained model on the Hugging Face hub",
-        description="Put a trained model on the Hugging Face hub, in the form that condviz.load and "
-        "sentence-transformers open. Log in first: hf auth login, or HF_TOKEN.",
-    )
+    add_command(commands, "models", run, shared.form())
+    parser = add_command(commands, "push", run_push)
     parser.add_argument("model", metavar="NAME", help="name or folder")
     parser.add_argument("repository", metavar="OWNER/NAME", help="is made where it does not exist")
     parser.add_argument("--private", action="store_true", help="make the repository private")
-    parser.set_defaults(command=run_push)
-    parser = commands.add_parser(
-        "calibrate",
-        parents=[shared.models("all that ship or were trained here"), shared.device("float32")],
-        help="fit ratings from 1 to 5 to the scores of a model",
-        description="Fit ratings from 1 to 5 to the scores of trained models, on rated rows of scenes, tables and, "
-        "where the files are there, reviews. The result goes into condviz.json of each checkpoint; its weights stay.",
-    )
+    models = shared.models("all that ship or were trained here")
+    parser = add_command(commands, "calibrate", run_calibrate, models, shared.device("float32"))
     parser.add_argument("--pairs", type=int, default=400, help="sentence pairs of each source, at most (default: 400)")
-    parser.set_defaults(command=run_calibrate)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the models of sentences, then those of knowledge graphs."""
+    """List the models that can be loaded."""
     from condviz.models.hub import REVISIONS, explain_missing
     from condviz.models.registry import describe, link_models, list_models
 
@@ -67,7 +52,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def run_push(options: argparse.Namespace) -> None:
-    """Send a model to the hub, and print the address."""
+    """Put a trained model on the Hugging Face hub.
+
+    It is in the form that condviz.load and sentence-transformers open. Log in first: hf auth login, or HF_TOKEN.
+    """
     from condviz.models.hub import refusals
     from condviz.models.registry import find_folder, load
 
@@ -77,7 +65,11 @@ def run_push(options: argparse.Namespace) -> None:
 
 
 def run_calibrate(options: argparse.Namespace) -> None:
-    """Fit and store, model by model, and print how far readings are from labels."""
+    """Fit ratings from 1 to 5 to the scores of a model.
+
+    They are fitted on rated rows of scenes, tables and, where the files are there, reviews, and go into condviz.json of
+    each checkpoint; its weights stay.
+    """
     from condviz.evaluation.calibration import calibrate, read_rows, store
     from condviz.models.registry import describe, list_models
 

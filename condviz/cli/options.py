@@ -1,12 +1,13 @@
 """What commands share: options as parents for `argparse`, the models that they name, tables, notes and bars.
 
 Example:
-    >>> commands.add_parser("score", parents=[models(), device(), form()])
+    >>> add_command(commands, "score", run, models(), device(), form())
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import sys
@@ -29,6 +30,18 @@ FILES = ("json", "out", "html", "figures", "left_out")
 """Options that name a file to be written."""
 _quiet = False
 _Parent = partial(argparse.ArgumentParser, add_help=False)
+
+
+def add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, run: Callable[[argparse.Namespace], None],
+    *parents: argparse.ArgumentParser, aliases: Sequence[str] = (),
+) -> argparse.ArgumentParser:  # fmt: skip
+    """Add a command: its function says what it does, in the first line in short for the list of commands."""
+    short, _, more = (inspect.getdoc(run) or "").partition("\n\n")
+    said = {"help": f"{short[0].lower()}{short[1:]}".rstrip("."), "description": f"{short} {more}".replace("%", "%%")}
+    parser = commands.add_parser(name, parents=parents, aliases=aliases, **said)
+    parser.set_defaults(command=run)
+    return parser
 
 
 def models(default: str = "all", *, required: bool = False, several: bool = True) -> argparse.ArgumentParser:

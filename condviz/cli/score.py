@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condviz.cli import options as shared
-from condviz.cli.options import format_json, format_table, load_asked, progress_bar, tell
+from condviz.cli.options import add_command, format_json, format_table, load_asked, progress_bar, tell
 from condviz.errors import ConfigError, DataError
 from condviz.types import columns, plain
 
@@ -29,42 +29,29 @@ LEGEND = (
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `score` and `evaluate` to a parser."""
     encoding = [shared.device(), shared.cluster()]
-    parser = commands.add_parser(
-        "score",
-        parents=[
-            shared.models(),
-            *encoding,
-            shared.form("print JSON as the /compare endpoint does", dash=False),
-            shared.reading(condition=False),
-        ],
-        help="score one pair, or a table",
-        description="Score two sentences under one or more conditions. With - instead of the sentences, read a table "
-        "(CSV: sentence1, sentence2, condition) from standard input and print it with a column of scores per model; "
-        "with --condition, all of its rows under that one. A table can be scored on a Ray cluster.",
-    )
+    forms = shared.form("print JSON as the /compare endpoint does", dash=False)
+    parser = add_command(commands, "score", run, shared.models(), *encoding, forms, shared.reading(condition=False))
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="two sentences, or - for a table")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; may be repeated')
     text = "also say whether the sentences tell what each condition asks for: from 0 to 1; below 0.5 they may not"
     parser.add_argument("--applies", action="store_true", help=text)
-    parser.set_defaults(command=run)
     train_data = "table whose conditions count as seen in training"
     files = shared.files(json="write the report", out="write the table with a column score_MODEL per model")
-    parser = commands.add_parser(
-        "evaluate",
-        parents=[shared.models(required=True), *encoding, files, shared.ratings(train_data), shared.reading()],
-        help="compare with ratings",
-        description="Score a table (sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, "
-        "and compare with its labels. Rows without a label are scored only.",
-    )
+    parents = shared.models(required=True), *encoding, files, shared.ratings(train_data), shared.reading()
+    parser = add_command(commands, "evaluate", run_evaluate, *parents)
     text = "a table, - for standard input, CORPUS:PART, as tables:test, or hf://datasets/OWNER/NAME"
     parser.add_argument("--data", required=True, metavar="FILE", help=text)
     text = "write the scores of one model on the official C-STS test file as its owners take them: JSON, 4,732 rows"
     parser.add_argument("--submission", metavar="FILE", help=text)
-    parser.set_defaults(command=run_evaluate)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Score a pair, or a table from standard input, and print the scores."""
+    """Score one pair, or a table.
+
+    Score two sentences under one or more conditions. With - instead of the sentences, read a table (CSV: sentence1,
+    sentence2, condition) from standard input and print it with a column of scores per model; with --condition, all of
+    its rows under that one. A table can be scored on a Ray cluster.
+    """
     if options.sentences == ["-"]:
         _score_table(options)
         return
@@ -143,7 +130,11 @@ def _matrix(comparison: Comparison, *, applies: bool = False) -> str:
 
 
 def run_evaluate(options: argparse.Namespace) -> None:
-    """Score and compare; the report goes to standard output, predictions and JSON into files."""
+    """Compare with ratings.
+
+    Score a table (sentence1, sentence2, condition and label, 1 to 5), or part of a corpus, and compare with its labels.
+    Rows without a label are scored only.
+    """
     from condviz.data.corpora import open_table
     from condviz.data.csts import check_submission, format_submission
     from condviz.data.files import check_target, write_text

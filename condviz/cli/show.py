@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from condviz.analysis.maps import build_map
 from condviz.cli import options as shared
-from condviz.cli.options import format_table, load_asked, progress_bar, tell
+from condviz.cli.options import add_command, format_table, load_asked, progress_bar, tell
 from condviz.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -35,29 +35,24 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 # ---- words, formerly router ------------------------------------------------------------------------------------------
 def _add_words(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
-        "words",
-        aliases=["router"],
-        help="words that a model reads",
-        description="Show how much each word of one or two sentences counts under each condition: the weights of a "
-        "CSR model's router; for other models, what leaving out the word does to the score. Variants of a CSR model "
-        "have names such as csr@hidden.",
-        parents=[
-            shared.models("csr"),
-            shared.device(),
-            shared.form("print JSON, as the /router endpoint returns it", "print a row per word, condition and layer"),
-            shared.files(figures="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page"),
-        ],
-    )
+    forms = shared.form("print JSON, as the /router endpoint returns it", "print a row per word, condition and layer")
+    files = shared.files(figures="also write Figures 5 to 7 of the CSR paper for these texts as an HTML page")
+    parents = shared.models("csr"), shared.device(), forms, files
+    parser = add_command(commands, "words", run_words, *parents, aliases=["router"])
     parser.add_argument("sentences", nargs="+", metavar="SENTENCE", help="one sentence, or two")
     parser.add_argument("--condition", action="append", default=[], help='for instance "the sport"; up to 12')
     text = "also score without the K heaviest words, and 20 times without K random words"
     parser.add_argument("--delete", type=int, default=0, metavar="K", help=text)
-    parser.set_defaults(command=run_words, default_models=["csr"])
+    parser.set_defaults(default_models=["csr"])
 
 
 def run_words(options: argparse.Namespace) -> None:
-    """Read the words and print them."""
+    """Words that a model reads.
+
+    Show how much each word of one or two sentences counts under each condition: the weights of a CSR model's router;
+    for other models, what leaving out the word does to the score. Variants of a CSR model have names such as
+    csr@hidden.
+    """
     from condviz.analysis.words import check_texts, delete_words, read_words, to_csv, to_record
 
     sentences, conditions = check_texts(options.sentences, options.condition)  # before the models load
@@ -136,24 +131,22 @@ def _add_map(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     files = shared.files(json="write everything as JSON", html="write both pictures and the measures as one page")
     layout = shared.of_function(build_map, n_neighbors="neighbors")
     models, table = shared.models("hyper-cl", several=False), shared.reading(pairs=False)
-    parser = commands.add_parser(
-        "map",
-        parents=[models, shared.device(precision=None), shared.cluster(), files, table, layout],
-        help="lay sentences out before and after conditioning, and measure both",
-        description="Encode the sentences of a table without and with their conditions, lay both out in one alignment, "
-        "and print values, impurity, isotropy and silhouette. Without a column of conditions, give --condition.",
-    )
+    parents = models, shared.device(None), shared.cluster(), files, table, layout
+    parser = add_command(commands, "map", run_map, *parents)
     parser.add_argument("table", metavar="FILE", help="CSV or TSV, - for standard input, or scenes for our example")
     parser.add_argument("--text-column", metavar="NAME", help="column of the sentences (default: guessed)")
     parser.add_argument("--condition-column", metavar="NAME", help="column of the conditions (default: condition)")
     parser.add_argument("--value-column", metavar="NAME", help="column of the values (default: value)")
     parser.add_argument("--condition", action="append", help="put every sentence under it; may be repeated")
     parser.add_argument("--sample", type=int, metavar="N", help="draw N rows at random (by --seed) from larger tables")
-    parser.set_defaults(command=run_map)
 
 
 def run_map(options: argparse.Namespace) -> None:
-    """Make the map, print the measures and write the files."""
+    """Lay sentences out before and after conditioning, and measure both.
+
+    Encode the sentences of a table without and with their conditions, lay both out in one alignment, and print values,
+    impurity, isotropy and silhouette. Without a column of conditions, give --condition.
+    """
     from condviz.analysis.points import points_from_table, scene_points
     from condviz.data.tables import read_table
 
@@ -223,18 +216,10 @@ def format_measures(made: EmbeddingMap) -> str:
 # ---- links -----------------------------------------------------------------------------------------------------------
 def _add_links(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     models = shared.models("the first one trained on the graph, else minilm", several=False)
-    parser = commands.add_parser(
-        "links",
-        help="predict links of a knowledge graph",
-        parents=[models, shared.device(None), shared.form(), shared.reading(pairs=False)],
-        description="Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text "
-        'may stand for the entity: answers about it are guesses. Or ask a question: condviz links "What does a bee '
-        'produce?" The first time, all entities are encoded, which takes minutes for a large graph; '
-        "the vectors are kept in CONDVIZ_CACHE (default: ~/.cache/condviz).",
-    )
-    parser.add_argument(
-        "entity", metavar="ENTITY", help="name, label or id of an entity, any other text, or a question"
-    )
+    parents = models, shared.device(None), shared.form(), shared.reading(pairs=False)
+    parser = add_command(commands, "links", run_links, *parents)
+    named = "name, label or id of an entity, any other text, or a question"
+    parser.add_argument("entity", metavar="ENTITY", help=named)
     relation = 'text or id, or "inverse RELATION"; default: those that fit'
     parser.add_argument("relation", nargs="*", metavar="RELATION", help=relation)
     parser.add_argument("--inverse", action="store_true", help="ask backwards: what has this relation to the entity")
@@ -242,11 +227,16 @@ def _add_links(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--graph", help=f"{graph}machine with such a relation)")
     parser.add_argument("-k", type=int, default=10, help="number of answers (default: 10)")
     parser.add_argument("--rerank", action="store_true", help="prefer entities close by in the train graph (SimKGC)")
-    parser.set_defaults(command=run_links)
 
 
 def run_links(options: argparse.Namespace) -> None:
-    """Print the answers to each question, as text or JSON."""
+    """Predict links of a knowledge graph.
+
+    Rank all entities of a graph as answers, for instance to: condviz links bee produces. Any text may stand for the
+    entity: answers about it are guesses. Or ask a question: condviz links "What does a bee produce?" The first time,
+    all entities are encoded, which takes minutes for a large graph; the vectors are kept in CONDVIZ_CACHE (default:
+    ~/.cache/condviz).
+    """
     if options.k < 1:
         raise ConfigError(f"-k is {options.k}, allowed is 1 or more.")
     from condviz.analysis.links import get_predictor

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from condviz.cli.options import (
+    add_command,
     cluster,
     form,
     format_table,
@@ -43,27 +44,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     actions = stores.add_subparsers(
         title="actions", required=True, metavar="build | append | info | groups | cross | sorts | twins"
     )
-    build = actions.add_parser(
-        "build",
-        help="encode the texts of a file",
-        description="Encode texts into a store on disk. Stopped or killed, it goes on where it was when the same "
-        "command is run again.",
-        parents=[models("hyper-cl", several=False), _source(), cluster(), form()],
-    )
+    source = _source(), cluster(), form()
+    build = add_command(actions, "build", run_build, models("hyper-cl", several=False), *source)
     build.add_argument("--out", required=True, metavar="FOLDER", help="the store")
-    build.set_defaults(command=run_build)
-    append = actions.add_parser(
-        "append",
-        help="add the texts of another file",
-        description="Add the rows of another file to a store, by the model of its vectors. A text that the store holds "
-        "already is not encoded again. Stopped or killed, it goes on where it was.",
-        parents=[_stored_model(), _source(), cluster(), form()],
-    )
+    append = add_command(actions, "append", run_append, _stored_model(), *source)
     append.add_argument("store", metavar="FOLDER", help="the store")
-    append.set_defaults(command=run_append)
-    info = actions.add_parser("info", help="what a store holds", parents=[form()])
-    info.add_argument("store", metavar="FOLDER")
-    info.set_defaults(command=run_info)
+    add_command(actions, "info", run_info, form()).add_argument("store", metavar="FOLDER")
     _add_analyses(actions)
 
 
@@ -103,7 +89,10 @@ def _add_analyses(actions: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 # ---- what a store holds ----------------------------------------------------------------------------------------------
 def run_build(options: argparse.Namespace) -> None:
-    """Build a store, and say what it holds."""
+    """Encode the texts of a file into a store on disk.
+
+    Stopped or killed, it goes on where it was when the same command is run again.
+    """
     from condviz.store.build import LEFT_OUT, build_store
 
     store = _encode(build_store, options, options.out)
@@ -115,7 +104,11 @@ def run_build(options: argparse.Namespace) -> None:
 
 
 def run_append(options: argparse.Namespace) -> None:
-    """Add to a store, and say what it holds."""
+    """Add the texts of another file to a store.
+
+    They are encoded by the model of its vectors; a text that the store holds already is not encoded again. Stopped or
+    killed, it goes on where it was.
+    """
     from condviz.store.build import append_store
     from condviz.store.disk import open_store
 
@@ -225,21 +218,18 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     from condviz.analysis.search import search
 
     forms = form("print JSON, as the /search endpoint returns it", "print one row per hit with all columns")
-    parser = commands.add_parser(
-        "search",
-        help="search a corpus under a condition",
-        parents=[_stored_model(), of_function(search), forms],
-        description="Find the texts of a store (see: condviz store build) that are most like a query under a "
-        "condition. A model that reads sentence and condition together re-ranks the nearest 1,000.",
-    )
+    parser = add_command(commands, "search", run_search, _stored_model(), of_function(search), forms)
     parser.add_argument("store", metavar="STORE", help="folder of the store, or scenes for the sentences that ship")
     parser.add_argument("query", metavar="QUERY", help="query text")
     parser.add_argument("--condition", help='for instance "the sport" (default: plain search)')
-    parser.set_defaults(command=run_search)
 
 
 def run_search(options: argparse.Namespace) -> None:
-    """Search, and print the hits."""
+    """Search a corpus under a condition.
+
+    Find the texts of a store (see: condviz store build) that are most like a query. A model that reads sentence and
+    condition together re-ranks the nearest 1,000.
+    """
     from condviz.analysis.search import search
 
     with progress_bar("scoring", "texts") as update:

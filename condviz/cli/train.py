@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from condviz.cli.options import device, form, progress_bar, reading, reading_of, show, tell, write
+from condviz.cli.options import add_command, device, form, progress_bar, reading, reading_of, show, tell, write
 from condviz.errors import ConfigError, TrainingError, TrainingStopped
 from condviz.training.job import UNFINISHED, Job
 from condviz.training.jobs import Jobs
@@ -32,13 +32,7 @@ SHOWN = ("spearman", "pearson", "pair_accuracy", "MRR", "hits@1", "hits@3", "hit
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands `train` and `jobs` to a parser."""
-    parser = commands.add_parser(
-        "train",
-        parents=[device(None), reading()],
-        help="train a model by a recipe",
-        description="Train a model by a recipe (assets/recipes/*.toml), on rated sentence pairs or on the links of a "
-        "knowledge graph, and leave a checkpoint. On several GPUs: accelerate launch -m condviz train RECIPE.",
-    )
+    parser = add_command(commands, "train", run, device(None), reading())
     parser.add_argument("recipe", metavar="RECIPE", help="a TOML file")
     parser.add_argument("--out", metavar="FOLDER", help="the checkpoint (default: checkpoints/NAME, of the recipe)")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted training; skip a finished one")
@@ -48,23 +42,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--backbone", metavar="HUB_ID_OR_FOLDER", help=text)
     text = "train as a job, which outlives this terminal, and follow it"
     parser.add_argument("--follow", action="store_true", help=text)
-    parser.set_defaults(command=run)
+    jobs = add_command(commands, "jobs", run_jobs, form())
     lines = "; ".join(f"{action}: {text}" for action, text in ACTIONS.items())
-    jobs = commands.add_parser(
-        "jobs",
-        help="list the trainings, stop and resume them",
-        description=f"List the trainings that run, wait or have ended, or do something with one. {lines}.",
-        parents=[form()],
-    )
-    jobs.add_argument("action", nargs="?", choices=[*ACTIONS], help="what to do (default: list all)")
+    jobs.add_argument("action", nargs="?", choices=[*ACTIONS], help=f"what to do (default: list all). {lines}")
     jobs.add_argument("job", nargs="?", metavar="JOB", help="id of a job, or the name of its model")
     jobs.add_argument("--force", action="store_true", help="with stop: do not wait for a state to be saved")
     jobs.add_argument("--keep-model", action="store_true", help="with delete: leave the model that it made")
-    jobs.set_defaults(command=run_jobs)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train, with a bar and the scores of each evaluation on standard error; print the checkpoint."""
+    """Train a model by a recipe.
+
+    A recipe (assets/recipes/*.toml) trains on rated sentence pairs or on the links of a knowledge graph, and leaves a
+    checkpoint. On several GPUs: accelerate launch -m condviz train RECIPE.
+    """
     from condviz.training.recipes import load_recipe
 
     encoder = [f"backbone={options.backbone}"] if options.backbone else []
@@ -114,7 +105,7 @@ def _read_tables(recipe: Recipe, options: argparse.Namespace) -> Recipe:
 
 
 def run_jobs(options: argparse.Namespace) -> None:
-    """Carry out the action, and print the job, or all."""
+    """List the trainings that run, wait or have ended, stop and resume them."""
     jobs = Jobs()
     if options.action is None:
         _print(found := jobs.list(), options)
