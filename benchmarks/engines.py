@@ -1,4 +1,4 @@
-"""What computes an encoder fastest here, and what int8 would cost: torch, ONNX Runtime, sentence-transformers.
+"""What computes an encoder fastest here, and what int8 costs: torch, ONNX Runtime, sentence-transformers.
 
 python -m benchmarks engines [--encoder NAME] [--texts N] [--busy] [--docs] [--rounds N]
 python -m benchmarks engines --int8 [--model NAME] [--table SOURCE] [--texts N]
@@ -7,20 +7,17 @@ python -m benchmarks engines --int8 [--model NAME] [--table SOURCE] [--texts N]
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 import condviz
 from benchmarks.common import Plan, Result, mixed_sentences, options, ratio, report, times_in_turns
 from benchmarks.speed import ANCHOR, load_anchors
 from condviz.data.corpora import open_table
 from condviz.encoder import BASE_BACKBONE, DEFAULT_BACKBONE
-from condviz.encoder.backbone import Backbone
 from condviz.encoder.pretrained import cpu_has_bfloat16, find_here, load_backbone
 from condviz.evaluation.metrics import spearman
 
@@ -29,6 +26,7 @@ SMALL = 10
 TEXTS = {DEFAULT_BACKBONE: 600, BASE_BACKBONE: 150}
 LOST = {"csts-reannotated": 0.3, "tables": 0.5}
 """Points of Spearman's correlation that int8 may cost."""
+MODELS = ("bi-encoder", "bi-encoder-csts", "bi-encoder-mpnet", "csr", "cross-encoder", "hyper-cl")
 TABLES = ("csts-reannotated:validation", "tables:test")
 
 
@@ -38,6 +36,7 @@ def measure(name: str, *, texts: int, plan: Plan) -> list[Result]:
     if cpu_has_bfloat16():
         ours["torch, bfloat16"] = load_backbone(name, device="cpu", precision="bfloat16", backend="torch")
     ours["ONNX Runtime, float32"] = load_backbone(name, backend="onnx")
+    ours["ONNX Runtime, int8"] = load_backbone(name, precision="int8")
     theirs = load_anchors(name)
     found: dict[str, np.ndarray] = {}
 
@@ -78,70 +77,29 @@ def measure(name: str, *, texts: int, plan: Plan) -> list[Result]:
     return results
 
 
-class Rounded(nn.Module):
-    """A linear layer as dynamic int8 computes it: weights by output channel, inputs by `per` "tensor" or "token"."""
-
-    def __init__(self, layer: nn.Linear, per: str) -> None:
-        super().__init__()
-        scale = layer.weight.detach().abs().amax(dim=1, keepdim=True) / 127
-        self.weight, self.bias, self.per = (layer.weight.detach() / scale).round() * scale, layer.bias, per
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Compute rounded inputs times rounded weights, plus the bias."""
-        axis = dict(dim=-1, keepdim=True) if self.per == "token" else {}
-        low, high = inputs.amin(**axis).clamp_max(0), inputs.amax(**axis).clamp_min(0)
-        scale = ((high - low) / 255).clamp_min(1e-8)
-        zero = (-low / scale).round()
-        return nn.functional.linear(
-            (((inputs / scale).round() + zero).clamp(0, 255) - zero) * scale, self.weight, self.bias
-        )
-
-
-@contextmanager
-def rounded(backbone: Backbone, per: str, chosen: Callable[[int, str], bool]) -> Iterator[None]:
-    """Round those linear layers that `chosen` names by number of layer and name of module."""
-    before = []
-    for number, block in enumerate(backbone.layers.blocks):
-        for name, module in block.named_modules():
-            if isinstance(module, nn.Linear) and chosen(number, name):
-                parent, _, leaf = name.rpartition(".")
-                before.append((block.get_submodule(parent), leaf, module))
-    for parent, leaf, module in before:
-        setattr(parent, leaf, Rounded(module, per))
-    backbone.cache.clear()
-    try:
-        yield
-    finally:
-        for parent, leaf, module in before:
-            setattr(parent, leaf, module)
-
-
-def measure_int8(model: str, tables: Sequence[str], *, texts: int) -> list[Result]:
-    """Compare scores with ratings, in float32 and as int8 would compute them: whole, in part, and layer by layer."""
-    loaded = condviz.load(model, device="cpu", precision="float32", backend="torch")
-    down = lambda name: name == "output.dense"  # noqa: E731 (behind the activation, whose range is the widest)
-    ways: dict[str, tuple[str, Callable[[int, str], bool]]] = {
-        "all, inputs by tensor": ("tensor", lambda number, name: True),
-        "all, inputs by token": ("token", lambda number, name: True),
-        "all but the last of each layer, by tensor": ("tensor", lambda number, name: not down(name)),
-        "all but the last of each layer, by token": ("token", lambda number, name: not down(name)),
-    }
-    for layer in range(loaded.backbone.num_layers):
-        ways[f"layer {layer} alone, by tensor"] = "tensor", lambda number, name, layer=layer: number == layer
+def measure_int8(models: Sequence[str], tables: Sequence[str], *, texts: int, plan: Plan) -> list[Result]:
+    """Compare scores with ratings, in float32 and in int8, and the time that both take."""
     results = []
-    for table in tables:
-        pairs = [pair for pair in open_table(table).pairs if pair.label is not None]
-        pairs = pairs[:: max(1, len(pairs) // texts)] if texts else pairs
-        ratings = [pair.label for pair in pairs]
-        columns = [[getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition")]
-        exact, allowed = 100 * spearman(ratings, loaded.score(*columns)), LOST.get(table.partition(":")[0], 0.5)
-        for way, (per, chosen) in ways.items():
-            with rounded(loaded.backbone, per, chosen):
-                lost = exact - 100 * spearman(ratings, loaded.score(*columns))
-            what = f"{model}, {table} ({len(pairs):,} rows), int8: {way}"
-            told = f"{lost:.2f} lost of {exact:.2f}"
-            results.append(Result(what, f"≤ {allowed:g} points lost", told, lost <= allowed, lost, {}))
-        loaded.backbone.cache.clear()
+    for model in models:
+        exact = condviz.load(model, device="cpu", precision="float32", backend="torch")
+        rounded = condviz.load(model, precision="int8")
+        for table in tables:
+            pairs = [pair for pair in open_table(table).pairs if pair.label is not None]
+            pairs = pairs[:: max(1, len(pairs) // texts)] if texts else pairs
+            ratings = [pair.label for pair in pairs]
+            columns = [[getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "condition")]
+            found, seconds = {}, {}
+            for name, one in (("float32", exact), ("int8", rounded)):
+                one.backbone.cache.clear()
+                start = plan.clock()
+                found[name] = 100 * spearman(ratings, one.score(*columns))
+                seconds[name] = plan.clock() - start
+            lost, allowed = found["float32"] - found["int8"], LOST.get(table.partition(":")[0], 0.5)
+            told = f"{lost:.2f} lost of {found['float32']:.2f}, {seconds['float32'] / seconds['int8']:.2f}x as fast"
+            what = f"{model}, {table} ({len(pairs):,} rows), int8 against torch in float32"
+            results.append(
+                Result(what, f"≤ {allowed:g} points lost", told, lost <= allowed, lost, {"seconds": seconds})
+            )
     return results
 
 
@@ -151,12 +109,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--encoder", action="append", help="default: MiniLM, and all-mpnet-base-v2 where it is here")
     parser.add_argument("--texts", type=int, default=0, help="sentences, or rated rows (default: 600, 150; all rows)")
     parser.add_argument("--busy", action="store_true", help="for a busy machine: processor time of a single thread")
-    parser.add_argument("--int8", action="store_true", help="what int8 would cost, computed in float32")
-    parser.add_argument("--model", default="bi-encoder", help="for --int8 (default: %(default)s)")
+    parser.add_argument("--int8", action="store_true", help="what int8 costs")
+    parser.add_argument("--model", action="append", help=f"for --int8 (default: {', '.join(MODELS)})")
     parser.add_argument("--table", action="append", help=f"for --int8 (default: {', '.join(TABLES)})")
     chosen = parser.parse_args(arguments)
     if chosen.int8:
-        report(measure_int8(chosen.model, chosen.table or TABLES, texts=chosen.texts), chosen, "int8")
+        plan = Plan(rounds=1, busy=chosen.busy)
+        told = measure_int8(chosen.model or MODELS, chosen.table or TABLES, texts=chosen.texts, plan=plan)
+        report(told, chosen, "int8")
         return
     plan, before = Plan(rounds=chosen.rounds, busy=chosen.busy), torch.get_num_threads()
     torch.set_num_threads(1 if plan.busy else before)

@@ -126,7 +126,7 @@ def describe(model: ConditionalScorer, parts: dict[str, PartScores]) -> ModelSco
     """Join the scores of a model with what identifies it."""
     return ModelScores(
         weights=model.weights_hash,
-        precision=str(model.backbone.dtype).removeprefix("torch."),
+        precision=model.backbone.precision,
         trained=model.info.trained,
         # Without the build, "+cpu": that is the machine's.
         versions={"condviz": __version__, **{name: version(name).partition("+")[0] for name in LIBRARIES}},

@@ -76,7 +76,7 @@ def device(precision: str | None = "auto") -> argparse.ArgumentParser:
     parser = backend()
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or mps (default: auto)")
     if precision is not None:
-        text = f"auto, float32, bfloat16 or float16 (default: {precision})"
+        text = f"auto, float32, bfloat16, float16 or int8 (default: {precision})"
         parser.add_argument("--precision", default=precision, help=text)
     return parser
 

@@ -85,6 +85,7 @@ class Backbone(nn.Module):
         base: The backbone that most weights are shared with. It stays in memory, so that the next model that changes
             some of them finds it, instead of loading all of them once more.
         backend: "onnx" computes by ONNX Runtime what it can.
+        int8: It multiplies weights of the layers and what enters them in eight bits.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Backbone(nn.Module):
         lock: RLock | None = None,
         base: Backbone | None = None,
         backend: Backend = "torch",
+        int8: bool = False,
     ) -> None:
         super().__init__()
         if tokenizer is not None and not tokenizer.is_fast:
@@ -112,7 +114,7 @@ class Backbone(nn.Module):
         self.tokenizer = tokenizer
         self.name, self.revision, self.digest = name, revision, digest
         self.instruction, self.prefix, self.pooling = instruction, prefix, pooling
-        self.bidirectional, self.backend = bidirectional, backend
+        self.bidirectional, self.backend, self.int8 = bidirectional, backend, int8
         self.cache = EmbeddingCache() if cache is None else cache
         # One thread encodes a batch at a time: the second finds the result in the cache.
         self.lock = RLock() if lock is None else lock
@@ -156,6 +158,11 @@ class Backbone(nn.Module):
         return next(self.model.parameters()).dtype
 
     @property
+    def precision(self) -> str:
+        """What the layers compute in: "float32", "bfloat16", "float16" or "int8"."""
+        return "int8" if self.int8 else str(self.dtype).removeprefix("torch.")
+
+    @property
     def layers(self) -> LayerAccess:
         """The encoder layer by layer.
 
@@ -164,7 +171,7 @@ class Backbone(nn.Module):
         """
         if self._layers is None:
             engine = self.backend == "onnx" and not self.training
-            self._layers = open_layers(self.model, bidirectional=self.bidirectional, engine=engine)
+            self._layers = open_layers(self.model, bidirectional=self.bidirectional, engine=engine, int8=self.int8)
         return self._layers
 
     @property
@@ -178,7 +185,7 @@ class Backbone(nn.Module):
     @property
     def fingerprint(self) -> str:
         """Identity of weights, precision and prefix, 64 hex digits."""
-        parts = [self.weights_hash, str(self.dtype), *([self.prefix] if self.prefix else [])]
+        parts = [self.weights_hash, f"torch.{self.precision}", *([self.prefix] if self.prefix else [])]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
     def copy_weights(self, other: Backbone) -> None:

@@ -28,6 +28,8 @@ POSITION_OFFSET = {"bert": 0, "roberta": 1, "xlm-roberta": 1, "camembert": 1, "m
 """Supported model types; 1 where positions start behind the padding index, as in RoBERTa."""
 ENGINE_TOLERANCE = 1e-4
 """How far a layer by ONNX Runtime may be from torch where it is opened: much more than it is."""
+INT8_TOLERANCE = 1.0
+"""The same in eight bits, of states that have a standard deviation near one."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,7 @@ class LayerAccess:
         self.num_layers: int = config.num_hidden_layers
         self.num_heads: int = config.num_attention_heads
         self._first_position = config.pad_token_id + 1 if POSITION_OFFSET[config.model_type] else 0
-        self._shared: dict[int, Mapping[str, OrtValue]] = {}
+        self._shared: dict[int, tuple[object, Mapping[str, OrtValue]]] = {}
 
     @property
     def blocks(self) -> Any:  # noqa: ANN401 - as `model`
@@ -136,7 +138,7 @@ class LayerAccess:
         part, memory = self.parts(layer), hidden if prefix is None else torch.cat([prefix, hidden], dim=1)
         bias = self._bias(mask, memory, hidden.shape[1])
         if engine := self._usable_engine(hidden):
-            return engine.attend(self._weights(layer), hidden, memory, bias)
+            return engine.attend(self._weights(layer, engine), hidden, memory, bias)
         keys = part.key(memory)
         output = functional.scaled_dot_product_attention(
             self._split(part.query(hidden)),
@@ -150,7 +152,7 @@ class LayerAccess:
     def finish(self, layer: int, attended: Tensor, hidden: Tensor) -> Tensor:
         """Run the rest of a layer after `attend`: W_O, residual, norm and feed-forward: (b, L, d)."""
         if engine := self._usable_engine(hidden):
-            return engine.finish(self._weights(layer), attended, hidden)
+            return engine.finish(self._weights(layer, engine), attended, hidden)
         module, part = self.blocks[layer], self.parts(layer)
         middle = part.norm(part.dropout(part.merge(attended)) + hidden)
         return module.output(module.intermediate(middle), middle)
@@ -216,7 +218,7 @@ class LayerAccess:
             scores = scores + exact(bias if bias.shape[2] == 1 else bias[:, :, rows])
         return scores.softmax(dim=-1)
 
-    def use_engine(self) -> None:
+    def use_engine(self, *, int8: bool = False) -> None:
         """Compute by ONNX Runtime where it gives what torch does; else, with a line in the log, stay with torch."""
         try:
             from condviz.encoder.onnx import Engine
@@ -225,9 +227,9 @@ class LayerAccess:
             mask = torch.tensor([[True, True, True], [True, True, False]])
             with torch.no_grad():
                 expected = self.run(hidden, mask, stop=1)[-1]
-                self.engine = Engine(self.num_heads, self.model.config.layer_norm_eps)
+                self.engine = Engine(self.num_heads, self.model.config.layer_norm_eps, int8=int8)
                 error = float((self.run(hidden, mask, stop=1)[-1] - expected).abs().max())
-            if error > ENGINE_TOLERANCE:
+            if error > (INT8_TOLERANCE if int8 else ENGINE_TOLERANCE):
                 raise ArithmeticError(f"a layer differs by {error:.2g}")
         except Exception as error:  # not installed, too old, an operator that this build lacks
             self.engine = None
@@ -243,22 +245,19 @@ class LayerAccess:
         plain = hidden.dtype == torch.float32 and hidden.device.type == "cpu"
         return self.engine if plain and not torch.is_grad_enabled() and not self.model.training else None
 
-    def _weights(self, layer: int) -> Mapping[str, OrtValue]:
-        """Return the weights of a layer for the engine, in the memory of torch: changes of the values are seen."""
-        if layer not in self._shared:
-            from condviz.encoder.onnx import share
+    def _weights(self, layer: int, engine: Engine) -> Mapping[str, OrtValue]:
+        """Return the weights of a layer for the engine, in the memory of torch: changes of the values are seen.
 
-            block, part = self.blocks[layer], self.parts(layer)
-            modules = {name: getattr(part, name) for name in ("query", "key", "value", "merge", "norm")}
-            modules |= {"wide": block.intermediate.dense, "narrow": block.output.dense, "last": block.output.LayerNorm}
-            self._shared[layer] = share(
-                {
-                    f"{name}_{leaf}": value
-                    for name, module in modules.items()
-                    for leaf, value in module.named_parameters()
-                }
-            )
-        return self._shared[layer]
+        What the engine rounds is a copy, made anew where the values have changed.
+        """
+        block, part = self.blocks[layer], self.parts(layer)
+        modules = {name: getattr(part, name) for name in ("query", "key", "value", "merge", "norm")}
+        modules |= {"wide": block.intermediate.dense, "narrow": block.output.dense, "last": block.output.LayerNorm}
+        named = {f"{name}_{leaf}": one for name, module in modules.items() for leaf, one in module.named_parameters()}
+        version = tuple((one.data_ptr(), one._version) for one in named.values())
+        if self._shared.get(layer, (None,))[0] != version:
+            self._shared[layer] = version, engine.take(named)
+        return self._shared[layer][1]
 
     def _split(self, states: Tensor) -> Tensor:
         """(b, L, d) -> (b, heads, L, head size)."""
@@ -304,7 +303,9 @@ def is_like_bert(model: PreTrainedModel) -> bool:
     return model.config.model_type in POSITION_OFFSET and not getattr(model.config, "is_decoder", False)
 
 
-def open_layers(model: PreTrainedModel, *, bidirectional: bool = False, engine: bool = False) -> LayerAccess:
+def open_layers(
+    model: PreTrainedModel, *, bidirectional: bool = False, engine: bool = False, int8: bool = False
+) -> LayerAccess:
     """Return the layers of an encoder, to be run one by one; with `engine` by ONNX Runtime, if their type allows it.
 
     Raises:
@@ -313,7 +314,7 @@ def open_layers(model: PreTrainedModel, *, bidirectional: bool = False, engine: 
     if is_like_bert(model):
         layers = (MPNetLayers if model.config.model_type == "mpnet" else LayerAccess)(model)
         if engine:
-            layers.use_engine()
+            layers.use_engine(int8=int8)
         return layers
     from condviz.encoder.transformers_layers import TYPES  # imports transformers
 

@@ -32,16 +32,24 @@ class Engine:
     Args:
         heads: Of the attention.
         epsilon: Of the norms.
+        int8: Multiply in eight bits: weights are rounded by output channel, what enters them by token.
     """
 
-    def __init__(self, heads: int, epsilon: float) -> None:
-        self.heads, self.epsilon = heads, epsilon
+    def __init__(self, heads: int, epsilon: float, *, int8: bool = False) -> None:
+        self.heads, self.epsilon, self.int8 = heads, epsilon, int8
+
+    def take(self, weights: Mapping[str, Tensor]) -> Weights:
+        """Return weights of a layer, (out, in) and (out,), in the form in which `attend` and `finish` read them."""
+        given = {}
+        for name, value in weights.items():
+            given |= _rounded(name, value) if self.int8 and value.dim() == 2 else {name: value}
+        return share(given)
 
     def attend(self, weights: Weights, hidden: Tensor, memory: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
         """Run the attention up to W_O; see `LayerAccess.attend`.
 
         Args:
-            weights: From `share`: NAME_weight and NAME_bias of query, key, value, merge (W_O), norm, wide and narrow
+            weights: From `take`: NAME_weight and NAME_bias of query, key, value, merge (W_O), norm, wide and narrow
                 (the feed-forward part), and last (its norm).
             hidden: States of the queries, (b, q, d).
             memory: States of keys and values, (b, k, d).
@@ -60,7 +68,7 @@ class Engine:
     def _run(self, half: str, inputs: Mapping[str, Tensor], weights: Weights) -> list[Tensor]:
         # A thread that computes on one core, beside others that do, has a session that starts no threads. After a fork
         # those of the parent are gone.
-        session, names = _open(half, self.heads, self.epsilon, torch.get_num_threads(), os.getpid())
+        session, names = _open(half, self.heads, self.epsilon, self.int8, torch.get_num_threads(), os.getpid())
         given = share(inputs)
         found = session.run_with_ort_values(None, {name: given.get(name) or weights[name] for name in names})
         return [torch.from_dlpack(value) for value in found]
@@ -74,8 +82,20 @@ def share(tensors: Mapping[str, Tensor]) -> dict[str, OrtValue]:
     return {name: OrtValue.ortvalue_from_numpy(value.detach().contiguous().numpy()) for name, value in tensors.items()}
 
 
+def _rounded(name: str, weight: Tensor) -> dict[str, Tensor]:
+    """Return a matrix (out, in) in seven bits as (in, out), its scale by output channel, and its zeros.
+
+    With the eighth bit, products on processors without VNNI instructions overflow.
+    """
+    scale = weight.detach().abs().amax(dim=1) / 63
+    whole = (weight.detach() / scale[:, None]).round().to(torch.int8)
+    return {name: whole.T, f"{name}_scale": scale, f"{name}_zero": torch.zeros(len(weight), dtype=torch.int8)}
+
+
 @cache
-def _open(half: str, heads: int, epsilon: float, threads: int, process: int) -> tuple[InferenceSession, list[str]]:
+def _open(
+    half: str, heads: int, epsilon: float, int8: bool, threads: int, process: int
+) -> tuple[InferenceSession, list[str]]:
     """Return a session of one half of a layer, and the names of what it takes."""
     from onnxruntime import InferenceSession, SessionOptions  # pyright: ignore[reportAttributeAccessIssue] (in C)
 
@@ -83,22 +103,36 @@ def _open(half: str, heads: int, epsilon: float, threads: int, process: int) -> 
     options.intra_op_num_threads, options.log_severity_level = threads, 3
     options.enable_cpu_mem_arena = False  # each session would keep the memory of its largest batch
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the other sessions' turn is next
-    session = InferenceSession(_graph(half, heads, epsilon), options, providers=["CPUExecutionProvider"])
+    session = InferenceSession(_graph(half, heads, epsilon, int8), options, providers=["CPUExecutionProvider"])
     return session, [item.name for item in session.get_inputs()]
 
 
-def _graph(half: str, heads: int, epsilon: float) -> bytes:
+def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
     """Return one half of a layer as a model of ONNX, without weights."""
     from onnx import TensorProto, helper
 
-    nodes = []
+    nodes, sizes, whole = [], set(), set()
 
     def add(operator: str, inputs: str, output: str, domain: str = FUSED, **attributes: Any) -> None:  # noqa: ANN401 - of the operator
         names = ["" if name == "-" else name for name in inputs.split()]
         nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
 
     def times(states: str, weight: str, output: str) -> None:
-        add("FusedMatMul", f"{states} {weight}_weight", output, transB=1)
+        if not int8:
+            add("FusedMatMul", f"{states} {weight}_weight", output, transB=1)
+            return
+        size, even, matrix = f"{states}_size", f"{states}_even", f"{weight}_weight"
+        if (
+            states not in sizes
+        ):  # The library rounds by tensor: tokens are brought to one size, so that none decides for
+            sizes.add(states)  # the others, whatever batch they are in.
+            add("Abs", states, f"{states}_positive", domain="")
+            add("ReduceMax", f"{states}_positive", f"{states}_largest", domain="", axes=[-1])
+            add("Max", f"{states}_largest least", size, domain="")  # a router may have set all to 0
+            add("Div", f"{states} {size}", even, domain="")
+        add("DynamicQuantizeMatMul", f"{even} {matrix} {matrix}_scale {matrix}_zero", f"{output}_even")
+        add("Mul", f"{output}_even {size}", output, domain="")
+        whole.update((matrix, f"{matrix}_zero"))
 
     def normalize(inputs: str, output: str) -> None:
         add("SkipLayerNormalization", inputs, output, epsilon=epsilon)
@@ -120,10 +154,16 @@ def _graph(half: str, heads: int, epsilon: float) -> bytes:
         add("Concat", "query_bias key_bias value_bias", "biases", domain="", axis=0)
         added = "- bias" if half == "attend with bias" else ""
         add("MultiHeadAttention", f"queries plain_keys values biases {added}", "attended", num_heads=heads)
+    if int8:
+        nodes.insert(0, helper.make_node("Constant", [], ["least"], value_float=1e-9))
     made = {output for node in nodes for output in node.output}
     inputs = dict.fromkeys(name for node in nodes for name in node.input if name and name not in made)
     inputs, outputs = (
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names] for names in (inputs, outputs)
+        [
+            helper.make_tensor_value_info(name, TensorProto.INT8 if name in whole else TensorProto.FLOAT, None)
+            for name in names
+        ]
+        for names in (inputs, outputs)
     )
     versions = [helper.make_opsetid("", OPSET), helper.make_opsetid(FUSED, FUSED_OPSET)]
     graph = helper.make_graph(nodes, half, inputs, outputs)

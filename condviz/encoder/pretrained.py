@@ -24,6 +24,7 @@ from safetensors import SafetensorError
 
 from condviz.encoder import DEFAULT_BACKBONE
 from condviz.encoder.backbone import DECODERS, Backbone, Backend
+from condviz.encoder.layers import POSITION_OFFSET, is_like_bert
 from condviz.encoder.pinned import FILES, PINNED, find_packaged, pinned_revision
 from condviz.encoder.pooling import Pooling
 from condviz.errors import CheckpointError, ConfigError, first_line
@@ -59,7 +60,7 @@ FAMILIES = {
     r"(sup|unsup)-simcse|diffcse": Family("cls"),
 }
 """By the beginning of the last part of a name, in lower case; the first that fits. Source: the model cards."""
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16, "int8": torch.int8}
 ONEDNN_WITHOUT_BFLOAT16 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI")
 """Values of ONEDNN_MAX_CPU_ISA that leave out the bfloat16 instructions (oneDNN's CPU dispatcher control)."""
 
@@ -83,8 +84,9 @@ def load_backbone(
         name: Hub id, or folder with config.json, tokenizer.json and *.safetensors.
         revision: Commit on the hub; empty takes the pinned one where there is one, and else the newest.
         device: "auto" takes CUDA, else MPS, else the CPU.
-        precision: "float32", "bfloat16", "float16", or "auto" for what the device computes fastest (see
-            `choose_precision`). Weights are read in float32 and converted.
+        precision: "float32", "bfloat16", "float16", "int8", or "auto" for what the device computes fastest, but never
+            int8 (see `choose_precision`). Weights are read in float32 and converted; in int8 what is multiplied is
+            rounded, by ONNX Runtime on the CPU.
         backend: "torch", "onnx", or "auto"; see `choose_backend`.
         shared: False loads one that nobody else uses, for instance to train it; always in torch.
 
@@ -95,14 +97,20 @@ def load_backbone(
     engine, device, dtype = choose_backend(backend, device, precision)
     revision = revision or pinned_revision(name)
     if not shared:
-        return _load(name, revision).to(device=device, dtype=dtype)
+        return _load(name, revision).to(device=device, dtype=torch.float32 if dtype == torch.int8 else dtype)
     key = (name, revision, device, str(dtype), engine)
     with _lock:
         backbone = _loaded.get(key)
         # Without a digest it was trained; on another device, a model that shares it was moved there.
         if backbone is None or not backbone.digest or backbone.device.type != torch.device(device).type:
-            backbone = _loaded[key] = _load(name, revision).to(device=device, dtype=dtype)
-            backbone.backend = engine
+            backbone = _load(name, revision)
+            backbone.backend, backbone.int8 = engine, dtype == torch.int8
+            if backbone.int8 and not is_like_bert(backbone.model):
+                raise ConfigError(
+                    f"int8 is for encoders of the types {', '.join(POSITION_OFFSET)}; {name} is a "
+                    f"{backbone.model.config.model_type!r}. Choose another precision."
+                )
+            _loaded[key] = backbone.to(device=device, dtype=torch.float32 if backbone.int8 else dtype)
     return backbone
 
 
@@ -124,6 +132,13 @@ def choose_backend(
     precision = os.environ.get("CONDVIZ_PRECISION") or "auto" if precision == "auto" else precision
     if wanted not in ("auto", *get_args(Backend)):
         raise ConfigError(f"CONDVIZ_BACKEND is {wanted!r}; set it to auto, {', '.join(get_args(Backend))}.")
+    if precision == "int8":
+        if backend == "torch" or device not in ("auto", "cpu") or not (find_spec("onnx") and find_spec("onnxruntime")):
+            raise ConfigError(
+                f"int8 is computed by ONNX Runtime on the CPU, got device {device!r} and backend {backend!r}. Leave "
+                "them out, choose another precision, or, where it is missing, install condviz[onnx]."
+            )
+        return "onnx", "cpu", torch.int8
     fits = device in ("auto", "cpu") and precision in ("auto", "float32")
     if backend == "onnx" and not fits:
         raise ConfigError(

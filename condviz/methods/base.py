@@ -141,8 +141,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     def __repr__(self) -> str:
         name, encoder = self.info.name, self.backbone
         trained = "" if self.info.trained else ", not trained"
-        precision = str(encoder.dtype).removeprefix("torch.")
-        return f"{type(self).__name__}({name!r}{trained}; {encoder.name}, {encoder.device.type}, {precision})"
+        return f"{type(self).__name__}({name!r}{trained}; {encoder.name}, {encoder.device.type}, {encoder.precision})"
 
     @property
     def has_router(self) -> bool:
@@ -309,7 +308,7 @@ class ConditionalScorer(ModelHubMixin, nn.Module, ABC, library_name="condviz"):
     @property
     def fingerprint(self) -> str:
         """Identity of everything that decides the scores: weights, settings and precision; 64 hex digits."""
-        return hashlib.sha256(f"{self.weights_hash} {self.backbone.dtype}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.weights_hash} torch.{self.backbone.precision}".encode()).hexdigest()
 
     def match_precision(self) -> ConditionalScorer:
         """Let large layers compute in the precision of the encoder; for loaded models, never before training.

@@ -156,7 +156,7 @@ def with_weights(backbone: Backbone, changes: Mapping[str, Tensor], *, identity:
     told = {"file": torch.tensor(list(identity.encode()))} if identity else changes
     digest = hash_tensors([base, *told.items()])
     same = ("name", "revision", "instruction", "prefix", "pooling", "latent", "bidirectional", "cache", "lock")
-    options = {name: getattr(backbone, name) for name in (*same, "backend")}
+    options = {name: getattr(backbone, name) for name in (*same, "backend", "int8")}
     return Backbone(model, backbone.tokenizer, digest=digest, base=backbone, **options)
 
 

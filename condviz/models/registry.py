@@ -166,7 +166,7 @@ def load(
             are those of the encoder's family; weights that the method adds are random, with a fixed seed.
         revision: Commit, branch or tag of a hub id; "" takes the newest.
         device: "auto", "cpu", "cuda" or "mps".
-        precision: "auto", "float32", "bfloat16" or "float16".
+        precision: "auto", "float32", "bfloat16", "float16" or "int8".
         backend: "auto", "torch", or "onnx" for ONNX Runtime; see `condviz.encoder.pretrained.choose_backend`.
         **settings: Of the method, for instance pooling="cls"; only with `backbone`.
 

@@ -33,7 +33,7 @@ class Identity:
     weights: str
     """Its `weights_hash`."""
     precision: str
-    """Either "float32", "bfloat16" or "float16"."""
+    """Either "float32", "bfloat16", "float16" or "int8"."""
     dimension: int
     """Numbers of a vector."""
 
@@ -41,8 +41,7 @@ class Identity:
     def of(cls, model: ConditionalScorer) -> Identity:
         """Read the identity of a loaded model."""
         name = model.info.path if model.info.source == "folder" else model.info.name
-        precision = str(model.backbone.dtype).removeprefix("torch.")
-        return cls(name, model.weights_hash, precision, model.backbone.hidden_size)
+        return cls(name, model.weights_hash, model.backbone.precision, model.backbone.hidden_size)
 
     def load(self) -> ConditionalScorer:
         """Load the model in the precision of the vectors.

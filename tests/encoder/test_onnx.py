@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from condviz.encoder import layers, onnx
 from condviz.encoder.backbone import Backbone
@@ -30,6 +32,12 @@ def both(kind: str = "bert") -> tuple[Backbone, Backbone]:
     plain, other = tiny_backbone(kind), tiny_backbone(kind)
     other.backend = "onnx"
     return plain, other
+
+
+def in_int8(kind: str = "bert") -> Backbone:
+    backbone = tiny_backbone(kind)
+    backbone.backend, backbone.int8 = "onnx", True
+    return backbone
 
 
 def batch(backbone: Backbone) -> Tokens:
@@ -66,6 +74,46 @@ def test_so_is_a_layout_with_a_prefix_and_factors(kind: str) -> None:
         found.append((states[-1][tokens.mask], one.attend(1, states[1], visible, prefix=prefix)[1]))
     for first, second in zip(*found, strict=True):
         close(first, second)
+
+
+@needs_library
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_int8_states_are_close_and_no_text_decides_for_another(kind: str) -> None:
+    plain, rounded = tiny_backbone(kind), in_int8(kind)
+    found, expected = (one.encode(ITEMS, pooling="mean") for one in (rounded, plain))
+    assert rounded.layers.engine is not None
+    assert not torch.equal(found, expected)
+    assert float(functional.cosine_similarity(found, expected).min()) > 0.99
+    rounded.cache.clear()
+    alone = torch.cat([rounded.encode([item], pooling="mean") for item in ITEMS])
+    torch.testing.assert_close(alone, found, rtol=0, atol=0.02)
+    assert (rounded.precision, plain.precision) == ("int8", "float32")
+    assert rounded.fingerprint != plain.fingerprint
+
+
+@needs_library
+@torch.no_grad()
+def test_in_int8_a_router_may_set_attention_to_0_and_changed_weights_are_rounded_anew() -> None:
+    rounded = in_int8()
+    tokens = batch(rounded)
+    run = (
+        lambda: rounded.layers.run(  # noqa: E731
+            rounded.layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden: torch.zeros(hidden.shape[:2])
+        )[-1]
+    )
+    before = run()
+    assert bool(before[tokens.mask].isfinite().all())
+    rounded.model.encoder.layer[1].output.dense.weight.mul_(-1)
+    assert not torch.allclose(run()[tokens.mask], before[tokens.mask], atol=0.1)
+
+
+@needs_library
+def test_int8_is_a_precision_that_other_types_of_encoders_refuse(tmp_path: Path) -> None:
+    tiny_folder(tmp_path / "bert"), tiny_folder(tmp_path / "qwen", "qwen3")
+    assert load_backbone(str(tmp_path / "bert"), precision="int8").precision == "int8"
+    with pytest.raises(ConfigError, match=r"int8 is for encoders of the types bert.*is a 'qwen3'"):
+        load_backbone(str(tmp_path / "qwen"), precision="int8")
 
 
 @needs_library
@@ -207,6 +255,8 @@ def test_a_precision_in_the_environment_is_what_auto_means(monkeypatch: pytest.M
         (("tensorrt",), "backend must be one of auto, torch, onnx, got 'tensorrt'"),
         (("onnx", "cuda"), "in float32 on the CPU, got device 'cuda'"),
         (("onnx", "cpu", "bfloat16"), "precision 'bfloat16'"),
+        (("torch", "cpu", "int8"), "int8 is computed by ONNX Runtime on the CPU, got device 'cpu' and backend 'torch'"),
+        (("auto", "cuda", "int8"), "got device 'cuda'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(given: tuple[str, ...], message: str) -> None:
