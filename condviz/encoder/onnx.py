@@ -111,7 +111,7 @@ def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
     """Return one half of a layer as a model of ONNX, without weights."""
     from onnx import TensorProto, helper
 
-    nodes, sizes, whole = [], set(), set()
+    nodes, sizes, integers = [], set(), set()
 
     def add(operator: str, inputs: str, output: str, domain: str = FUSED, **attributes: Any) -> None:  # noqa: ANN401 - of the operator
         names = ["" if name == "-" else name for name in inputs.split()]
@@ -121,18 +121,18 @@ def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
         if not int8:
             add("FusedMatMul", f"{states} {weight}_weight", output, transB=1)
             return
-        size, even, matrix = f"{states}_size", f"{states}_even", f"{weight}_weight"
-        if (
-            states not in sizes
-        ):  # The library rounds by tensor: tokens are brought to one size, so that none decides for
-            sizes.add(states)  # the others, whatever batch they are in.
+        size, whole, matrix = f"{states}_size", f"{states}_whole", f"{weight}_weight"
+        if states not in sizes:
+            sizes.add(states)
             add("Abs", states, f"{states}_positive", domain="")
             add("ReduceMax", f"{states}_positive", f"{states}_largest", domain="", axes=[-1])
             add("Max", f"{states}_largest least", size, domain="")  # a router may have set all to 0
-            add("Div", f"{states} {size}", even, domain="")
-        add("DynamicQuantizeMatMul", f"{even} {matrix} {matrix}_scale {matrix}_zero", f"{output}_even")
+            add("Div", f"{states} {size}", f"{states}_even", domain="")
+            add("QuantizeLinear", f"{states}_even step middle_of_bytes", whole, domain="")
+        given = f"{whole} {matrix} step {matrix}_scale middle_of_bytes {matrix}_zero"
+        add("MatMulIntegerToFloat", given, f"{output}_even")
         add("Mul", f"{output}_even {size}", output, domain="")
-        whole.update((matrix, f"{matrix}_zero"))
+        integers.update((matrix, f"{matrix}_zero"))
 
     def normalize(inputs: str, output: str) -> None:
         add("SkipLayerNormalization", inputs, output, epsilon=epsilon)
@@ -155,12 +155,15 @@ def _graph(half: str, heads: int, epsilon: float, int8: bool) -> bytes:
         added = "- bias" if half == "attend with bias" else ""
         add("MultiHeadAttention", f"queries plain_keys values biases {added}", "attended", num_heads=heads)
     if int8:
-        nodes.insert(0, helper.make_node("Constant", [], ["least"], value_float=1e-9))
+        for name, value in (("least", 1e-9), ("step", 1 / 127), ("middle_of_bytes", 128)):
+            kind = TensorProto.UINT8 if name == "middle_of_bytes" else TensorProto.FLOAT
+            given = helper.make_tensor("", kind, [], [value])
+            nodes.insert(0, helper.make_node("Constant", [], [name], value=given))
     made = {output for node in nodes for output in node.output}
     inputs = dict.fromkeys(name for node in nodes for name in node.input if name and name not in made)
     inputs, outputs = (
         [
-            helper.make_tensor_value_info(name, TensorProto.INT8 if name in whole else TensorProto.FLOAT, None)
+            helper.make_tensor_value_info(name, TensorProto.INT8 if name in integers else TensorProto.FLOAT, None)
             for name in names
         ]
         for names in (inputs, outputs)

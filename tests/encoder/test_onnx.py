@@ -87,7 +87,7 @@ def test_in_int8_states_are_close_and_no_text_decides_for_another(kind: str) -> 
     assert float(functional.cosine_similarity(found, expected).min()) > 0.99
     rounded.cache.clear()
     alone = torch.cat([rounded.encode([item], pooling="mean") for item in ITEMS])
-    torch.testing.assert_close(alone, found, rtol=0, atol=0.02)
+    close(alone, found)
     assert (rounded.precision, plain.precision) == ("int8", "float32")
     assert rounded.fingerprint != plain.fingerprint
 
@@ -97,11 +97,12 @@ def test_in_int8_states_are_close_and_no_text_decides_for_another(kind: str) -> 
 def test_in_int8_a_router_may_set_attention_to_0_and_changed_weights_are_rounded_anew() -> None:
     rounded = in_int8()
     tokens = batch(rounded)
-    run = (
-        lambda: rounded.layers.run(  # noqa: E731
-            rounded.layers.embed(tokens), tokens.mask, reweigh=lambda layer, hidden: torch.zeros(hidden.shape[:2])
-        )[-1]
-    )
+
+    def run() -> torch.Tensor:
+        hidden = rounded.layers.embed(tokens)
+        none = lambda layer, state: torch.zeros(state.shape[:2])  # noqa: E731
+        return rounded.layers.run(hidden, tokens.mask, reweigh=none)[-1]
+
     before = run()
     assert bool(before[tokens.mask].isfinite().all())
     rounded.model.encoder.layer[1].output.dense.weight.mul_(-1)
@@ -121,7 +122,7 @@ def test_int8_is_a_precision_that_other_types_of_encoders_refuse(tmp_path: Path)
 def test_no_weight_is_held_twice_and_changes_are_seen() -> None:
     plain, other = both()
     before = other.encode(ITEMS, pooling="mean")
-    weights = {name: value.data_ptr() for name, value in other.layers._weights(0).items()}
+    weights = {name: value.data_ptr() for name, value in other.layers._weights(0, other.layers.engine).items()}
     assert len(weights) == 16
     assert weights["wide_weight"] == other.model.encoder.layer[0].intermediate.dense.weight.data_ptr()
     for backbone in (plain, other):
