@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from condviz.analysis.sorting import rank_sorting_conditions as rank_sorting_conditions
     from condviz.analysis.words import read_words as read_words
     from condviz.data.kg_formats import load_graph as load_graph
-    from condviz.data.tables import read_pairs as read_pairs
+    from condviz.data.pairs import read_pairs as read_pairs
     from condviz.data.tables import read_table as read_table
     from condviz.evaluation.csts import evaluate as evaluate
     from condviz.methods import METHODS as METHODS
@@ -45,7 +45,8 @@ _NAMES = {
     "analysis.sorting": "find_twins rank_sorting_conditions",
     "analysis.words": "read_words",
     "data.kg_formats": "load_graph",
-    "data.tables": "read_pairs read_table",
+    "data.pairs": "read_pairs",
+    "data.tables": "read_table",
     "evaluation.csts": "evaluate",
     "methods": "METHODS",
     "models.registry": "describe list_models load",

@@ -39,7 +39,7 @@ MARKED = {
         "analysis/test_search.py::test_commands_divide",
         "cli/test_deploy.py", "cli/test_main.py::test_a_wrong_setting", "data/test_blocks.py",
         "data/test_corpora.py::test_real_corpora", "data/test_corpora.py::test_the_conditions_of_a_part",
-        "data/test_kg.py::test_wn18rr", "data/test_language.py::test_no_false_alarm", "data/test_pairs.py",
+        "data/test_kg.py::test_wn18rr", "data/test_language.py::test_no_false_alarm", "data/test_contrasts.py",
         "data/test_plain.py", "data/test_same_rows.py", "data/test_scene_tables.py::test_each_kind",
         "data/test_scene_tables.py::test_the_shipped_tables", "data/test_splits.py",
         "data/test_tables.py::test_any_bytes", "data/test_texts.py::test_any_text",

@@ -28,7 +28,8 @@ import condviz
 from condviz.analysis.errors.filters import quote
 from condviz.analysis.points import points_from_table
 from condviz.cli.main import main
-from condviz.data.tables import kind_of, read_pairs, read_table
+from condviz.data.pairs import read_pairs
+from condviz.data.tables import kind_of, read_table
 from condviz.errors import CondvizError, DataError
 from condviz.methods import METHODS
 from condviz.models import registry

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from condviz.data.pairs import POINT_ROLES, check_texts, guess_columns
 from condviz.data.scenes import Family, group_of, load_aspects, load_families
-from condviz.data.tables import POINT_ROLES, Table, check_texts, guess_columns, read_table
-from condviz.data.tables.pairs import list_names
+from condviz.data.tables import Table, read_table
 from condviz.data.tables.report import is_missing
+from condviz.data.tables.table import list_names
 from condviz.data.texts import check_conditions, check_sentence
 from condviz.errors import ConfigError, DataError, suggest
 

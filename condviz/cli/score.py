@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _score_table(options: argparse.Namespace) -> None:
-    from condviz.data.tables import format_predictions, read_pairs
+    from condviz.data.pairs import format_predictions, read_pairs
 
     if len(options.condition) > 1:
         raise DataError(
@@ -138,7 +138,7 @@ def run_evaluate(options: argparse.Namespace) -> None:
     from condviz.data.corpora import open_table
     from condviz.data.csts import check_submission, format_submission
     from condviz.data.files import check_target, write_text
-    from condviz.data.tables import format_predictions
+    from condviz.data.pairs import format_predictions
     from condviz.evaluation.csts import evaluate
 
     if options.submission:  # now, and not after scoring

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from condviz.data.contrasts import from_families
 from condviz.data.corpus import Corpus, Material, Password, read_release
 from condviz.data.families import Aspect, Family, Scene, wordings
-from condviz.data.pairs import from_families
 from condviz.errors import DataError
 
 FILE = "cebab.csv"

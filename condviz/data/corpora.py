@@ -15,8 +15,7 @@ from condviz.data.corpus import VARIABLE as VARIABLE
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, count_contrasts, rows_frame
 from condviz.data.corpus import data_folder as data_folder
 from condviz.data.corpus import format_rows as format_rows
-from condviz.data.tables import PairTable, read_pairs
-from condviz.data.tables.pairs import check_read
+from condviz.data.pairs import PairTable, check_read, read_pairs
 from condviz.errors import CondvizError, DataError
 
 CORPORA = {

@@ -18,8 +18,8 @@ from pydantic import TypeAdapter
 
 from condviz.data.files import read_utf8
 from condviz.data.tables import read_table
-from condviz.data.tables.pairs import list_names
 from condviz.data.tables.report import SKIP
+from condviz.data.tables.table import list_names
 from condviz.errors import DataError, explain
 
 if TYPE_CHECKING:

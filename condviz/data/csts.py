@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import cast
 
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, read_release
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import DataError, require
 from condviz.types import Pair
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from condviz.data.corpus import Corpus, Material, Password
 from condviz.data.csts import divide, pair_rows
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import DataError, first_line
 from condviz.types import Pair
 

@@ -1,296 +1,333 @@
-"""Rated pairs from families: two sentences, a condition under which they agree, one under which they do not.
-
-Each contrast gives two rows, as in C-STS. No shortcut decides which of the two conditions is the higher one: every
-aspect, and every single wording, is as often the higher as the lower, and both rows of a pair share the same words.
-
-Rows come singly or in blocks. A model that reads sentence and condition together encodes n sentences under a condition
-for n (n - 1) / 2 rows; single pairs have a wording each and cost two encodings a row. In a block an aspect has one
-wording, and all sentences that tell it are compared under it, so that few encodings give many rows.
-
-Source: written for this project; the protocol of two conditions is that of C-STS (Deshpande et al., EMNLP 2023).
-"""
+"""Pairs of sentences in a table: which column is what, and ratings on any scale."""
 
 from __future__ import annotations
 
-import random
-from bisect import bisect_right
-from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import accumulate, combinations, pairwise
-from typing import TypeVar
+import math
+import re
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from condviz.data.corpus import Material, RatedPair
-from condviz.data.families import Aspect, Family, Scene, rate
+from condviz.data.tables.formats import fold_name
+from condviz.data.tables.memory import Nested
+from condviz.data.tables.report import Place, Report, is_missing
+from condviz.data.tables.table import MAX_TABLE_BYTES, Table, list_names, read_table
+from condviz.data.tables.write import to_csv
+from condviz.data.texts import check_condition, check_sentence
+from condviz.errors import ConfigError, DataError, suggest
+from condviz.types import Pair
 
-GAP = 2
-"""Least difference between the two ratings of a pair; a smaller one would rest on a rule of thumb."""
-NEIGHBOURS = 2
-"""Families of a block taken from the same file in a row: they tell similar aspects, and differ in little."""
-CONTRASTS = 3
-"""Contrasts of two sentences of one family in a block at most; sentences of two families have one."""
-MOST_SURPLUS = 40
-"""How far an aspect of the blocks may be the higher one more often than another, before they are no longer compared."""
-Place = tuple[Family, Scene]
-T = TypeVar("T", bound=Hashable)
+if TYPE_CHECKING:
+    import numpy as np
 
-
-def from_families(families: Sequence[Family], aspects: Mapping[str, Aspect], *, cross: int = 1) -> Material:
-    """Build pairs (without repeats) and blocks of families; arguments as in `build_pairs`."""
-    own = (wordings for family in families for wordings in family.local_phrasings.values())
-    return Material(
-        rows=lambda seed: without_repeats(build_pairs(families, aspects, seed=seed, cross=cross)),
-        blocks=partial(build_blocks, families, aspects),
-        texts=sum(len(family.scenes) for family in families),
-        conditions=frozenset().union(*(aspect.phrasings for aspect in aspects.values()), *own),
-    )
+TEXT_COLUMNS = ("sentence1", "sentence2", "condition")
+LABEL_COLUMN = "label"
+PAIR_COLUMNS = (*TEXT_COLUMNS, LABEL_COLUMN)
+RATING_NAMES = (LABEL_COLUMN, "gold", "rating", "similarity", "score")
+"""Names under which ratings are recognised, the first one that is there."""
+TEXT_NAMES = ("text", "sentence", "sentence1")
+"""Columns that are taken for the text where none is named."""
+POINT_ROLES = ("text", "condition", "value")
+LABEL_RANGE = (1.0, 5.0)
+RATING_WORDS = {"no": 1, "yes": 5, "false": 1, "true": 5, "different": 1, "same": 5, "dissimilar": 1, "similar": 5,
+                "contradiction": 1, "neutral": 3, "entailment": 5, "low": 1, "medium": 3, "high": 5}  # fmt: skip
+"""What people write for ratings from 1 (different) to 5 (same); only offered, never taken unasked."""
+HIDDEN_LABEL = -1.0
+"""C-STS: the label of test rows whose rating is kept secret."""
+SAMPLED = 200
+"""Rows that tell long texts from short ones."""
+_NAMES = {
+    "sentence1": [r"(sent|text).*[ _-]?(1|a)$|first|premise|anchor|^a$|^s1$"],
+    "sentence2": [r"(sent|text).*[ _-]?(2|b)$|second|hypothesis|^b$|^s2$"],
+    "condition": [r"cond|aspect|criter|respect|question|^c$"],
+    "label": [r"label|rating|score|similar|gold|^y$"],
+}
+"""What columns of pairs are often called, earlier patterns first; and below, those of points."""
+_POINT_NAMES = {"text": [f"^{name}$" for name in TEXT_NAMES], "condition": ["^conditions$", "^aspect$"],
+                "value": ["^label$", "^category$", "^class$", "^kind$"]}  # fmt: skip
+_SCORES = re.compile(r"score_.", re.IGNORECASE)
+"""What a model says of a row is no rating of it."""
 
 
 @dataclass(frozen=True)
-class _Edge:
-    """A sentence pair with the aspect that is rated lower and the one that is rated higher."""
+class PairTable(Table):
+    """A table of sentence pairs.
 
-    first: Place
-    second: Place
-    low: str
-    high: str
-    labels: tuple[int, int]
+    Attributes:
+        pairs: One per row, in the order of the file; the label, from 1 to 5, is None where it is blank or hidden.
+        roles: Each of `PAIR_COLUMNS` that the table has -> its column.
+        mapped: Whether the labels are other numbers than the cells, because of a scale or words.
+    """
+
+    pairs: tuple[Pair, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+    mapped: bool = False
 
 
-def build_pairs(
-    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, cross: int = 1
-) -> list[RatedPair]:
-    """Build rated rows from families, two for each sentence pair.
+def read_pairs(
+    source: Any,  # noqa: ANN401
+    *,
+    columns: Mapping[str, str] | None = None,
+    condition: str = "",
+    scale: Sequence[float] | None = None,
+    labels: Mapping[str, float] | None = None,
+    header: bool | None = None,
+    separator: str = "",
+    encoding: str = "",
+    skip_bad: bool = False,
+    max_bytes: int | None = MAX_TABLE_BYTES,
+) -> PairTable:
+    """Read a table with the columns sentence1, sentence2, condition and, optionally, a rating.
 
-    To keep families, aspects or wordings unseen, leave them out of `families`, of `aspects`, or of an aspect's
-    `phrasings`.
+    Other columns are kept. Ratings are recognised as label, gold, rating, similarity or score.
 
     Args:
-        families: The families to use.
-        aspects: The shared aspects to ask for; others are not asked. Local aspects always are.
-        seed: The same seed and input give the same rows.
-        cross: Pairs to look for across families, for each sentence.
+        source, header, separator, encoding, skip_bad, max_bytes: As `read_table` takes them.
+        columns: Columns of other names, such as {"sentence1": "premise"}.
+        condition: One condition for all rows, where there is no column of conditions.
+        scale: The numbers that stand for different and for same, for instance (0, 1); None for 1 and 5.
+        labels: Words that stand for ratings, such as {"no": 0, "yes": 1}.
 
-    Returns:
-        Rows in random order of pairs, the two of a pair side by side, in either order.
+    Raises:
+        DataError: If the file cannot be read, is no such table, or a cell is not usable: blank text, control
+            characters, a label outside the scale (-1 stands for a hidden label). Names row and column.
+        ConfigError: If the scale is none, or something is said about a table of pairs, which has been read.
     """
-    rng = random.Random(seed)
-    candidates = [*_within(families), *_across(families, aspects, rng, cross)]
-    rng.shuffle(candidates)
-    surplus, edges = Surplus(), []
-    for first, second in candidates:
-        ratings = dict(rate(first, second, aspects))
-        wide = [(low, high) for low in ratings for high in ratings if ratings[high] - ratings[low] >= GAP]
-        if chosen := surplus.choose(wide, rng):
-            low, high = chosen
-            edges.append(_Edge(first, second, low, high, (ratings[low], ratings[high])))
-    edges = _balance(edges)
-    wordings = _wordings(edges, aspects, {family.id: family for family in families}, rng)
-    rows = []
-    for number, edge in enumerate(edges):
-        sides = [edge.first, edge.second]
-        rng.shuffle(sides)
-        both = list(zip(wordings[number], (edge.low, edge.high), edge.labels, strict=True))
-        rng.shuffle(both)
-        rows += [_row(number, sides, *one) for one in both]
-    return rows
-
-
-def without_repeats(rows: Sequence[RatedPair]) -> list[RatedPair]:
-    """Keep the first of pairs that were drawn twice: readers of a table find the two rows by their sentences."""
-    seen: set[frozenset[str]] = set()
+    if isinstance(source, PairTable):
+        check_read("This table", columns=columns, condition=condition, scale=scale, labels=labels)
+        return source
+    if not isinstance(source, Table):
+        names = tuple(name for name in PAIR_COLUMNS if not (condition and name == "condition"))
+        form = {"header": header, "separator": separator, "encoding": encoding, "skip_bad": skip_bad}
+        source = read_table(source, names=names, max_bytes=max_bytes, **form)
+    report = deepcopy(source.report)  # what is rejected here is no fault of the table that was given
+    report.skip_bad |= skip_bad
+    table = replace(source, report=report)
+    roles, ratings = _find_roles(table, columns or {}, condition), Ratings(scale, labels)
+    if rated := LABEL_COLUMN in roles:
+        ratings.check(report, roles[LABEL_COLUMN], table.column(roles[LABEL_COLUMN]))
     kept = []
-    for first, second in zip(rows[::2], rows[1::2], strict=True):
-        texts = frozenset((first.sentence1, first.sentence2))
-        if len(texts) == 2 and texts not in seen:
-            seen.add(texts)
-            kept += [first, second]
-    return kept
+    for index, cells in enumerate(table.rows):
+        place = table.place(index)
+        if (found := check_texts(report, place, table.record(index), roles, ratings)) is not None:
+            kept.append((cells, place, Pair(**{"condition": condition, **dict(zip(roles, found, strict=True))})))
+    if not kept:
+        raise report.error(f"{report.name} has no row that can be used.")
+    rows, places, pairs = zip(*kept, strict=True)
+    return PairTable(table.columns, rows, report, places, pairs, roles, rated and bool(ratings.mapping))
 
 
-def _within(families: Sequence[Family]) -> Iterator[tuple[Place, Place]]:
-    for family in families:
-        for scene1, scene2 in combinations(family.scenes, 2):
-            yield (family, scene1), (family, scene2)
+def check_read(what: str, **options: Any) -> None:  # noqa: ANN401
+    """Raise ConfigError where something is said about how to read rows that are no table, or have been read."""
+    if given := [name for name, value in options.items() if value]:
+        raise ConfigError(f"{what} is not read from a file of yours: {given[0]} would change nothing. Leave it out.")
 
 
-def _across(
-    families: Sequence[Family], aspects: Mapping[str, Aspect], rng: random.Random, count: int
-) -> Iterator[tuple[Place, Place]]:
-    """Pair each sentence with sentences of other families that tell the same value of one of its aspects."""
-    tellers: dict[tuple[str, str], list[Place]] = defaultdict(list)
-    for family in families:
-        for scene in family.scenes:
-            for name, value in scene.aspects.items():
-                if name in aspects:
-                    tellers[name, value].append((family, scene))
-    for family in families:
-        for scene in family.scenes:
-            shared = [item for item in scene.aspects.items() if item[0] in aspects]
-            for _ in range(count if shared else 0):
-                partner = rng.choice(tellers[rng.choice(shared)])
-                if partner[0].id != family.id:
-                    yield (family, scene), partner
-
-
-class Surplus(Counter[Hashable]):
-    """How much more often each aspect was the higher one of a contrast than the lower one."""
-
-    def choose(self, contrasts: Iterable[tuple[T, T]], rng: random.Random) -> tuple[T, T] | None:
-        """Choose (low, high) so that what was mostly low becomes high and the other way round; None of none."""
-        options = [(self[high] - self[low], rng.random(), low, high) for low, high in contrasts]
-        if not options:
-            return None
-        _, _, low, high = min(options, key=lambda option: option[:2])
-        self[high] += 1
-        self[low] -= 1
-        return low, high
-
-
-def _balance(edges: Sequence[_Edge]) -> list[_Edge]:
-    """Drop as few pairs as are needed to make every aspect as often high as low.
-
-    Seen as arrows from the low to the high aspect: an aspect that is low too often has more arrows out than in. A
-    shortest way from such an aspect to one that is high too often is taken out, until none is left.
-    """
-    surplus: Counter[str] = Counter()
-    arrows: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for index, edge in enumerate(edges):
-        surplus[edge.high] += 1
-        surplus[edge.low] -= 1
-        arrows[edge.low][edge.high].append(index)
-    dropped: set[int] = set()
-    for start in sorted(surplus):
-        while surplus[start] < 0:
-            way = _shortest_way(start, arrows, surplus)
-            for low, high in pairwise(way):
-                dropped.add(arrows[low][high].pop())
-                if not arrows[low][high]:
-                    del arrows[low][high]
-            surplus[start] += 1
-            surplus[way[-1]] -= 1
-    return [edge for index, edge in enumerate(edges) if index not in dropped]
-
-
-def _shortest_way(
-    start: str, arrows: Mapping[str, Mapping[str, Sequence[int]]], surplus: Mapping[str, int]
-) -> list[str]:
-    """Return the aspects on the way from `start` to the nearest one that is high too often; there always is one."""
-    ways = {start: [start]}
-    waiting = deque([start])
-    while surplus[waiting[0]] <= 0:
-        node = waiting.popleft()
-        for following in arrows.get(node, ()):
-            if following not in ways:
-                ways[following] = [*ways[node], following]
-                waiting.append(following)
-    return ways[waiting[0]]
-
-
-def _wordings(
-    edges: Sequence[_Edge], aspects: Mapping[str, Aspect], families: Mapping[str, Family], rng: random.Random
-) -> list[tuple[str, str]]:
-    """Choose a wording for each row, every wording as often for a high as for a low row of its aspect."""
-    places: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-    for index, edge in enumerate(edges):
-        places[edge.low][0].append(index)
-        places[edge.high][1].append(index)
-    found: tuple[dict[int, str], dict[int, str]] = ({}, {})
-    for node, sides in places.items():
-        family, _, name = node.rpartition(":")
-        phrasings = list(families[family].local_phrasings[name] if family else aspects[node].phrasings)
-        rng.shuffle(phrasings)
-        for wording_of, indices in zip(found, sides, strict=True):
-            rng.shuffle(indices)
-            for place, index in enumerate(indices):
-                wording_of[index] = phrasings[place % len(phrasings)]
-    return [(found[0][index], found[1][index]) for index in range(len(edges))]
-
-
-def build_blocks(
-    families: Sequence[Family], aspects: Mapping[str, Aspect], *, seed: int, sentences: int
-) -> list[list[RatedPair]]:
-    """Divide the families into blocks and rate pairs inside each.
+def check_texts(
+    report: Report, place: Place, record: Mapping[str, str], columns: Mapping[str, str], ratings: Ratings | None = None
+) -> tuple[Any, ...] | None:
+    """Return the texts of a row as models read them; None, and rejected by the report, where one cannot be used.
 
     Args:
-        families: The families to use.
-        aspects: The shared aspects to ask for, with the wordings to use; local aspects always are.
-        seed: The same seed and input give the same blocks.
-        sentences: How many sentences a block has, at least; the last one may have fewer.
+        report: Of the table.
+        place: Of the row.
+        record: Column -> cell.
+        columns: Role -> column.
+        ratings: Where they are given, the label is a rating and no text.
+    """
+    try:
+        read = []
+        for role, name in columns.items():
+            cell, field = record.get(name, ""), f"{place}, column {name}"
+            if ratings and role == LABEL_COLUMN:
+                read.append(ratings.read(cell, field))
+            elif isinstance(cell, Nested):
+                raise DataError(f"{field} holds {cell[:40]!r}, a list or a record; a text is expected.")
+            else:
+                check = check_condition if role == "condition" else check_sentence
+                read.append(check("" if is_missing(cell) else cell, field))
+        return tuple(read)
+    except DataError as error:
+        report.reject(place, str(error), list(record.values()))
+        return None
+
+
+class Ratings:
+    """How cells become ratings from 1 (different) to 5 (same): the two ends of their scale, and words for some."""
+
+    def __init__(self, scale: Sequence[float] | None = None, words: Mapping[str, float] | None = None) -> None:
+        self.scale = tuple(scale or LABEL_RANGE)
+        self.words = {fold_name(word): number for word, number in (words or {}).items()}
+        if len(self.scale) != 2 or self.scale[0] == self.scale[1] or not all(map(math.isfinite, self.scale)):
+            raise ConfigError(f"A scale is two different numbers, of different and of same, got {self.scale!r}.")
+        self.low, self.high = sorted(self.scale)
+        ends = zip((f"{end:g}" for end in self.scale), LABEL_RANGE, strict=True)
+        mapped = [*self.words.items(), *(ends if self.scale != LABEL_RANGE else ())]
+        self.mapping = ", ".join(f"{word} to {number:g}" for word, number in mapped)
+
+    def number(self, cell: str) -> float | None:
+        """Return the number of a cell on its own scale: None where it is not known, NaN for no number."""
+        if is_missing(cell):
+            return None
+        try:
+            value = float(self.words.get(fold_name(cell), cell.replace(",", ".")))  # there are no thousands of points
+        except ValueError:
+            return math.nan
+        return None if value == HIDDEN_LABEL < self.low else value
+
+    def read(self, cell: str, place: str) -> float | None:
+        """Return the rating of a cell from 1 to 5, None where it is not known; raises DataError for anything else."""
+        value = self.number(cell)
+        if value is None:
+            return None
+        if not self.low <= value <= self.high:
+            raise DataError(
+                f"{place} must be a number from {self.low:g} to {self.high:g}, got {cell.strip()[:40]!r}. Leave it "
+                f"blank, or write {HIDDEN_LABEL:g}, where no rating is known. For another scale set scale, for words "
+                "set labels."
+            )
+        first, last = self.scale
+        return value if self.scale == LABEL_RANGE else 1 + 4 * (value - first) / (last - first)
+
+    def check(self, report: Report, column: str, cells: Sequence[str]) -> None:
+        """Refuse ratings most of which are on another scale; note what is mapped."""
+        numbers = [number for number in map(self.number, cells) if number is not None and math.isfinite(number)]
+        outside = sum(not self.low <= number <= self.high for number in numbers)
+        if (len(numbers) > 1 and outside > len(numbers) / 2) or (outside and set(numbers) <= {0, 1}):
+            raise report.error(
+                f"{report.name}: the ratings in column {column} go from {min(numbers):g} to {max(numbers):g}, not from "
+                f"{self.low:g} to {self.high:g}. Set scale to what stands for different and for same, for instance 0 "
+                "and 1."
+            )
+        if self.mapping:
+            report.remarks.append(f"The ratings in {column} were mapped to 1 (different) to 5 (same): {self.mapping}.")
+
+
+def format_predictions(
+    table: PairTable, scores: Mapping[str, np.ndarray], others: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> str:
+    """Format the table as CSV with one more column `score_<model>` per model.
+
+    Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
+    the file can be scored again; names of columns are guarded against formulas.
+
+    Args:
+        table: What was scored.
+        scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
+        others: Further columns by their names.
+
+    Raises:
+        ValueError: If a model has another number of scores than the table has rows.
+    """
+    added = {f"score_{name}": values for name, values in scores.items()} | dict(others)
+    frame = table.to_frame().drop(columns=[name for name in table.columns if name in added])
+    given = list(frame.columns)
+    for name, values in added.items():
+        frame[name] = [float(value) if math.isfinite(value) else None for value in values]
+    return to_csv(frame, as_given=given, float_format="%.9g")  # nine digits restore every float32 exactly
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+def _find_roles(table: Table, asked: Mapping[str, str], condition: str) -> dict[str, str]:
+    """Return role -> column: as asked, else by name; case does not matter. The report says why."""
+    report = table.report
+    for role, column in asked.items():
+        if role not in PAIR_COLUMNS:
+            raise ConfigError(f"There is no role {role!r} for a column. Roles: {', '.join(PAIR_COLUMNS)}.")
+        if column and column not in table.columns:
+            hint = suggest(column, table.columns)
+            raise DataError(f"{report.name} has no column {column!r}.{hint} Columns: {list_names(table.columns)}.")
+    roles = {role: column for role, column in asked.items() if column}
+    if len(set(roles.values())) < len(roles):
+        raise DataError(f"A column of {report.name} was chosen twice: {', '.join(roles.values())}. Choose others.")
+    for role in PAIR_COLUMNS:
+        if role not in asked and (column := _named(table, role, [*roles.values()])):
+            roles[role] = column
+    if condition and "condition" in roles:
+        raise DataError(f"{report.name} has a column of conditions. Leave out the one condition for all rows.")
+    if missing := [role for role in TEXT_COLUMNS if role not in roles and not (condition and role == "condition")]:
+        free = [column for column in table.columns if column not in roles.values()]
+        plain = {"".join(filter(str.isalnum, fold_name(column))): column for column in free}
+        close = ((get_close_matches(role, plain, n=1, cutoff=0.75), role) for role in missing)
+        hints = ", ".join(f"{plain[match[0]]} -> {role}" for match, role in close if match)
+        raise report.error(
+            f"{report.name} has no column {', '.join(missing)}. Found: {list_names(table.columns)}; wanted: "
+            f"{', '.join(TEXT_COLUMNS)} and, optionally, {LABEL_COLUMN}. {f'Did you mean {hints}? ' if hints else ''}"
+            f"Rename the columns, or set columns, for instance {missing[0]}=NAME."
+            f"{' For one condition in all rows set condition.' if missing == ['condition'] else ''}"
+        )
+    report.roles = {role: f"{roles[role]}, {'as asked' if role in asked else 'by its name'}" for role in roles}
+    return roles
+
+
+def _named(table: Table, role: str, taken: Sequence[str]) -> str:
+    """Return the column that has the name of a role; notes where it is a rating by another name."""
+    free = {column: fold_name(column) for column in table.columns if column not in taken}
+    names = RATING_NAMES if role == LABEL_COLUMN else (role,)
+    near = [column for name in names for column, folded in free.items() if folded == name]
+    if len(same := [column for column in near if free[column] == free[near[0]]]) > 1:
+        raise DataError(f"{table.report.name} has {len(same)} columns called {role}. Rename or remove all but one.")
+    if near and role == LABEL_COLUMN and (len(near) > 1 or free[near[0]] != LABEL_COLUMN):
+        told = f"Ratings are read from the column {', not '.join(near[:2])}. For another set columns, as label=NAME."
+        table.report.remarks.append(told)
+    return near[0] if near else ""
+
+
+def guess_columns(table: Table, roles: Sequence[str] = PAIR_COLUMNS) -> dict[str, str]:
+    """Choose for each role the column that is probably meant; the table's report says why.
+
+    First by name. Then the longest texts are the sentences and the condition of pairs, or the text; numbers from 1 to 5
+    the rating; and cells that repeat four times the values.
+
+    Args:
+        table: Any.
+        roles: `PAIR_COLUMNS`, or of `POINT_ROLES`.
 
     Returns:
-        For each block rows like those of `build_pairs`: two for each contrast, the higher one first. Two
-        sentences can have several contrasts, which then count as different pairs. Aspects are about as often the
-        higher as the lower one. Blocks without a contrast are left out.
+        Role -> column, "" where nothing fits; no column twice.
     """
-    rng = random.Random(seed)
-    surplus = Surplus()
-    blocks, number = [], 0
-    for block in _divide(families, rng, sentences):
-        wordings: dict[str, str] = {}
-        rows: list[RatedPair] = []
-        for first, second in _block_pairs(block, rng):
-            for low, high in _contrasts(first, second, aspects, surplus, rng):
-                places = (first, second) if rng.random() < 0.5 else (second, first)
-                for node, label in (high, low):
-                    if node not in wordings:  # drawn when it is first asked for
-                        local = places[0][0].local_phrasings.get(node.rpartition(":")[2])
-                        wordings[node] = rng.choice(local or aspects[node].phrasings)
-                    rows.append(_row(number, places, wordings[node], node, label))
-                number += 1
-        if rows:
-            blocks.append(rows)
-    return blocks
+    free = [column for column in table.columns if column and not _SCORES.match(column)]
+    ratings = Ratings()
+    found, pairs = dict.fromkeys(roles, ""), LABEL_COLUMN in roles
+    names = _NAMES if pairs else _POINT_NAMES
+
+    def take(role: str, column: str, why: str) -> None:
+        if column and not found[role]:
+            found[role], table.report.roles[role] = column, f"{column}, {why}"
+            free.remove(column)
+
+    for role in sorted({*roles} - {"value"}, key=[*TEXT_COLUMNS, *roles].index):  # texts may be called "label"
+        take(role, _first_named(free, [f"^{role}$", *names[role]]), "by its name")
+    cells = {column: table.column(column)[:SAMPLED] for column in free}
+    for column in tuple(cells) if pairs else ():
+        filled = [fold_name(cell) for cell in cells[column] if not is_missing(cell)]
+        if sum(cell in RATING_WORDS for cell in filled) > 0.8 * len(filled):
+            take(LABEL_COLUMN, column, "which has words that rate")
+    values = {
+        column: [value for cell in cells[column] if (value := ratings.number(cell)) is not None] for column in free
+    }
+    numbers = [column for column in free if all(map(math.isfinite, values[column]))]
+    texts = [column for column in free if column not in numbers] or ([] if pairs else [*free])
+    texts.sort(key=lambda column: -sum(map(len, cells[column])))
+    missing = [role for role in roles if not found[role] and (role in TEXT_COLUMNS if pairs else role == "text")]
+    sentences = [role for role in missing if role != "condition"]
+    # The longer of two sentences is not always the first.
+    texts[: len(sentences)] = sorted(texts[: len(sentences)], key=free.index)
+    for role, column in zip([*sentences, *missing[len(sentences) :]], texts, strict=False):
+        take(role, column, "which has the longest texts")
+    for column in numbers if pairs else ():
+        if all(ratings.low <= value <= ratings.high for value in values[column]):
+            take(LABEL_COLUMN, column, f"which has numbers from {ratings.low:g} to {ratings.high:g}")
+    if "value" in roles:
+        take("value", _first_named(free, ["^value$", *names["value"]]), "by its name")
+        repeat = (column for column in free if 2 <= len(set(all_ := table.column(column))) <= len(all_) / 4)
+        take("value", next(repeat, ""), "whose cells repeat")
+    return found
 
 
-def _divide(families: Sequence[Family], rng: random.Random, sentences: int) -> Iterator[list[Family]]:
-    """Shuffle runs of families from one file, and cut them into blocks."""
-    shuffled = rng.sample(families, len(families))
-    shuffled.sort(key=lambda family: family.id.rpartition("-")[0])
-    runs = [shuffled[i : i + NEIGHBOURS] for i in range(0, len(shuffled), NEIGHBOURS)]
-    rng.shuffle(runs)
-    block: list[Family] = []
-    for run in runs:
-        block += run
-        if sum(len(family.scenes) for family in block) >= sentences:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
-def _block_pairs(block: Sequence[Family], rng: random.Random) -> Iterator[tuple[Place, Place]]:
-    """Yield all pairs inside of families, and candidates across; few of those have two aspects to compare."""
-    within = list(_within(block))
-    yield from within
-    # Pairs across are numbered, family by family, and only those that are drawn are built: there are thousands.
-    couples = list(combinations(block, 2))
-    ends = list(accumulate(len(family1.scenes) * len(family2.scenes) for family1, family2 in couples))
-    number = ends[-1] if ends else 0
-    for place in rng.sample(range(number), min(number, 8 * max(len(within), len(block)))):
-        couple = bisect_right(ends, place)
-        family1, family2 = couples[couple]
-        row, column = divmod(place - (ends[couple - 1] if couple else 0), len(family2.scenes))
-        yield (family1, family1.scenes[row]), (family2, family2.scenes[column])
-
-
-def _contrasts(
-    first: Place, second: Place, aspects: Mapping[str, Aspect], surplus: Surplus, rng: random.Random
-) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
-    """Choose (low, high) aspects with their ratings."""
-    left = dict(rate(first, second, aspects))
-    if not left or max(left.values()) - min(left.values()) < GAP:  # most pairs
-        return
-    for _ in range(CONTRASTS if first[0].id == second[0].id else 1):
-        wide = [(low, high) for low in left for high in left if left[high] - left[low] >= GAP]
-        wide = [(low, high) for low, high in wide if surplus[high] - surplus[low] <= MOST_SURPLUS]
-        if (chosen := surplus.choose(wide, rng)) is None:
-            return
-        low, high = chosen
-        yield (low, left.pop(low)), (high, left.pop(high))
-
-
-def _row(number: int, places: Sequence[Place], condition: str, node: str, label: int) -> RatedPair:
-    (family1, scene1), (family2, scene2) = places
-    return RatedPair(number, scene1.text, scene2.text, condition, label, node, family1.id, family2.id)
+def _first_named(columns: Sequence[str], patterns: Sequence[str]) -> str:
+    near = (column for pattern in patterns for column in columns if re.search(pattern, fold_name(column)))
+    return next(near, "")

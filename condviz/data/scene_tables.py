@@ -33,8 +33,8 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from condviz.data import corpus
+from condviz.data.contrasts import Surplus
 from condviz.data.corpus import Corpus, Material, Password, RatedPair, Shortcuts, fraction
-from condviz.data.pairs import Surplus
 from condviz.paths import ASSETS
 
 TABLES = ASSETS / "tables"

@@ -23,7 +23,7 @@ from condviz.types import ModelInfo, Progress, Record, Result, table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from condviz.data.tables import PairTable
+    from condviz.data.pairs import PairTable
     from condviz.methods.base import ConditionalScorer
 
 METRICS = ("spearman", "pearson", "ties_wrong", "ties_excluded")

@@ -22,8 +22,7 @@ import numpy as np
 
 from condviz.data import corpora
 from condviz.data.corpus import keep_pairs
-from condviz.data.tables import PairTable, read_pairs
-from condviz.data.tables.pairs import check_read
+from condviz.data.pairs import PairTable, check_read, read_pairs
 from condviz.data.texts import fold
 from condviz.errors import CondvizError, DataError
 from condviz.evaluation.agreement import Rows

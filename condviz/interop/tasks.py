@@ -13,7 +13,7 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.models import EncoderProtocol
 from torch.utils.data import DataLoader
 
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import DataError
 from condviz.evaluation.metrics import pearson, spearman
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from condviz.data.files import ENDINGS, HUB, find_files
-from condviz.data.tables import Kind, Report, check_texts, kind_of, to_number
+from condviz.data.pairs import TEXT_NAMES, check_texts
+from condviz.data.tables import Kind, Report, kind_of, to_number
 from condviz.data.tables.formats import Form
 from condviz.data.tables.memory import Record, to_text
-from condviz.data.tables.pairs import TEXT_NAMES, list_names
 from condviz.data.tables.report import is_missing
-from condviz.data.tables.table import read_records
+from condviz.data.tables.table import list_names, read_records
 from condviz.errors import DataError
 
 Cell = int | float | str | None

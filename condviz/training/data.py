@@ -21,8 +21,7 @@ from torch.utils.data import Sampler
 
 from condviz.data import corpora
 from condviz.data.corpus import RatedPair
-from condviz.data.tables import PairTable, read_pairs
-from condviz.data.tables.pairs import check_read
+from condviz.data.pairs import PairTable, check_read, read_pairs
 from condviz.errors import CondvizError, ConfigError, DataError
 from condviz.training.recipes import Batching, SentenceRecipe, Source
 from condviz.types import Pair, columns

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from condviz.data.files import write_text
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, PairTable, to_csv
-from condviz.data.tables import PAIR_COLUMNS as COLUMNS
+from condviz.data.pairs import LABEL_COLUMN, TEXT_COLUMNS, PairTable
+from condviz.data.pairs import PAIR_COLUMNS as COLUMNS
+from condviz.data.tables import to_csv
 from condviz.errors import ConfigError, DataError
 from condviz.types import Pair
 

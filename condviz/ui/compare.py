@@ -241,7 +241,7 @@ class CompareTab:
     def table(self, file: str | None, reading: Reading | None, model: str) -> Iterator[dict]:
         """Score the rows of an uploaded table."""
         from condviz.data.files import write_text
-        from condviz.data.tables import format_predictions
+        from condviz.data.pairs import format_predictions
 
         yield {self.table_told: ""}
         table = self.own.current(file, reading).pairs()

@@ -14,20 +14,20 @@ from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from condviz.data.files import write_text
-from condviz.data.tables import (
+from condviz.data.pairs import (
+    HIDDEN_LABEL,
     LABEL_COLUMN,
     LABEL_RANGE,
     PAIR_COLUMNS,
     POINT_ROLES,
+    RATING_WORDS,
     PairTable,
-    Table,
     check_texts,
     guess_columns,
     read_pairs,
-    read_table,
 )
+from condviz.data.tables import Table, read_table
 from condviz.data.tables.formats import SEPARATORS, fold_name
-from condviz.data.tables.pairs import HIDDEN_LABEL, RATING_WORDS
 from condviz.data.tables.report import Report, is_missing
 from condviz.errors import DataError, explain
 from condviz.ui.events import connect

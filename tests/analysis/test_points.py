@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from condviz.analysis.points import MapPoints, points_from_table, points_from_texts, scene_points
-from condviz.data.tables import POINT_ROLES, Table, guess_columns, read_table
+from condviz.data.pairs import POINT_ROLES, guess_columns
+from condviz.data.tables import Table, read_table
 from condviz.errors import DataError
 
 ROWS = (("1", "A man surfs.", "the sport", "surfing"), ("2", "A dog runs.", "the animal", "dog"),

@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from condviz.data.tables import PAIR_COLUMNS, guess_columns, read_table
+from condviz.data.pairs import PAIR_COLUMNS, guess_columns
+from condviz.data.tables import read_table
 
 
 @pytest.mark.parametrize(

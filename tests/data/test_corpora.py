@@ -15,7 +15,7 @@ from condviz.data import cebab, corpora, csts, e2e, mams
 from condviz.data.corpus import COLUMNS as ROW_COLUMNS
 from condviz.data.corpus import RatedPair, format_rows, measure_shortcuts
 from condviz.data.families import gold
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import DataError
 
 REAL = corpora.data_folder()

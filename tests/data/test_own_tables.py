@@ -14,7 +14,8 @@ import pytest
 from condviz.analysis.errors.filters import explain_nothing, select
 from condviz.analysis.points import points_from_table
 from condviz.data.kg_formats import TABLES, read_tables
-from condviz.data.tables import Table, read_pairs, read_table
+from condviz.data.pairs import read_pairs
+from condviz.data.tables import Table, read_table
 from condviz.data.tables.formats import Form
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.dataset import open_data

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from condviz.data.tables import read_pairs, read_table
+from condviz.data.pairs import read_pairs
+from condviz.data.tables import read_table
 from condviz.errors import DataError
 
 COLUMNS = {

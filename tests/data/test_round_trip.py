@@ -25,7 +25,8 @@ from pyarrow import parquet as pq
 from condviz.analysis.errors.findings import format_csv
 from condviz.analysis.errors.study import judge, make_study
 from condviz.analysis.points import points_from_table
-from condviz.data.tables import PAIR_COLUMNS, format_predictions, read_pairs, read_table
+from condviz.data.pairs import PAIR_COLUMNS, format_predictions, read_pairs
+from condviz.data.tables import read_table
 from condviz.evaluation.dataset import open_data
 from condviz.store.corpus import Corpus
 from condviz.store.sources import check_columns, read_source, to_cell

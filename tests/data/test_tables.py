@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from condviz.data.files import write_text
-from condviz.data.tables import format_predictions, read_pairs, read_table, table, to_csv
+from condviz.data.pairs import format_predictions, read_pairs
+from condviz.data.tables import read_table, table, to_csv
 from condviz.errors import DataError
 
 HEADER = "sentence1,sentence2,condition,label\n"

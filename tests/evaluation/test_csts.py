@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import evaluate
 from condviz.evaluation.dataset import Dataset, make_dataset

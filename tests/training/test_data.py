@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.methods.base import number
 from condviz.training import data

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.training.tables import COLUMNS, RatedTable, divide, read_rated, store
 

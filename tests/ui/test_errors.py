@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from condviz.analysis.errors.findings import analyse
-from condviz.data.tables import PAIR_COLUMNS
+from condviz.data.pairs import PAIR_COLUMNS
 from condviz.errors import DataError
 from condviz.plots.errors import in_words
 from condviz.ui import imports

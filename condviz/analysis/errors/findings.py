@@ -28,9 +28,9 @@ from condviz.analysis.errors.study import (
     make_study,
 )
 from condviz.analysis.errors.summary import Summary, summarise
-from condviz.data.tables import LABEL_COLUMN, TEXT_COLUMNS, to_csv
+from condviz.data.pairs import LABEL_COLUMN, RATING_NAMES, TEXT_COLUMNS
+from condviz.data.tables import to_csv
 from condviz.data.tables.formats import fold_name
-from condviz.data.tables.pairs import RATING_NAMES
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.agreement import RESAMPLES
 from condviz.evaluation.csts import listed, score_all
@@ -43,7 +43,7 @@ from condviz.types import Progress, Result, plain
 if TYPE_CHECKING:
     import pandas as pd
 
-    from condviz.data.tables import PairTable
+    from condviz.data.pairs import PairTable
     from condviz.methods.base import ConditionalScorer
 
 SHOWN_CONDITIONS = 20

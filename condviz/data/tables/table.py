@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,3 +160,9 @@ def _read_all(source: Any, report: Report, form: Form, max_bytes: int | None) ->
 def _check_size(name: str, size: int, max_bytes: int | None) -> None:
     if max_bytes is not None and size > max_bytes:
         raise DataError(f"{name} is larger than {max_bytes / 2**20:.3g} MB, which is the limit here. Split it.")
+
+
+def list_names(columns: Sequence[str]) -> str:
+    """Return the first ten names of columns for a message."""
+    shown = ", ".join(" ".join(column.split())[:40] for column in columns[:10])
+    return shown + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")

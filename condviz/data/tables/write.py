@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import csv
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import MappingProxyType, SimpleNamespace
+from collections.abc import Collection, Iterable, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from condviz.data.texts import plain_cell
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-
-    from condviz.data.tables.pairs import PairTable
 
 
 def format_rows(rows: Iterable[Sequence[str]]) -> str:
@@ -43,27 +39,3 @@ def to_csv(frame: pd.DataFrame, *, as_given: Collection[str] = (), float_format:
 
     columns = [list(frame[name]) if name in as_given else list(map(cell, frame[name])) for name in frame.columns]
     return format_rows([[plain_cell(str(name)) for name in frame.columns], *zip(*columns, strict=True)])
-
-
-def format_predictions(
-    table: PairTable, scores: Mapping[str, np.ndarray], others: Mapping[str, Sequence[float]] = MappingProxyType({})
-) -> str:
-    """Format the table as CSV with one more column `score_<model>` per model.
-
-    Columns of that name that the table already has, from an earlier run, are replaced. Cells stay as they came, so that
-    the file can be scored again; names of columns are guarded against formulas.
-
-    Args:
-        table: What was scored.
-        scores: Per model, (p,) scores in the order of the rows; not finite ones become blank cells.
-        others: Further columns by their names.
-
-    Raises:
-        ValueError: If a model has another number of scores than the table has rows.
-    """
-    added = {f"score_{name}": values for name, values in scores.items()} | dict(others)
-    frame = table.to_frame().drop(columns=[name for name in table.columns if name in added])
-    given = list(frame.columns)
-    for name, values in added.items():
-        frame[name] = [float(value) if math.isfinite(value) else None for value in values]
-    return to_csv(frame, as_given=given, float_format="%.9g")  # nine digits restore every float32 exactly

@@ -13,7 +13,7 @@ import numpy as np
 
 from condviz.analysis.errors.filters import TARGETS
 from condviz.analysis.errors.findings import ErrorStudy, find_errors
-from condviz.data.tables import read_pairs
+from condviz.data.pairs import read_pairs
 from condviz.errors import CondvizError, DataError, check_count
 from condviz.evaluation.dataset import table_dataset
 from condviz.spec import takes

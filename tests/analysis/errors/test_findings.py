@@ -26,7 +26,7 @@ from condviz.analysis.errors.rewrites import (
 )
 from condviz.analysis.errors.study import judge, make_study
 from condviz.cli import main as cli
-from condviz.data.tables import format_predictions, read_pairs
+from condviz.data.pairs import format_predictions, read_pairs
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.csts import METRICS, evaluate
 from condviz.evaluation.dataset import make_dataset, open_data

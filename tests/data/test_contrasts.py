@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from condviz.data.contrasts import GAP, build_pairs
 from condviz.data.corpus import RatedPair, Shortcuts, keep_pairs, measure_shortcuts
 from condviz.data.families import Aspect, Family, Scene, gold
-from condviz.data.pairs import GAP, build_pairs
 from condviz.data.scenes import load_aspects, load_families
 
 ASPECTS = load_aspects()
