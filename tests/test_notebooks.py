@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
-SHORTER = {'"epochs": 8': '"epochs": 1'}
+SHORTER = {'"epochs": 3': '"epochs": 1'}
 """What takes long on the page, and shows the same here."""
 
 
