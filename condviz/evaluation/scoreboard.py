@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -23,6 +23,7 @@ from condviz.evaluation.verdicts import judge_gap
 from condviz.paths import ASSETS
 from condviz.types import ModelInfo
 
+T = TypeVar("T")
 BENCHMARK = ASSETS / "benchmark.json"
 FORMAT = 1
 """Version of the file; raised when older code could not read it."""
@@ -32,7 +33,6 @@ FIGURES = ("spearman", "pearson", "pair_accuracy")
 LINK_SCORES = ASSETS / "kgc.json"
 LINK_FORMAT = 1
 LINK_FIGURES = ("MRR", "hits@1", "hits@3", "hits@10")
-_ADVICE = "Remove it, and run: python -m benchmarks models"
 
 
 @dataclass(frozen=True)
@@ -161,28 +161,26 @@ class Board:
         return scores if scores is not None and sample is not None and scores.digest == sample.digest else None
 
 
-_BOARD = TypeAdapter(Board)
-
-
 def read_board(path: str | Path = BENCHMARK) -> Board:
-    """Read stored scores; an absent file gives an empty board.
+    """Read stored scores; an absent file gives an empty board. DataError if it cannot be read."""
+    return _read(path, FORMAT, Board, "Remove it, and run: python -m benchmarks models") or Board()
 
-    Raises:
-        DataError: If the file cannot be read or was written by another version.
-    """
+
+def _read(path: str | Path, version: int, kind: type[T], advice: str) -> T | None:
+    """Read a file with a format as a kind of content; None where it is absent."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return Board()
+        return None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}. {_ADVICE}") from error
+        raise DataError(f"{path} cannot be read: {error}. {advice}") from error
     found = content.get("format") if isinstance(content, dict) else None
-    if found != FORMAT:
-        raise DataError(f"{path} has format {found!r}, this version reads {FORMAT}. {_ADVICE}")
+    if found != version:
+        raise DataError(f"{path} has format {found!r}, this version reads {version}. {advice}")
     try:
-        return _BOARD.validate_python(content)
+        return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
-        raise DataError(f"{path} has not the form that this package writes ({explain(error)}). {_ADVICE}") from error
+        raise DataError(f"{path} has not the form that this package writes ({explain(error)}). {advice}") from error
 
 
 def format_figure(figure: Metric) -> str:
@@ -356,21 +354,17 @@ class LinkScores:
         return tuple(100 * found["mean"][name] if found else None for name in LINK_FIGURES)
 
 
-def read_link_scores(path: str | Path = LINK_SCORES) -> list[LinkScores]:
-    """Read stored results; an absent file gives none.
+@dataclass(frozen=True)
+class LinkBoard:
+    """What assets/kgc.json holds."""
 
-    Raises:
-        DataError: If the file cannot be read or was written by another version.
-    """
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        if content["format"] != LINK_FORMAT:
-            raise DataError(f"{path} has format {content['format']!r}, this version reads {LINK_FORMAT}.")
-        return [LinkScores(**item) for item in content["models"]]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} cannot be read ({error!r}). Run: python -m benchmarks links") from error
+    models: list[LinkScores]
+
+
+def read_link_scores(path: str | Path = LINK_SCORES) -> list[LinkScores]:
+    """Read stored results; an absent file gives none. DataError as of `read_board`."""
+    found = _read(path, LINK_FORMAT, LinkBoard, "Run: python -m benchmarks links")
+    return found.models if found else []
 
 
 def link_rows(scores: Sequence[LinkScores]) -> list[LinkRow]:

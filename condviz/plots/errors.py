@@ -18,6 +18,7 @@ from condviz.evaluation.csts import METRICS, Evaluation
 from condviz.evaluation.metrics import Metric
 from condviz.evaluation.verdicts import COUNTED, between
 from condviz.plots.html import plain, render, signed, term, with_styles
+from condviz.plots.svg import BOTTOM, EDGE, LEFT, WIDTH, Axis
 from condviz.version import __version__
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ WORST = 40
 """Rows of the report, besides those with remarks."""
 MAX_POINTS = 1500
 """Of a small picture; more rows are thinned out evenly, which the picture says."""
-WIDTH, HEIGHT = 460, 280
-LEFT, RIGHT, TOP, BOTTOM = 38, 10, 10, 34
+HEIGHT = 280
 _TERMS = {
     "spearman": "spearman",
     "pearson": "pearson",
@@ -156,6 +156,11 @@ def render_report(result: ErrorStudy, *, remarks: Mapping[int, Remark] | None = 
         rows=[_row(result, row, remarks.get(row)) for row in [*noted, *others[:WORST]]],
         noted=len(noted),
         worst=min(WORST, len(others)),
+        pictures=[
+            (judged.model, _residuals(result, judged), _curve(judged, curve), len(curve))
+            for judged, curve in zip(result.study.judged, result.curves, strict=True)
+            if curve
+        ],
         **sections(result),
     )
     title = f"Errors of {' and '.join(result.models)} on {result.study.dataset.name}"
@@ -201,11 +206,6 @@ def sections(result: ErrorStudy) -> dict[str, Any]:
         "groups": [(title, [group_row(title, one) for one in groups]) for title, groups in kinds if groups],
         "searches": [_search(result.models[0], target, search) for target, search in result.searches.items()],
         "blindness": [{"found": one, "p": "" if one.p is None else show_p(one.p)} for one in result.blindness],
-        "pictures": [
-            {"model": judged.model, "residuals": _residuals(result, judged), "curve": _curve(judged, curve)}
-            for judged, curve in zip(result.study.judged, result.curves, strict=True)
-            if curve
-        ],
         "confusions": [
             (judged.model, counts.tolist())
             for judged, counts in zip(result.study.judged, result.confusions, strict=True)
@@ -246,51 +246,46 @@ def _row(result: ErrorStudy, row: int, remark: Remark | None) -> dict[str, Any]:
     return {"number": number, "pair": pair, "label": label, "cells": cells, "remark": remark or Remark()}
 
 
-def _residuals(result: ErrorStudy, judged: Judged) -> dict[str, Any]:
-    """Lay out the error of the rows of the slice by their score."""
+def _residuals(result: ErrorStudy, judged: Judged) -> Markup:
+    """Draw the error of the rows of the slice by their score."""
     rows = np.flatnonzero(result.mask & np.isfinite(judged.error))
     step = max(1, int(np.ceil(len(rows) / MAX_POINTS)))
     shown = rows[np.argsort(judged.scores[rows], kind="stable")][::step]
-    low, high = _range(judged.scores[rows])
-    x, y = _place(judged.scores[shown], low, high), _height(judged.error[shown], -4, 4)
-    dots = [(f"{a:.1f}", f"{b:.1f}", judged.error[row] > 0) for a, b, row in zip(x, y, shown, strict=True)]
     note = f"every {step}th of {len(rows):,} rows" if step > 1 else f"{len(rows):,} rows"
-    return {**_frame((-4, -2, 0, 2, 4), low, high, f"score ({note})"), "dots": dots, "zero": float(_height(0, -4, 4))}
+    x, y = _score_axis(judged.scores[rows], f"score ({note})"), Axis(-4, 4, HEIGHT - BOTTOM, EDGE, "error")
+    places = zip(judged.scores[shown], judged.error[shown], strict=True)
+    marks = [_mark(x.place(score), y.place(error), 2.2, SIDE_COLOURS[int(error <= 0)]) for score, error in places]
+    zero = f"M{x.start},{y.place(0)} {x.end},{y.place(0)}", "var(--cv-muted)"
+    return _draw("Error by score", x, y, marks, [zero])
 
 
-def _curve(judged: Judged, curve: tuple[CurvePoint, ...]) -> dict[str, Any]:
-    """Lay out the mean ratings of groups of rows, two standard errors up and down, and the fit through all rows."""
+def _curve(judged: Judged, curve: tuple[CurvePoint, ...]) -> Markup:
+    """Draw the mean ratings of groups of rows, two standard errors up and down, and the fit through all rows."""
     knots, fit = judged.calibration.scores, judged.calibration.ratings
-    low, high = _range(knots)
+    x, y = _score_axis(knots, "score"), Axis(1, 5, HEIGHT - BOTTOM, EDGE, "mean rating")
     places = np.unique(np.linspace(0, len(knots) - 1, 200).astype(int))
-    points = zip(_place(knots[places], low, high), _height(fit[places], 1, 5), strict=True)
-    line = " ".join(f"{'L' if i else 'M'}{a:.1f} {b:.1f}" for i, (a, b) in enumerate(points))
-    marks = []
+    line = " ".join(f"{x.place(knots[place])},{y.place(fit[place])}" for place in places)
+    paths, marks = [(f"M{line}", "var(--cv-ink)")], []
     for point in curve:
-        reach = [max(1, point.rating - 2 * point.error), min(5, point.rating + 2 * point.error)]
-        spots = _place(point.score, low, high), *_height(np.array([point.rating, *reach]), 1, 5)
-        marks.append([f"{spot:.1f}" for spot in spots])
-    return {**_frame((1, 2, 3, 4, 5), low, high, "score"), "line": line, "marks": marks}
+        across, reach = x.place(point.score), 2 * point.error
+        ends = y.place(max(1, point.rating - reach)), y.place(min(5, point.rating + reach))
+        paths.append((f"M{across},{ends[0]} {across},{ends[1]}", "var(--cv-muted)"))
+        marks.append(_mark(across, y.place(point.rating), 3, "var(--cv-ink)"))
+    return _draw("Mean rating by score", x, y, marks, paths)
 
 
-def _frame(ticks: tuple[int, ...], low: float, high: float, label: str) -> dict[str, Any]:
-    heights = [(plain(tick, 0), float(_height(tick, ticks[0], ticks[-1]))) for tick in ticks]
-    size = {"width": WIDTH, "height": HEIGHT}
-    size |= {"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM}
-    return {**size, "ticks": heights, "ends": (plain(low), plain(high)), "label": label}
-
-
-def _range(values: np.ndarray) -> tuple[float, float]:
+def _score_axis(values: np.ndarray, title: str) -> Axis:
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    return low, high if high > low else low + 1
+    return Axis(low, high if high > low else low + 1, LEFT, WIDTH - EDGE, title)
 
 
-def _place(value: Any, low: float, high: float) -> Any:  # noqa: ANN401 - a number or an array
-    return LEFT + (np.asarray(value) - low) / (high - low) * (WIDTH - RIGHT - LEFT)
+def _mark(x: float, y: float, radius: float, colour: str) -> dict[str, Any]:
+    return {"x": x, "y": y, "radius": radius, "colour": colour, "polygon": "", "line": "", "text": ""}
 
 
-def _height(value: Any, low: float, high: float) -> Any:  # noqa: ANN401
-    return HEIGHT - BOTTOM - (np.asarray(value) - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
+def _draw(label: str, x: Axis, y: Axis, marks: list[dict[str, Any]], paths: list[tuple[str, str]]) -> Markup:
+    size = {"width": WIDTH, "height": HEIGHT}
+    return render("figure.svg", **size, x=x, y=y, marks=marks, paths=paths, texts=(), label=label)
 
 
 # ---- figures of the page: errors by score, one model against another, calibration ------------------------------------
