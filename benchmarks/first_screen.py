@@ -33,7 +33,7 @@ from condviz.ui.errors import view as errors
 from condviz.ui.errors.desk import Choice, resamples_for
 from condviz.ui.first_screen import pack, unpack
 from condviz.ui.map import view as maps
-from condviz.ui.map.form import Form, Shown
+from condviz.ui.map.view import Form, Shown
 from condviz.ui.markup import read_asset
 from condviz.ui.pool import ModelPool
 

@@ -8,7 +8,7 @@
 An option is a parameter with a `Doc`. Its type, bounds and default are those of the signature: `annotated_types`, which
 pydantic reads, and `Literal` for choices. From there come the check with its message (`checked`), a link and back
 (`write_options`, `read_options`), the arguments of a script (`given_options`), the parameters of an endpoint (`takes`),
-the options of a command (`condviz.cli.options.of_function`), and the fields of a form (`condviz.ui.form`).
+the options of a command (`condviz.cli.options.of_function`), and the fields of a form (`condviz.ui.page`).
 """
 
 from __future__ import annotations

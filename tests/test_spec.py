@@ -18,7 +18,7 @@ from condviz.errors import ConfigError
 from condviz.spec import Field, Key, checked, given_options, options_of, read_options, takes, write_options
 from condviz.ui.events import publish
 from condviz.ui.export import python_call
-from condviz.ui.form import Fields
+from condviz.ui.page import Fields
 
 
 @checked

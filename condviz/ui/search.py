@@ -27,11 +27,10 @@ from condviz.types import ModelInfo, Progress, Result
 from condviz.ui import export
 from condviz.ui.events import connect, follow, publish
 from condviz.ui.first_screen import read_first
-from condviz.ui.form import Fields
 from condviz.ui.imports import FILE_TYPES, TEXTS, Import, Reading
 from condviz.ui.limits import Newest
 from condviz.ui.markup import busy, dimmed, html, notice, render
-from condviz.ui.page import Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
+from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, needed, section, stop_button, text_box, tries
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.state import Values, first, joined, lines, number, pair_link, place, write_link
 

@@ -21,9 +21,8 @@ from condviz.types import ModelInfo
 from condviz.ui import export
 from condviz.ui.events import connect, publish, steps_of
 from condviz.ui.first_screen import read_first
-from condviz.ui.form import Fields
 from condviz.ui.markup import busy, dimmed, html, noted, render
-from condviz.ui.page import Page, Section, Tab, closed, model_row, text_box, tries
+from condviz.ui.page import Fields, Page, Section, Tab, closed, model_row, text_box, tries
 from condviz.ui.pool import Work
 from condviz.ui.state import Values, first, joined, lines, number, pair_link
 

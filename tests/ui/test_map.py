@@ -15,8 +15,8 @@ from condviz.errors import CondvizError, DataError
 from condviz.ui import limits
 from condviz.ui.imports import POINTS, Reading, inspect
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.map.tab import TAB, MapTab, _api_points, _untold
+from condviz.ui.map.view import ASPECTS, Form, Maps, Shown, _bytes
 from condviz.ui.pool import ModelPool
 from condviz.ui.requests import KEPT
 from condviz.ui.state import MAX_TEXT, read_link, read_rows, write_link

@@ -23,10 +23,9 @@ from condviz.ui.errors import view
 from condviz.ui.errors.desk import OPTIONS, START, Choice, Desk, Source, needed, resamples_for
 from condviz.ui.errors.sections import Sections, presses
 from condviz.ui.events import PRIVATE, connect, publish
-from condviz.ui.form import Fields
 from condviz.ui.imports import FILE_TYPES, MAX_BYTES, RATED, Import, Reading, check_reading
 from condviz.ui.markup import busy, dimmed, html, notice, read_asset, render
-from condviz.ui.page import Page, Tab, closed, stop_button
+from condviz.ui.page import Fields, Page, Tab, closed, stop_button
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.pool import score_rows
 from condviz.ui.requests import KEPT

@@ -20,12 +20,11 @@ from condviz.types import TOLD
 from condviz.ui import export, limits
 from condviz.ui.events import PRIVATE, connect, follow, publish
 from condviz.ui.first_screen import unpack
-from condviz.ui.form import Fields
 from condviz.ui.imports import POINTS, Import
 from condviz.ui.map import view
-from condviz.ui.map.form import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown
+from condviz.ui.map.view import ASPECTS, DRAWN, MAPS, SOURCES, Form, Shown
 from condviz.ui.markup import html, notice, read_asset, render
-from condviz.ui.page import Page, Section, Tab, closed, needed, section, stop_button, text_box
+from condviz.ui.page import Fields, Page, Section, Tab, closed, needed, section, stop_button, text_box
 from condviz.ui.plotly_panel import panel_update, plotly_panel
 from condviz.ui.requests import KEPT
 from condviz.ui.state import Values, first, read_rows
@@ -288,14 +287,9 @@ class MapTab:
     # ---- endpoints ---------------------------------------------------------------------------------------------------
     @takes(build_map, but=("clusters", "colour"), before=("num_neighbors",))
     def api_embedding_map(
-        self,
-        sentences: list[str],
-        conditions: list[str],
-        model: str,
-        values: list[str] | None = None,
-        crossed: bool = False,
-        **options: Any,  # noqa: ANN401 - of `build_map`
-    ) -> dict[str, Any]:
+        self, sentences: list[str], conditions: list[str], model: str, values: list[str] | None = None,
+        crossed: bool = False, **options: Any,  # noqa: ANN401 - of `build_map`
+    ) -> dict[str, Any]:  # fmt: skip
         """Lay sentences out before and after conditioning, and measure both spaces.
 
         Args:
@@ -312,14 +306,9 @@ class MapTab:
         return self.pool.run(build_map, model, points, rows=len(points.texts), **options).result().to_dict()
 
     def api_impurity(
-        self,
-        sentences: list[str],
-        conditions: list[str],
-        model: str,
-        values: list[str] | None = None,
-        crossed: bool = False,
-        clusters: int = 0,
-    ) -> dict[str, Any]:
+        self, sentences: list[str], conditions: list[str], model: str, values: list[str] | None = None,
+        crossed: bool = False, clusters: int = 0,
+    ) -> dict[str, Any]:  # fmt: skip
         """Measure whether sentences under one condition lie together, before and after conditioning.
 
         Args:
