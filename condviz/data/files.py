@@ -16,14 +16,18 @@ def open_path(path: str | Path) -> Path:
     """Return a path; for a URL such as s3://bucket/texts.csv a universal_pathlib.UPath, which is used like one.
 
     Raises:
-        DataError: If nothing that is installed knows this kind of URL.
+        DataError: If it cannot be a path, or nothing that is installed knows this kind of URL.
         MissingExtraError: If it is a URL and universal_pathlib is not installed.
     """
     if "://" not in str(path):
         try:
+            Path(path).exists()
             return Path(path)
         except TypeError:
             raise DataError(f"A file or a folder is expected, got {type(path).__name__}. Write it to a file.") from None
+        except OSError as error:  # a table itself instead of its path: the name is too long
+            what = f"{' '.join(str(path)[:60].split())!r} cannot be opened as a path"
+            raise DataError(f"{what} ({error.strerror}). Give a path or an open file.") from error
     upath = require("upath", "scale")
     try:
         found = upath.UPath(path)

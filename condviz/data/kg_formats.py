@@ -5,6 +5,7 @@ The data sets are third-party: they are read from the folder CONDVIZ_DATA, else 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -67,16 +68,16 @@ def load_graph(
     Raises:
         DataError: If there is no such graph on this machine, or its files cannot be used.
     """
-    place = {EVERYDAY: ASSETS / "graph" / EVERYDAY, **{large: data_folder() / large for large in LARGE}}.get(str(name))
-    if place is None and not Path(name).exists():
-        names = ", ".join((EVERYDAY, *LARGE))
+    name = str(name)
+    ours = {EVERYDAY: ASSETS / "graph" / EVERYDAY, **{large: data_folder() / large for large in LARGE}}
+    if name not in ours and not os.path.exists(name):  # unlike Path.exists, also of a text too long for a path
         raise DataError(
-            f"There is no graph {str(name)[:200]!r}. Known: {names}, or give a folder of tables, or one of triples."
+            f"There is no graph {name[:200]!r}. Known: {', '.join(ours)}; or give a folder of tables, or one table."
         )
-    place = place or Path(name)
-    stats = (path.stat() for path in _find_tables(place)) if str(name) not in LARGE else ()
+    place = ours.get(name, Path(name))
+    stats = (path.stat() for path in _find_tables(place)) if name not in LARGE else ()
     stamp = tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)
-    return _load(str(name), place, stamp, Form(header, separator, encoding), skip_bad)
+    return _load(name, place, stamp, Form(header, separator, encoding), skip_bad)
 
 
 @cache

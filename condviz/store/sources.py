@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -52,16 +53,11 @@ class Source:
     """Files whose rows have all been checked.
 
     Attributes:
-        name: File or folder, for messages.
-        files: In the order in which they are read.
-        column: Column of the texts, as the files name it.
+        column: Of the texts, as the files name it.
         columns: The other columns, by the names that filters use -> what they hold.
-        total: Rows with a usable text.
-        left_out: Rows without.
-        digest: SHA-256 of the files and the column.
+        total: Rows with a usable text; those without are left out.
+        digest: SHA-256 of the files, the column and what was said about them.
         names: Other column, as the files name it -> name that filters use.
-        form: What was said about the files.
-        report: What was decided, and the rows that cannot be used.
     """
 
     name: str
@@ -146,7 +142,7 @@ def to_cell(cell: str | float | None, kind: Kind) -> Cell:
 
 def _find_files(source: str | Path) -> list[Path]:
     bare = isinstance(source, str) and _HUB_NAME.fullmatch(source) and Path(source).suffix not in ENDINGS
-    return find_files(f"{HUB}{source}" if bare and not Path(source).exists() else source)
+    return find_files(f"{HUB}{source}" if bare and not os.path.exists(source) else source)
 
 
 def _read(

@@ -188,8 +188,9 @@ def test_only_line_breaks_end_a_row(tmp_path: Path) -> None:
 def test_missing_files_and_graphs(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"entities\.tsv cannot be read: No such file.*CONDVIZ_DATA"):
         read_wn18rr(tmp_path)
-    with pytest.raises(DataError, match=r"There is no graph 'nowhere'\. Known: .*wn18rr, fb15k237"):
-        load_graph("nowhere")
+    for name in ("nowhere", "x" * 5_000, "a\0b"):
+        with pytest.raises(DataError, match=r"There is no graph '.*'\. Known: .*wn18rr, fb15k237"):
+            load_graph(name)
 
 
 def test_fb15k237_as_simkgc_has_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -20,6 +20,7 @@ from condviz.data.tables.formats import Form
 from condviz.errors import ConfigError, DataError
 from condviz.evaluation.dataset import open_data
 from condviz.store.corpus import Corpus, FilterColumns
+from condviz.store.disk import open_store
 from condviz.store.sources import check_columns, read_source
 from tests.kg_toy import write_graph
 
@@ -321,3 +322,16 @@ def test_one_condition_stands_for_all_rows() -> None:
 def test_what_is_no_table_is_told_in_one_line(source: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_pairs(source)
+
+
+@pytest.mark.parametrize("reader", [read_table, read_pairs, read_source, open_store])
+def test_a_table_in_place_of_its_path_is_told(reader: Callable) -> None:
+    with pytest.raises(DataError, match=r"'text,id A man.*cannot be opened as a path .* Give a path") as caught:
+        reader("text,id\n" + "A man surfs.,1\n" * 300)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_too_long_for_a_path_is_no_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(DataError, match="is not the name of a dataset"):
+        read_source(f"owner/{'x' * 5_000}")

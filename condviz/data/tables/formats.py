@@ -42,15 +42,14 @@ class Form:
 
 def read_file(name: str, file: IO[bytes] | IO[str], report: Report, form: Form) -> Rows:
     """Yield the rows of an open file: columns by how it begins, text by the ending of its name or how it begins."""
-    encoding = ""
-    if isinstance(start := file.read(6), bytes):
+    start = file.read(6)
+    file.seek(0)
+    if isinstance(start, bytes):
         file = cast("IO[bytes]", file)
         if start.startswith((b"PAR1", b"ARROW1")):
-            yield from read_arrow(name, file)
+            yield from read_arrow(name, file, "Parquet" if start.startswith(b"PAR1") else "Arrow")
             return
-        encoding = find_encoding(name, file, form.encoding)
-    file.seek(0)
-    report.encoding = encoding
+    report.encoding = encoding = find_encoding(name, file, form.encoding) if isinstance(start, bytes) else ""
     if encoding == WINDOWS and not form.encoding:
         report.remarks.append(
             f"{name} is not UTF-8; it was read as Windows-1252 (Latin-1). Check the accents; if they are wrong, set "

@@ -16,6 +16,7 @@ Rows = Iterator[tuple[Place, Record]]
 INVISIBLE = " \t\r\n\ufeff\u200b\u200c\u200d\u2060\xa0"
 """What may stand around the name of a column."""
 _BATCH = 4096
+_EXPECTED = "Pass a table as a path, an open file, records, columns or a data frame"
 
 
 def check_names(name: str, columns: Sequence[str]) -> list[str]:
@@ -25,12 +26,9 @@ def check_names(name: str, columns: Sequence[str]) -> list[str]:
     return list(columns)
 
 
-def read_arrow(name: str, file: IO[bytes]) -> Rows:
-    """Yield the rows of a Parquet, Arrow or Feather file, by how it begins."""
+def read_arrow(name: str, file: IO[bytes], kind: str) -> Rows:
+    """Yield the rows of a file of the kind "Parquet" or "Arrow", also called Feather."""
     arrow, parquet = require("pyarrow", "search"), require("pyarrow.parquet", "search")
-    file.seek(0)
-    kind = "Parquet" if file.read(4) == b"PAR1" else "Arrow"
-    file.seek(0)
     try:
         if kind == "Parquet":
             batches = parquet.ParquetFile(file).iter_batches(batch_size=_BATCH)
@@ -48,12 +46,7 @@ def read_memory(source: Any, name: str) -> Rows:  # noqa: ANN401
         try:
             yield Place(row, None, name), to_record(record)
         except ValueError:
-            raise _no_table(source) from None
-
-
-def _no_table(source: object) -> DataError:
-    kind = type(source).__name__
-    return DataError(f"Pass a table as a path, an open file, records, columns or a data frame, got {kind}.")
+            raise DataError(f"{_EXPECTED}, got {type(source).__name__}.") from None
 
 
 def _in_memory(source: Any, name: str) -> Iterable[Any]:  # noqa: ANN401
@@ -72,7 +65,7 @@ def _in_memory(source: Any, name: str) -> Iterable[Any]:  # noqa: ANN401
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "name"):  # a column alone is a list of texts
         return _arrow_records(name, require("pyarrow", "search").RecordBatchReader.from_stream(source))
     if isinstance(source, str | bytes) or not isinstance(source, Iterable):
-        raise _no_table(source)
+        raise DataError(f"{_EXPECTED}, got {type(source).__name__}.")
     return source
 
 

@@ -51,16 +51,12 @@ class Report:
     """What was decided while a table was read.
 
     Attributes:
-        name: Of the file, for messages.
         skip_bad: Whether rows that cannot be used are left out; else the first of them is an error.
-        encoding, separator: Of a text file; "" where it has none.
         header: Whether the first row names the columns; None where the format needs no such row.
         doubt: Where that is not sure, what was taken and how to change it.
         columns: All columns, in order, as keys.
         roles: What a column is used for -> its name and why it was taken.
         seen: Rows of the file read last, blank ones included.
-        blank: How many rows were blank.
-        left_out: Those that could not be used, in order.
         remarks: What else a reader should know, a sentence each.
     """
 

@@ -29,9 +29,7 @@ class Table:
     """A table of any columns.
 
     Attributes:
-        columns: Their names, without the blanks around them.
         rows: All cells as the texts that they were; "" where a format says that there is nothing.
-        report: What was decided, and which rows were left out.
         places: Where each row was; empty where it was made by hand.
     """
 
@@ -110,9 +108,8 @@ def read_table(
         places.append(place)
     columns = tuple(report.columns)
     if not found:
-        what = "a header but no rows. Add at least one row below" if report.header else "no rows. Its columns:"
-        told = f"has {what} {', '.join(columns)}."
-        told = told if columns else "is empty. Give a table with names of columns in its first row, and a row."
+        told = f"has a header but no rows. Add at least one row below {', '.join(columns)}."
+        told = told if report.header and columns else "is empty. Give a table with names of columns and a row."
         raise report.error(f"{report.name} {'has no row that can be used.' if report.left_out else told}")
     rows = tuple(tuple(record.get(column, "") for column in columns) for record in found)
     return Table(columns, rows, report, tuple(places))
